@@ -1,0 +1,82 @@
+"""What every test gets: no network, no screen, no settings of the user's; the core's tests need no Qt."""
+
+import importlib.util
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HAS_QT = importlib.util.find_spec("PySide6") is not None and importlib.util.find_spec("pytestqt") is not None
+_HOME = tempfile.TemporaryDirectory(prefix="tokenscope-tests-", ignore_cleanup_errors=True)
+
+
+def _isolate() -> None:
+    """Set before torch, transformers or Qt are imported, for all of them read their settings only then."""
+    home = Path(_HOME.name)
+    os.environ.update(
+        HF_HUB_OFFLINE="1",
+        HF_HOME=str(home / "huggingface"),
+        XDG_CONFIG_HOME=str(home / "config"),
+        XDG_CACHE_HOME=str(home / "cache"),
+        XDG_DATA_HOME=str(home / "data"),
+        XDG_STATE_HOME=str(home / "state"),
+        TOKENIZERS_PARALLELISM="false",
+    )
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+
+_isolate()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Without pytest-qt its settings in pyproject.toml would be unknown ones, which --strict-config refuses."""
+    if HAS_QT:
+        return
+    parser.addini("qt_api", "read by pytest-qt")
+    parser.addini("qt_log_level_fail", "read by pytest-qt")
+    parser.addini("qt_log_ignore", "read by pytest-qt", type="linelist")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave the window's tests out where there is no Qt."""
+    needs_qt = collection_path.name in {"ui", "app"} and collection_path.parent == Path(__file__).parent
+    return True if needs_qt and not HAS_QT else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a device this machine has not; torch is imported only if a test asks for one."""
+    on_device = [item for item in items if item.get_closest_marker("gpu")]
+    if not on_device:
+        return
+    import torch
+
+    if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
+        for item in on_device:
+            item.add_marker(pytest.mark.skip(reason="no CUDA or MPS device on this machine"))
+
+
+@pytest.fixture
+def config_dir(tmp_path: Path) -> Path:
+    """An empty folder for one test's settings."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test of the window that leaves threads, timers or windows behind, naming where they began."""
+    if "qapp" not in request.fixturenames:
+        yield
+        return
+    from tests.leaks import LeakWatch
+
+    request.getfixturevalue("qapp")
+    with LeakWatch() as watch:
+        yield
+    leaks = watch.leaks()
+    if leaks:
+        pytest.fail("the test left behind:\n" + "\n".join(leaks), pytrace=False)

@@ -1,0 +1,97 @@
+"""Watches for threads, timers and windows that outlive a test, and remembers where each began."""
+
+import gc
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any
+from unittest import mock
+
+import shiboken6
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread, QTimer
+from PySide6.QtWidgets import QApplication, QWidget
+
+GRACE_SECONDS = 2.0
+# tqdm keeps one monitor for the life of the process, whoever showed the first progress bar.
+LASTING_THREADS = {"TMonitor"}
+
+
+def _origin() -> str:
+    """The innermost line outside this file and the standard library's threading module."""
+    for frame in reversed(traceback.extract_stack()):
+        if frame.filename not in (__file__, threading.__file__):
+            return f"{frame.filename}:{frame.lineno} in {frame.name}"
+    return "an unknown place"
+
+
+class LeakWatch:
+    """Between entering and leaving, notes every thread and timer that starts; `leaks` tells what is left."""
+
+    def __init__(self) -> None:
+        self._started: list[tuple[Any, str]] = []
+        self._stack = ExitStack()
+        self._windows_before: set[int] = set()
+
+    def __enter__(self) -> "LeakWatch":
+        self._windows_before = {id(window) for window in QApplication.topLevelWidgets()}
+        self._kept = QApplication.topLevelWidgets()  # an id may be used again once its object is gone
+        for owner in (threading.Thread, QThread, QTimer):
+            self._stack.enter_context(mock.patch.object(owner, "start", self._noting(owner.start)))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._stack.close()
+
+    def _noting(self, start: Callable[..., None]) -> Callable[..., None]:
+        def noted(starting: Any, *args: Any) -> None:
+            self._started.append((starting, _origin()))
+            start(starting, *args)
+
+        return noted
+
+    def leaks(self) -> list[str]:
+        """One line for each thing left; waits a little for threads that are just ending."""
+        deadline = time.monotonic() + GRACE_SECONDS
+        found = self._left()
+        while found and time.monotonic() < deadline:
+            _let_go()
+            found = self._left()
+        return found
+
+    def _left(self) -> list[str]:
+        return [*self._started_left(), *self._windows_left()]
+
+    def _started_left(self) -> Iterator[str]:
+        for thing, origin in self._started:
+            if _is_alive(thing):
+                yield f"- {_describe(thing)}, started at {origin}"
+
+    def _windows_left(self) -> Iterator[str]:
+        for window in QApplication.topLevelWidgets():
+            if id(window) not in self._windows_before and shiboken6.isValid(window):
+                yield f"- {_describe(window)}, a top-level widget that was never closed and deleted"
+
+
+def _is_alive(thing: Any) -> bool:
+    if isinstance(thing, threading.Thread):
+        return thing.is_alive() and thing.name not in LASTING_THREADS
+    if not shiboken6.isValid(thing):
+        return False
+    return bool(thing.isRunning() if isinstance(thing, QThread) else thing.isActive())
+
+
+def _describe(thing: Any) -> str:
+    if isinstance(thing, QWidget):
+        return f"{type(thing).__name__} {thing.objectName() or thing.windowTitle() or '(no name)'}"
+    name = thing.objectName() if isinstance(thing, QObject) else thing.name
+    return f"{type(thing).__name__} {name or '(no name)'}"
+
+
+def _let_go() -> None:
+    """Run pending deletions, and free what only reference cycles still hold."""
+    gc.collect()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    QCoreApplication.processEvents()
