@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
@@ -31,13 +32,12 @@ class LeakWatch:
     """Between entering and leaving, notes every thread and timer that starts; `leaks` tells what is left."""
 
     def __init__(self) -> None:
-        self._started: list[tuple[Any, str]] = []
+        self._started: list[tuple[weakref.ref[Any], str]] = []
         self._stack = ExitStack()
-        self._windows_before: set[int] = set()
+        self._windows_before: list[QWidget] = []
 
     def __enter__(self) -> "LeakWatch":
-        self._windows_before = {id(window) for window in QApplication.topLevelWidgets()}
-        self._kept = QApplication.topLevelWidgets()  # an id may be used again once its object is gone
+        self._windows_before = QApplication.topLevelWidgets()
         for owner in (threading.Thread, QThread, QTimer):
             self._stack.enter_context(mock.patch.object(owner, "start", self._noting(owner.start)))
         return self
@@ -47,8 +47,9 @@ class LeakWatch:
 
     def _noting(self, start: Callable[..., None]) -> Callable[..., None]:
         def noted(starting: Any, *args: Any) -> None:
-            self._started.append((starting, _origin()))
-            start(starting, *args)
+            self._started.append((weakref.ref(starting), _origin()))
+            # A signal connected to start() may bring a bool of its own, which Qt would have dropped.
+            start(starting, *(arg for arg in args if not isinstance(arg, bool)))
 
         return noted
 
@@ -65,13 +66,14 @@ class LeakWatch:
         return [*self._started_left(), *self._windows_left()]
 
     def _started_left(self) -> Iterator[str]:
-        for thing, origin in self._started:
-            if _is_alive(thing):
+        for reference, origin in self._started:
+            thing = reference()
+            if thing is not None and _is_alive(thing):
                 yield f"- {_describe(thing)}, started at {origin}"
 
     def _windows_left(self) -> Iterator[str]:
         for window in QApplication.topLevelWidgets():
-            if id(window) not in self._windows_before and shiboken6.isValid(window):
+            if window not in self._windows_before and shiboken6.isValid(window):
                 yield f"- {_describe(window)}, a top-level widget that was never closed and deleted"
 
 
