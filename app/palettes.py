@@ -1,0 +1,59 @@
+"""The two palettes: three greys, one accent, and Okabe–Ito colours for what happens to a token."""
+
+from __future__ import annotations
+
+LIGHT: dict[str, str] = {
+    "window": "#f6f7f9",
+    "panel": "#ffffff",
+    "field": "#f3f4f7",
+    "line": "#e1e4ea",
+    "text": "#1a1f27",
+    "muted": "#58606e",
+    "faint": "#9aa2ae",
+    "accent": "#3b5bdb",
+    "on_accent": "#ffffff",
+    "tint": "#e8edff",
+    "hover": "#eceff4",
+    "selection": "#cdd8ff",
+    "danger": "#b42318",
+    "danger_tint": "#fdecea",
+    "warning": "#8f5200",
+    "good": "#00704f",
+    "kept": "#0072b2",
+    "pruned": "#848b96",
+    "best": "#c08000",
+    "finished": "#009e73",
+    "refused": "#d55e00",
+}
+
+DARK: dict[str, str] = {
+    "window": "#14171b",
+    "panel": "#1b1f26",
+    "field": "#14171b",
+    "line": "#2c313a",
+    "text": "#e9ecf1",
+    "muted": "#a3aab7",
+    "faint": "#646c79",
+    "accent": "#7c96ff",
+    "on_accent": "#0b1020",
+    "tint": "#242d4e",
+    "hover": "#262b34",
+    "selection": "#34457f",
+    "danger": "#ff9182",
+    "danger_tint": "#3a2124",
+    "warning": "#f0b429",
+    "good": "#35c796",
+    "kept": "#56b4e9",
+    "pruned": "#7b828e",
+    "best": "#f0ac1f",
+    "finished": "#2bc79a",
+    "refused": "#ff8240",
+}
+
+PALETTES = {"light": LIGHT, "dark": DARK}
+
+# From unlikely through grey to certain; dark or bright at both ends, so that the ends stand out on either ground.
+RAMPS: dict[str, tuple[str, ...]] = {
+    "light": ("#9a3412", "#c96f12", "#858d9b", "#3f7cc0", "#0b4f9e"),
+    "dark": ("#ff7a3d", "#e8a04a", "#717985", "#4f97d6", "#7cc0ff"),
+}
