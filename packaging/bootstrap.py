@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Set Tokenscope up and start it: `python3 packaging/bootstrap.py run`, or `test` for the whole suite.
+
+Needs nothing but Python's standard library. The environment it makes is `.venv` beside the README; a second call
+finds it ready and starts at once. What follows the command is handed on to the program, or to pytest.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # also under PYTHONSAFEPATH
+
+from bootstrap_parts import interpreters, qt_libraries  # noqa: E402
+from bootstrap_parts.environment import Environment, Wanted  # noqa: E402
+from bootstrap_parts.errors import SetupError  # noqa: E402
+
+ROOT = HERE.parent
+USAGE = """\
+python3 packaging/bootstrap.py run [ARGUMENTS OF TOKENSCOPE]    set up .venv and open the window
+python3 packaging/bootstrap.py test [ARGUMENTS OF PYTEST]       set up .venv and run the whole test suite
+python3 packaging/bootstrap.py test-core [ARGUMENTS OF PYTEST]  set up .venv-core, which has no Qt, and test the core
+"""
+PROGRAM = Wanted()
+TESTS = Wanted(extras=("dev", "quant"))
+CORE_TESTS = Wanted(extras=("dev", "quant"), qt=False)
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in COMMANDS:
+        print(USAGE, end="", file=sys.stdout if arguments[:1] in (["-h"], ["--help"]) else sys.stderr)
+        return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+    try:
+        other = interpreters.other_than_this()
+        if other:
+            return start([*other, str(HERE / "bootstrap.py"), *arguments])
+        return COMMANDS[arguments[0]](arguments[1:])
+    except SetupError as error:
+        print(f"\nTokenscope could not start.\n{error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted. The same command goes on from here.", file=sys.stderr)
+        return 130
+
+
+def run(arguments: list[str]) -> int:
+    """Open the window, or do what the arguments ask for; paths in them are relative to the caller's folder."""
+    environment = Environment(ROOT, ".venv")
+    environment.prepare(PROGRAM)
+    variables = clean_variables()
+    if "--screenshot" in arguments and not qt_libraries.has_screen(variables):
+        variables.setdefault("QT_QPA_PLATFORM", "offscreen")
+    qt_libraries.check(environment.site_packages, variables)
+    # -P: a folder called `app` where the user happens to be must not be taken for the program.
+    return start([str(environment.python), "-P", "-m", "app", *arguments], variables)
+
+
+def test(arguments: list[str]) -> int:
+    """Run the whole suite, or what pytest's arguments choose of it; no screen is needed."""
+    environment = Environment(ROOT, ".venv")
+    environment.prepare(TESTS)
+    variables = clean_variables()
+    variables.setdefault("QT_QPA_PLATFORM", "offscreen")
+    qt_libraries.check(environment.site_packages, variables)
+    os.chdir(ROOT)
+    return start([str(environment.python), "-m", "pytest", *arguments], variables)
+
+
+def test_core(arguments: list[str]) -> int:
+    """Run the core's tests in an environment of its own, in which PySide6 cannot be imported at all."""
+    environment = Environment(ROOT, ".venv-core")
+    environment.prepare(CORE_TESTS)
+    os.chdir(ROOT)
+    return start([str(environment.python), "-m", "pytest", "tests/core", *arguments], clean_variables())
+
+
+def clean_variables() -> dict[str, str]:
+    """This process's environment without what would let another Python's packages in."""
+    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+
+
+def start(command: list[str], variables: dict[str, str] | None = None) -> int:
+    """Become the command where the system can do that, so that signals reach it; else wait for it."""
+    sys.stdout.flush()
+    if os.name == "posix":
+        os.execvpe(command[0], command, os.environ if variables is None else variables)
+    return subprocess.call(command, env=variables)
+
+
+COMMANDS = {"run": run, "test": test, "test-core": test_core}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The steps of `packaging/bootstrap.py`, which is run by path and uses the standard library alone."""
