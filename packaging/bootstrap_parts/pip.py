@@ -18,6 +18,7 @@ LOG = "set-up.log"
 KEPT_LINES = 15
 TICK_SECONDS = 0.5
 KILLED = -9
+LOOKING_UP = "looking up"
 
 NETWORK = re.compile(
     r"NewConnectionError|NameResolutionError|ConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError|"
@@ -48,7 +49,7 @@ class Progress:
         told = tell(text)
         if told:
             self.told, self.share = told, ""
-            if not self.live:
+            if not (self.live or told.startswith(LOOKING_UP)):
                 print(f"  {told}", file=self.out, flush=True)
 
     def tick(self) -> None:
@@ -69,12 +70,13 @@ def tell(line: str) -> str | None:
     if fetched:
         verb = "downloading" if fetched.group(1) == "Downloading" else "already here:"
         return f"{verb} {package_in(fetched.group(2))} {fetched.group(4) or ''}".rstrip()
-    looked_up = re.match(r"(Collecting|Processing) (\S+)", line)
-    if looked_up:
-        return f"looking up {package_in(looked_up.group(2))}"
+    named = re.match(r"(Collecting|Processing|Obtaining) (\S+)", line)
+    if named:
+        return f"{LOOKING_UP if named.group(1) == 'Collecting' else 'taking'} {package_in(named.group(2))}"
     installing = re.match(r"Installing collected packages: (.*)", line)
     if installing:
-        return f"installing {len(installing.group(1).split(','))} packages"
+        names = installing.group(1).split(", ")
+        return f"installing {len(names)} packages" if names[1:] else f"installing {names[0]}"
     return None
 
 
