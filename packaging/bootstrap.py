@@ -8,6 +8,7 @@ finds it ready and starts at once. What follows the command is handed on to the 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in COMMANDS:
         print(USAGE, end="", file=sys.stdout if arguments[:1] in (["-h"], ["--help"]) else sys.stderr)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         other = interpreters.other_than_this()
         if other:
@@ -45,6 +47,11 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("\nInterrupted. The same command goes on from here.", file=sys.stderr)
         return 130
+
+
+def interrupt(*_: object) -> None:
+    """A polite request to end ends pip too, as Ctrl+C does."""
+    raise KeyboardInterrupt
 
 
 def run(arguments: list[str]) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bootstrap_parts import pip
 from bootstrap_parts.errors import SetupError
+from bootstrap_parts.lock import one_at_a_time
 
 STAMP = "tokenscope.json"
 QT_PACKAGES = {"pyside6-essentials", "pyqtgraph", "qasync", "pytest-qt"}
@@ -60,13 +61,14 @@ class Environment:
         Raises:
             SetupError: It cannot be done, with the cause and the remedy.
         """
-        broken = self.why_broken()
-        if broken:
-            self.make(broken)
-        incomplete = self.why_incomplete(wanted)
-        if incomplete:
-            print(f"{self.folder.name}: {incomplete}; installing. The first time takes some minutes.", flush=True)
-            self.install(wanted)
+        with one_at_a_time(self.root):
+            broken = self.why_broken()
+            if broken:
+                self.make(broken)
+            incomplete = self.why_incomplete(wanted)
+            if incomplete:
+                print(f"{self.folder.name}: {incomplete}; installing. The first time takes some minutes.", flush=True)
+                self.install(wanted)
 
     def why_broken(self) -> str | None:
         """Why it must be made anew, in words, or None."""
@@ -81,7 +83,7 @@ class Environment:
     def why_stamp_says_broken(self) -> str | None:
         stamp = self.stamp()
         if stamp is None:
-            return "is half-made: its last set-up did not finish"
+            return "is half-made (its last set-up did not finish)"
         here = "{}.{}".format(*sys.version_info[:2])
         if stamp["python"] != here:
             return f"was made by Python {stamp['python']}, and this is Python {here}"

@@ -109,7 +109,9 @@ def follow(command: list[str], progress: Progress) -> tuple[list[str], int]:
     """Run the command, showing its progress; all its lines, and its exit code."""
     variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     variables.update(PIP_USER="0", PYTHONUNBUFFERED="1", PYTHONIOENCODING="utf-8")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=variables)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=variables, close_fds=False
+    )
     arriving: queue.Queue = queue.Queue()
     reader = threading.Thread(target=_read, args=(process.stdout, arriving), daemon=True)
     reader.start()
