@@ -1,0 +1,59 @@
+"""Tokenscope's generation core: decode with any Hugging Face model and see every decision.
+
+    model = core.load("storyteller")
+    for event in core.stream(model, core.Request("Once upon a time")): ...
+
+Importing this package is cheap; torch and transformers are imported by the first name that needs them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from core import caches, catalog, errors, events, strategies
+from core.explain import explain
+from core.request import Request
+
+if TYPE_CHECKING:
+    from core.model import LoadedModel, load, wrap
+    from core.running import Result, effective_settings, run, stream
+
+__all__ = [
+    "LoadedModel",
+    "Request",
+    "Result",
+    "caches",
+    "catalog",
+    "effective_settings",
+    "errors",
+    "events",
+    "explain",
+    "load",
+    "run",
+    "strategies",
+    "stream",
+    "wrap",
+]
+
+_HEAVY = {
+    "LoadedModel": "core.model",
+    "load": "core.model",
+    "wrap": "core.model",
+    "Result": "core.running",
+    "effective_settings": "core.running",
+    "run": "core.running",
+    "stream": "core.running",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HEAVY:
+        raise AttributeError(f"module 'core' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HEAVY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

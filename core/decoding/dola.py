@@ -1,0 +1,88 @@
+"""DoLa's contrast: the final layer against the earlier one that differs most from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from core.decoding.run import DecodingRun
+from core.decoding.single import Greedy, Multinomial, decode_single
+from core.errors import ParameterError
+from core.events import Event, LayerChoice
+from core.model import LoadedModel
+
+RELATIVE_TOP = 0.1
+"""Tokens below this share of the likeliest one's probability are out (the paper's adaptive plausibility)."""
+_FILLED = -1e-3
+"""Premature log-probability written where the final layer finds a token implausible; the token is out anyway."""
+
+
+class LayerContrast:
+    """log p_final − log p_premature over plausible tokens (Chuang et al. 2023)."""
+
+    name = "dola_layers"
+
+    def __init__(self, model: LoadedModel, layers: Any) -> None:
+        self._head = model.head
+        self._layers = candidate_layers(layers, model.layers, bool(model.config.tie_word_embeddings))
+        self.label = "DoLa"
+
+    def apply(self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, LayerChoice]:
+        """Contrasted scores [B, V] from final logits [B, V] and the hidden states of all layers [B, T, D]."""
+        premature = torch.stack([self._head(hidden[layer][:, -1]).float() for layer in self._layers])
+        divergences = jensen_shannon(logits, premature).mean(-1)
+        best = int(divergences.argmax())
+        choice = LayerChoice(self._layers[best], tuple(zip(self._layers, divergences.tolist(), strict=True)))
+        return contrast(logits, premature[best]), choice
+
+
+def candidate_layers(setting: Any, layers: int, tied: bool) -> list[int]:
+    """Indices of hidden states to contrast with, by transformers' rule for `low`, `high` or a list.
+
+    0 is the embedding's output; with tied embeddings it would only repeat its input, so counting begins at 2.
+    Raises ParameterError.
+    """
+    first = 0 if not tied else 2 if layers > 2 else layers - 1
+    half, reach = layers // 2, 20
+    if setting == "low":
+        chosen = list(range(first, half if layers <= 40 else reach, 2)) or [first]
+    elif setting == "high":
+        chosen = list(range(half if layers <= 40 else layers - reach, layers, 2))
+    else:
+        chosen = [int(layer) for layer in setting if 0 <= int(layer) < layers]
+    if not chosen:
+        raise ParameterError(
+            f"dola_layers {setting!r} names no layer below {layers}.", "Use “low”, “high” or a list of layers.",
+            "dola_layers",
+        )  # fmt: skip
+    return chosen
+
+
+def jensen_shannon(final: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
+    """Divergence in nats, [L, B], of logits `premature` [L, B, V] from `final` [B, V]."""
+    p, q = torch.log_softmax(final, -1)[None], torch.log_softmax(premature, -1)
+    middle = torch.logaddexp(p, q) - math.log(2)
+    return 0.5 * (_kl(p, middle) + _kl(q, middle))
+
+
+def _kl(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """KL(p ‖ q) over the last dimension, of log-probabilities."""
+    return (p.exp() * (p - q)).sum(-1)
+
+
+def contrast(final: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
+    """log p_final − log p_premature [B, V]; −inf where the final layer finds a token implausible."""
+    p, q = torch.log_softmax(final, -1), torch.log_softmax(premature, -1)
+    implausible = p < p.amax(-1, keepdim=True) + math.log(RELATIVE_TOP)
+    return (p - q.masked_fill(implausible, _FILLED)).masked_fill(implausible, -math.inf)
+
+
+def decode_dola(run: DecodingRun) -> Iterator[Event]:
+    """The loop of greedy decoding or sampling over contrasted scores."""
+    layers: str | Sequence[int] = run.config.dola_layers
+    picker = Multinomial() if run.config.do_sample else Greedy()
+    picker.method = "dola_sampled" if run.config.do_sample else "dola"
+    yield from decode_single(run, picker, LayerContrast(run.model, layers))

@@ -1,0 +1,298 @@
+"""One run from the inside: everything a strategy needs, prepared, and the events they all emit alike."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from transformers import GenerationConfig
+
+from core import caches
+from core.caches.base import CacheBackend
+from core.decoding.forward import Forward, Output
+from core.decoding.funnel import Context, Funnel, build_funnel
+from core.decoding.observe import Reading
+from core.decoding.prompt import encode
+from core.decoding.stopping import Stop, Stopping, build_stopping, eos_ids
+from core.errors import CacheError, NumericError, ParameterError, PromptError
+from core.events import (
+    CacheMeasured,
+    Event,
+    LayerChoice,
+    Metrics,
+    Prefilled,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from core.model import LoadedModel
+from core.request import Request
+from core.settings import non_default
+from core.strategies.base import Strategy
+from core.text import TextStream
+
+
+@dataclass(slots=True)
+class Track:
+    """One sequence as it is written."""
+
+    number: int
+    stream: TextStream
+    ids: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    stop: Stop | None = None
+
+    @property
+    def text(self) -> str:
+        """Everything written so far."""
+        return "".join(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A finished sequence as `Finished` reports it."""
+
+    ids: tuple[int, ...]
+    text: str
+    score: float | None = None
+    number: int = 0
+
+
+class DecodingRun:
+    """A prepared request: prompt ids, cache, funnel, stopping rules, random generator and the figures of the run.
+
+    Raises the errors of `encode`, `build_funnel` and CacheError when it cannot be prepared.
+    """
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        request: Request,
+        strategy: Strategy,
+        config: GenerationConfig,
+        cancel: threading.Event,
+    ) -> None:
+        self.model, self.request, self.strategy, self.config, self.cancel = model, request, strategy, config, cancel
+        self.prompt_ids = encode(model, request.prompt)
+        self.start_ids = self._decoder_start() if model.is_encoder_decoder else self.prompt_ids
+        self.stopping: Stopping = build_stopping(config, len(self.start_ids), model.context)
+        self._check_room()
+        self.backend = self._choose_backend()
+        self.forward = Forward(model, self.backend.build(model, self.max_length, request.cache_options))
+        self.generator = torch.Generator(model.device).manual_seed(request.seed)
+        self.results: list[Written] = []
+        self.stopped = False
+        self._begun = self._last = time.perf_counter()
+        self._first: float | None = None
+        self._prefill_seconds = 0.0
+        self._new_tokens = 0
+        self._peak = 0
+        self.acceptance: tuple[int, int] | None = None
+        """Speculation: tokens (accepted, drafted)."""
+
+    @property
+    def sequences(self) -> int:
+        """How many texts are written side by side."""
+        return int(self.config.num_return_sequences or 1) if self.config.do_sample else 1
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens the decoder will ever hold."""
+        return len(self.start_ids) + self.stopping.max_new
+
+    @cached_property
+    def funnel(self) -> Funnel:
+        """Processors of this configuration."""
+        return build_funnel(self.context)
+
+    @cached_property
+    def context(self) -> Context:
+        """What processors are built from."""
+        device, beams = self.model.device, int(self.config.num_beams or 1)
+        eos = sorted(eos_ids(self.config))
+        return Context(
+            model=self.model,
+            config=self.config,
+            start=len(self.start_ids),
+            max_length=self.max_length,
+            encoder_ids=torch.tensor([self.prompt_ids], device=device),
+            eos=torch.tensor(eos, device=device) if eos else None,
+            keep=len(eos) + 1 if beams > 1 else 1,
+            negative_ids=self._negative_ids(),
+        )
+
+    def begin(self) -> RunStarted:
+        """The first event."""
+        pieces = self.model.pieces
+        return RunStarted(
+            strategy=self.strategy.name,
+            model=self.model.name,
+            device=str(self.model.device),
+            dtype=str(self.model.dtype).removeprefix("torch."),
+            cache=self.backend.name,
+            seed=self.request.seed,
+            prompt=tuple(PromptToken(token, pieces[token]) for token in self.prompt_ids),
+            settings=tuple(non_default(self.config).items()),
+            sequences=self.sequences,
+            vocabulary=self.model.vocabulary,
+            context=self.model.context,
+        )
+
+    def prefill(self, rows: int = 1, *, hidden: bool = False) -> tuple[Output, Prefilled]:
+        """Read the prompt once and leave the memory `rows` rows wide; logits [rows, 1, V], or [1, 1, V] to expand."""
+        begun = time.perf_counter()
+        device = self.model.device
+        if self.model.is_encoder_decoder:
+            self.forward.encode(torch.tensor([self.prompt_ids], device=device))
+        ids = torch.tensor([self.start_ids], device=device)
+        expand_first = self.forward.cache is None
+        output = self.forward(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)
+        if rows > 1 and not expand_first:
+            self.forward.expand(rows)
+            output = Output(output.logits.expand(rows, -1, -1), output.hidden)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        self._last = time.perf_counter()
+        self._prefill_seconds = self._last - begun
+        return output, Prefilled(len(self.prompt_ids), self._prefill_seconds)
+
+    def track(self, number: int) -> Track:
+        """A fresh sequence."""
+        return Track(number, TextStream(self.model.tokenizer, self.start_ids))
+
+    def token_events(
+        self,
+        track: Track,
+        reading: Reading,
+        method: str,
+        layer_choice: LayerChoice | None = None,
+        origin: str = "target",
+    ) -> Iterator[Event]:
+        """Append a token to its sequence: TokenChosen, and SequenceFinished when it ends there."""
+        token, special = reading.token, reading.token in self.model.pieces.special
+        text = track.stream.push(token)
+        track.ids.append(token)
+        track.texts.append(text)
+        now = time.perf_counter()
+        self._first = self._first or now
+        self._new_tokens += 1
+        yield TokenChosen(
+            step=len(track.ids) - 1, sequence=track.number, id=token, piece=self.model.pieces[token], text=text,
+            raw_probability=math.exp(reading.raw_log_probability), probability=math.exp(reading.log_probability),
+            raw_log_probability=reading.raw_log_probability, log_probability=reading.log_probability,
+            rank=reading.rank, entropy=reading.entropy, seconds=now - self._last, alternatives=reading.alternatives,
+            funnel=reading.funnel, method=method, layer_choice=layer_choice, special=special, origin=origin,
+        )  # fmt: skip
+        track.stop = self.stopping.check(track.number, token, len(track.ids), text)
+        if track.stop:
+            yield self._finish_track(track, track.stop)
+
+    def step_done(self, step: int) -> Iterator[Event]:
+        """After all sequences of a step: restart its clock, and measure the cache now and then."""
+        if step % 16 == 0:
+            yield self.measure(step)
+        self._last = time.perf_counter()
+
+    def measure(self, step: int) -> CacheMeasured:
+        """Bytes of the cache now."""
+        now = self.backend.measure(self.forward.cache)
+        self._peak = max(self._peak, now.bytes)
+        return CacheMeasured(step, now.tokens, now.bytes, self._peak, now.parts, now.layers)
+
+    def end(self, tracks: Sequence[Track]) -> Iterator[Event]:
+        """Close what is still open (the user stopped) and keep the sequences as the run's results."""
+        for track in tracks:
+            if track.stop is None:
+                track.stop = Stop("stopped", "you")
+                yield self._finish_track(track, track.stop)
+        yield self.measure(max((len(track.ids) for track in tracks), default=0))
+        self.results = [Written(tuple(track.ids), track.text, None, track.number) for track in tracks]
+
+    def _finish_track(self, track: Track, stop: Stop) -> SequenceFinished:
+        tail = track.stream.flush()
+        track.texts.append(tail)
+        return SequenceFinished(track.number, stop.reason, stop.detail, tail)
+
+    def is_cancelled(self) -> bool:
+        """Whether the user asked to stop; remembers it."""
+        self.stopped = self.stopped or self.cancel.is_set()
+        return self.stopped
+
+    def metrics(self) -> Metrics:
+        """Figures of the run so far."""
+        now = time.perf_counter()
+        decoding = self._last - self._first if self._first else 0.0
+        later = self._new_tokens - self.sequences
+        accepted, drafted = self.acceptance or (0, 0)
+        passes = self.forward.passes
+        return Metrics(
+            prompt_tokens=len(self.prompt_ids),
+            new_tokens=self._new_tokens,
+            seconds=now - self._begun,
+            time_to_first_token=self._first - self._begun if self._first else None,
+            prefill_tokens_per_second=len(self.prompt_ids) / self._prefill_seconds if self._prefill_seconds else None,
+            decode_tokens_per_second=later / decoding if later > 0 and decoding > 0 else None,
+            target_passes=passes,
+            tokens_per_target_pass=self._new_tokens / passes if passes and self._new_tokens else None,
+            acceptance_rate=accepted / drafted if drafted else None,
+            cache_bytes=self.backend.measure(self.forward.cache).bytes,
+            cache_peak_bytes=self._peak,
+        )
+
+    def repair(self, logits: torch.Tensor) -> torch.Tensor:
+        """Logits [B, V], with NaN and infinity replaced when `remove_invalid_values` asks for it."""
+        return torch.nan_to_num(logits) if self.config.remove_invalid_values else logits
+
+    def check_scores(self, scores: torch.Tensor, raw: torch.Tensor, step: int) -> None:
+        """Raise NumericError for logits that are no numbers, ParameterError when the settings leave no token."""
+        if torch.isfinite(scores.amax(-1)).all():
+            return
+        if torch.isnan(raw).any() or torch.isposinf(raw).any() or torch.isnan(scores).any():
+            raise NumericError(
+                f"{self.model.name} produced NaN or infinity instead of scores at step {step + 1}.",
+                "Try float32, check the weights, or switch on “Repair invalid numbers” (remove_invalid_values).",
+            )
+        raise ParameterError(
+            f"The settings leave no token to choose from at step {step + 1}: every one is banned.",
+            "Loosen the banned words, suppressed tokens, n-gram limits or forced tokens.",
+        )
+
+    def _decoder_start(self) -> list[int]:
+        start = self.config.decoder_start_token_id
+        start = self.config.bos_token_id if start is None else start
+        if start is None:
+            raise PromptError(
+                f"{self.model.name} does not say which token its decoder starts with.",
+                "Set decoder_start_token_id in its generation_config.json.",
+            )
+        return [start[0] if isinstance(start, list) else int(start)]
+
+    def _check_room(self) -> None:
+        if self.stopping.max_new < 1:
+            raise PromptError(
+                f"max_length is {self.config.max_length} and the prompt alone has {len(self.start_ids)} tokens.",
+                "Set max_new_tokens, or a greater max_length.",
+            )
+
+    def _choose_backend(self) -> CacheBackend:
+        name = self.request.cache
+        try:
+            backend = caches.registry[name]
+        except KeyError:
+            known = ", ".join(caches.registry)
+            raise CacheError(f"There is no cache “{name}”.", f"Choose one of: {known}.") from None
+        if reason := backend.why_not(self.model, self.strategy.name):
+            raise CacheError(f"{backend.title} cannot serve: {reason}", "Choose another cache or another model.")
+        return backend
+
+    def _negative_ids(self) -> torch.Tensor | None:
+        if self.request.negative_prompt is None:
+            return None
+        ids = torch.tensor([encode(self.model, self.request.negative_prompt)], device=self.model.device)
+        return ids.repeat(self.sequences, 1)

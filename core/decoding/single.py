@@ -1,0 +1,114 @@
+"""One token at a time: the loop that greedy decoding, sampling and DoLa share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import torch
+
+from core.decoding.observe import read_step
+from core.decoding.run import DecodingRun, Track
+from core.events import Event, LayerChoice
+
+
+class Picker(Protocol):
+    """How the next token is taken from processed scores."""
+
+    method: str
+
+    def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Token ids [B] from scores [B, V]."""
+
+
+class Greedy:
+    """The best score."""
+
+    method = "greedy"
+
+    def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """argmax; the lowest id among equals."""
+        return scores.argmax(-1)
+
+
+class Multinomial:
+    """A draw from the distribution."""
+
+    method = "sampled"
+
+    def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """One draw from softmax(scores) for each row."""
+        return torch.multinomial(torch.softmax(scores, -1), 1, generator=generator).squeeze(1)
+
+
+class Contrast(Protocol):
+    """Something that reads the layers before the funnel does (DoLa)."""
+
+    name: str
+    label: str
+
+    def apply(self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, LayerChoice]:
+        """Contrasted scores [B, V] and what was chosen."""
+
+
+class Ids:
+    """Token ids [B, T] that grow without being copied at every step."""
+
+    def __init__(self, start: list[int], rows: int, device: torch.device) -> None:
+        self._length = len(start)
+        self._buffer = torch.zeros(rows, self._length + 256, dtype=torch.long, device=device)
+        self._buffer[:, : self._length] = torch.tensor(start, device=device)
+
+    @property
+    def tensor(self) -> torch.Tensor:
+        """Everything so far, a view."""
+        return self._buffer[:, : self._length]
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Add one token [B] to every row."""
+        if self._length == self._buffer.shape[1]:
+            self._buffer = torch.cat([self._buffer, torch.zeros_like(self._buffer)], dim=1)
+        self._buffer[:, self._length] = tokens
+        self._length += 1
+
+
+def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = None) -> Iterator[Event]:
+    """Pick a token for every sequence, step by step, until all have ended."""
+    rows = run.sequences
+    tracks = [run.track(number) for number in range(rows)]
+    ids = Ids(run.start_ids, rows, run.model.device)
+    names = [(stage.name, stage.label) for stage in run.funnel.stages]
+    if contrast:
+        names.insert(0, (contrast.name, contrast.label))
+    output, prefilled = run.prefill(rows, hidden=contrast is not None)
+    yield prefilled
+    step = 0
+    while True:
+        raw, choice = run.repair(output.last), None
+        scores = [raw]
+        if contrast:
+            assert output.hidden is not None
+            contrasted, choice = contrast.apply(raw, output.hidden)
+            scores.append(contrasted)
+        scores += run.funnel.trace(ids.tensor, scores[-1])[1:]
+        run.check_scores(scores[-1], raw, step)
+        chosen = picker.pick(scores[-1], run.generator)
+        yield from _emit(run, tracks, scores, chosen, names, picker.method, choice)
+        yield from run.step_done(step)
+        ids.append(chosen)
+        step += 1
+        if all(track.stop for track in tracks) or run.is_cancelled():
+            break
+        output = run.forward(chosen[:, None], hidden=contrast is not None)
+    yield from run.end(tracks)
+
+
+def _emit(
+    run: DecodingRun, tracks: list[Track], scores: list[torch.Tensor], chosen: torch.Tensor,
+    names: list[tuple[str, str]], method: str, choice: LayerChoice | None,
+) -> Iterator[Event]:  # fmt: skip
+    """Events of the sequences that are still being written."""
+    readings = read_step(scores, chosen, run.request.top_n, names, run.model.pieces)
+    for track, reading in zip(tracks, readings, strict=True):
+        if track.stop is None:
+            yield from run.token_events(track, reading, method, choice)

@@ -1,0 +1,49 @@
+"""Which device and which number type to use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+
+from core.errors import DeviceError, ParameterError
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def choose_device(wish: str) -> torch.device:
+    """`auto` takes cuda, then mps, then cpu. Raises DeviceError when the one asked for is not there."""
+    if wish == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "mps" if _has_mps() else "cpu")
+    try:
+        device = torch.device(wish)
+    except RuntimeError:
+        raise DeviceError(f"“{wish}” is not a device.", "Use auto, cpu, cuda, cuda:1 … or mps.") from None
+    there = {"cpu": True, "mps": _has_mps(), "cuda": (device.index or 0) < torch.cuda.device_count()}
+    if not there.get(device.type, True):
+        raise DeviceError(
+            f"This machine has no device “{wish}” that the installed torch {torch.__version__} can use.",
+            "Choose “auto” or “cpu”, or install a torch build for that device.",
+        )
+    return device
+
+
+def choose_dtype(wish: str, device: torch.device, path: Path) -> torch.dtype:
+    """`auto`: float32 on a CPU, elsewhere the type the weights are stored in. Raises ParameterError."""
+    if wish in DTYPES:
+        return DTYPES[wish]
+    if wish != "auto":
+        raise ParameterError(f"“{wish}” is not a number type.", f"Use auto, {', '.join(DTYPES)}.", "dtype")
+    return torch.float32 if device.type == "cpu" else _stored_dtype(path)
+
+
+def _stored_dtype(path: Path) -> torch.dtype:
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    small = config.get("hidden_size", config.get("d_model", 4096)) < 512
+    stored = config.get("dtype") or config.get("torch_dtype") or "float32"
+    return torch.float32 if small else DTYPES.get(stored, torch.float32)
+
+
+def _has_mps() -> bool:
+    return torch.backends.mps.is_available()

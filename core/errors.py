@@ -1,0 +1,113 @@
+"""Every way a run can fail, each with its cause, its figures and what to do about it."""
+
+from __future__ import annotations
+
+
+class TokenscopeError(Exception):
+    """Base class: `cause` says what is wrong, `remedy` what to do; `details` may unfold further."""
+
+    title = "Something went wrong"
+
+    def __init__(self, cause: str, remedy: str = "", details: str = "") -> None:
+        self.cause = cause
+        self.remedy = remedy
+        self.details = details
+        super().__init__(f"{cause} {remedy}".strip())
+
+
+class ModelError(TokenscopeError):
+    """A model could not be found or loaded."""
+
+    title = "The model could not be loaded"
+
+
+class ModelNotFoundError(ModelError):
+    """No bundled model, folder or local hub snapshot has that name."""
+
+
+class ConfigMissingError(ModelError):
+    """The folder holds no config.json, or an unreadable one."""
+
+
+class UnknownArchitectureError(ModelError):
+    """The installed transformers does not know the model type, or it cannot generate text."""
+
+
+class CorruptWeightsError(ModelError):
+    """A weights file is truncated, corrupt, missing or does not fit its config."""
+
+
+class PickledWeightsError(ModelError):
+    """Only pickled weights exist, and this model was not allowed them."""
+
+
+class RemoteCodeError(ModelError):
+    """The model brings code of its own, and was not allowed to run it."""
+
+
+class TokenizerMissingError(TokenscopeError):
+    """Text was given (or a chat) but the model has no tokenizer or no chat template."""
+
+    title = "Text cannot be turned into tokens"
+
+
+class PromptError(TokenscopeError):
+    """The prompt cannot be decoded from."""
+
+    title = "The prompt cannot be used"
+
+
+class EmptyPromptError(PromptError):
+    """No token to begin with: an empty prompt and no beginning-of-sequence token."""
+
+
+class PromptTooLongError(PromptError):
+    """The prompt has more tokens than the model's context."""
+
+    def __init__(self, tokens: int, context: int) -> None:
+        self.tokens, self.context = tokens, context
+        over = tokens - context
+        super().__init__(
+            f"The prompt has {tokens:,} tokens, {over:,} more than the model's context of {context:,}.",
+            f"Shorten it by at least {over + 1:,} tokens, or choose a model with a longer context.",
+        )
+
+
+class ParameterError(TokenscopeError):
+    """A setting is out of range, of the wrong type or unknown."""
+
+    title = "A setting cannot be used"
+
+    def __init__(self, cause: str, remedy: str = "", parameter: str = "") -> None:
+        self.parameter = parameter
+        super().__init__(cause, remedy)
+
+
+class StrategyError(TokenscopeError):
+    """The strategy does not exist, or the model cannot do it."""
+
+    title = "This strategy cannot be used here"
+
+
+class CacheError(TokenscopeError):
+    """The cache back end does not exist, or cannot serve this model and strategy."""
+
+    title = "This cache cannot be used here"
+
+
+class DeviceError(TokenscopeError):
+    """The device asked for is not there."""
+
+    title = "The device cannot be used"
+
+
+class NumericError(TokenscopeError):
+    """The model produced logits that are not numbers."""
+
+    title = "The model's output is not a number"
+
+
+class OutOfMemoryError(TokenscopeError):
+    """The device or the machine ran out of memory."""
+
+    title = "Out of memory"

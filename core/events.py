@@ -1,0 +1,320 @@
+"""What a run says of itself: frozen dataclasses of plain numbers, strings and tuples, never tensors.
+
+A strategy is a generator of these events; the window, the recorder, the tests and the benchmarks consume them.
+Probabilities are shares of 1, log-probabilities natural logarithms, times seconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of everything `core.stream` yields."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptToken:
+    """One token of the prompt: its id and the text it stands for."""
+
+    id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted(Event):
+    """The run as it will be done: every default resolved, nothing computed yet."""
+
+    strategy: str
+    model: str
+    device: str
+    dtype: str
+    cache: str
+    seed: int
+    prompt: tuple[PromptToken, ...]
+    settings: tuple[tuple[str, Any], ...]
+    """Effective settings that differ from the defaults, sorted by name; (name, value)."""
+    sequences: int = 1
+    vocabulary: int = 0
+    context: int | None = None
+    """Longest text the model was built for, in tokens; None when it has no limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled(Event):
+    """The prompt has been read (one forward pass, the encoder's included)."""
+
+    tokens: int
+    seconds: float
+    reused: int = 0
+    """Tokens taken from a cache of an earlier run instead of being computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One token that could have been chosen at a step."""
+
+    id: int
+    text: str
+    raw_probability: float
+    """By the model alone, before any processing."""
+    probability: float
+    """After every processor; 0.0 when it was cut."""
+    raw_log_probability: float
+    log_probability: float
+    """-inf when it was cut."""
+    rank: int
+    """Place by raw probability, 1 = the model's first choice."""
+    degeneration_penalty: float | None = None
+    """Contrastive search: largest cosine similarity with any earlier token."""
+    score: float | None = None
+    """Contrastive search: (1 - alpha) * confidence - alpha * penalty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One processor of the funnel and what it left over."""
+
+    name: str
+    """Setting that switches it on (`temperature`, `top_p`, …); `raw` for the model's own distribution."""
+    label: str
+    """Short, with its value: `T 0.8`, `top-p 0.92`."""
+    survivors: int
+    mass: float
+    """Share of the distribution *entering* the stage that its survivors hold (1.0 when it cuts nothing)."""
+    raw_mass: float
+    """Share of the model's own distribution that the survivors hold."""
+    top: tuple[tuple[int, float], ...] = ()
+    """The n likeliest (token id, probability) after the stage, most likely first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChoice:
+    """DoLa: the premature layer that the final one was contrasted with."""
+
+    layer: int
+    divergences: tuple[tuple[int, float], ...]
+    """(candidate layer, Jensen–Shannon divergence from the final layer)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChosen(Event):
+    """A token was decided for one sequence."""
+
+    step: int
+    """0 for the first new token of its sequence."""
+    sequence: int
+    id: int
+    piece: str
+    """The token's own text; lone bytes of a UTF-8 character appear as ⟨E2⟩."""
+    text: str
+    """What it adds to the text: empty while a character is incomplete, whole characters afterwards."""
+    raw_probability: float
+    probability: float
+    raw_log_probability: float
+    log_probability: float
+    rank: int
+    """Place by raw probability, 1 = the model's first choice."""
+    entropy: float
+    """Of the model's own distribution, in nats."""
+    seconds: float
+    """Since the token before it (or since the prompt was read)."""
+    alternatives: tuple[Alternative, ...] = ()
+    """By raw probability, most likely first; the chosen one is always among them unless tracing is off."""
+    funnel: tuple[Stage, ...] = ()
+    method: str = "greedy"
+    """How it was picked: greedy, sampled, contrastive, dola, … (`explain` speaks of it)."""
+    die: float | None = None
+    """Sampling: the number in [0, 1) that was drawn, where a single number decided."""
+    layer_choice: LayerChoice | None = None
+    special: bool = False
+    """An end-of-sequence or other control token: it adds no text."""
+    origin: str = "target"
+    """Who proposed it: target, draft, correction, bonus."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeamCandidate:
+    """One continuation that beam search considered at a step: a node of the tree."""
+
+    node: int
+    """Its number in the run, from 1; the prompt is node 0."""
+    parent: int
+    id: int
+    piece: str
+    probability: float
+    """Of the token, after processing, given its parent."""
+    log_probability: float
+    score: float
+    """Sum of log-probabilities from the prompt to here, as the search ranks it."""
+    normalized: float
+    """score / length ** length_penalty: what finished hypotheses are compared by."""
+    rank: int
+    """Place among the candidates of its step (of its group, in diverse search), 1 = best."""
+    fate: str
+    """kept, pruned, finished or early_stopped."""
+    group: int = 0
+    diversity_penalty: float = 0.0
+    """What diverse search took off this token's log-probability at this step."""
+    progress: int = 0
+    """Constraint tokens met on the way from the prompt to here."""
+    text: str = ""
+    """What it adds to the text of its path (as TokenChosen.text)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeamStep(Event):
+    """All continuations considered at one step, best first within each group."""
+
+    step: int
+    candidates: tuple[BeamCandidate, ...]
+    best: int
+    """Node of the hypothesis that leads now, running or finished."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One result of a beam search."""
+
+    node: int
+    """Its last node in the tree."""
+    ids: tuple[int, ...]
+    text: str
+    log_probability: float
+    """Sum over its tokens."""
+    length: int
+    """Tokens the score is divided by a power of."""
+    score: float
+    finished: bool
+    """Ended by itself (an end token) rather than by the limit."""
+    group: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BeamsRanked(Event):
+    """The final ranking, best first; `formula` spells the score out with this run's numbers."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class DraftNode:
+    """One drafted token of a round's tree."""
+
+    node: int
+    """Its number in the round, from 1, parents before children; 0 is the last token of the text so far."""
+    parent: int
+    id: int
+    piece: str
+    depth: int
+    drafter: int
+    """Which drafter proposed it, from 0."""
+    draft_probability: float
+    target_probability: float
+    fate: str
+    """accepted, refused or unreached."""
+    ratio: float | None = None
+    """min(1, p/q) where it was decided by a die; None where the target's own choice decided or it was not reached."""
+    die: float | None = None
+    """The number in [0, 1) drawn for the decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRound(Event):
+    """One round of speculation: what was drafted, what the target thought of it, what became text."""
+
+    round: int
+    step: int
+    """New tokens written before the round."""
+    nodes: tuple[DraftNode, ...]
+    accepted: tuple[int, ...]
+    """Nodes of the accepted path, in order."""
+    extra_id: int
+    extra_piece: str
+    extra_kind: str
+    """bonus (everything on the path was accepted), correction (a drafted token was refused) or none (cut short)."""
+    draft_seconds: float
+    verify_seconds: float
+    overhead_seconds: float
+    length: int
+    """Draft length (depth) asked for in this round."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceFinished(Event):
+    """One sequence ended."""
+
+    sequence: int
+    reason: str
+    """eos, length, context, time, stop_string or stopped."""
+    detail: str = ""
+    """What ended it, in words: the stop string, the limit."""
+    tail: str = ""
+    """Text that was still held back (an incomplete character), released as it is."""
+    cut: int = 0
+    """Characters at the end of the streamed text that a stop string's rules take back (always 0 today)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMeasured(Event):
+    """Bytes the key–value cache holds now. `parts` sums up to `bytes`."""
+
+    step: int
+    tokens: int
+    bytes: int
+    peak: int
+    parts: tuple[tuple[str, str, int], ...] = ()
+    """(place, part, bytes): place device/host/disk; part keys, values, scales, residual, self, cross, state."""
+    layers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notice(Event):
+    """Something the reader should know and that did not stop the run."""
+
+    kind: str
+    """setting_ignored, context_nearly_full, memory_fallback, …"""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Numbers on a run; None where a run has no such number."""
+
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+    seconds: float = 0.0
+    time_to_first_token: float | None = None
+    prefill_tokens_per_second: float | None = None
+    decode_tokens_per_second: float | None = None
+    """After the first token, all sequences together."""
+    target_passes: int = 0
+    tokens_per_target_pass: float | None = None
+    acceptance_rate: float | None = None
+    """Speculation: accepted ÷ examined drafted tokens."""
+    draft_seconds: float | None = None
+    verify_seconds: float | None = None
+    overhead_seconds: float | None = None
+    predicted_speedup: float | None = None
+    """Speculation: by the formula (1 − β^(γ+1)) / ((1 − β)(γc + 1))."""
+    cache_bytes: int = 0
+    cache_peak_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Event):
+    """Last event of every run that was not ended by an error; best sequence first."""
+
+    reason: str
+    """completed or stopped."""
+    sequences: tuple[tuple[int, ...], ...]
+    """New tokens only."""
+    texts: tuple[str, ...]
+    metrics: Metrics
+    scores: tuple[float, ...] | None = None
+    order: tuple[int, ...] = ()
+    """Which `sequence` number each of `sequences` had while it streamed."""

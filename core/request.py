@@ -1,0 +1,37 @@
+"""What to decode, and how: the one thing a run starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+    from core.model import LoadedModel
+
+Messages = Sequence[Mapping[str, str]]
+"""A chat: `{"role": "user" | "assistant" | "system", "content": text}` in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run.
+
+    `config` is transformers' own class; its flags decide the strategy unless `strategy` names one of
+    `core.strategies.registry`, whose own settings go into `options`. `prompt` is text, a chat or token ids.
+    """
+
+    prompt: str | Messages | Sequence[int]
+    config: GenerationConfig | None = None
+    strategy: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    cache: str = "dynamic"
+    cache_options: Mapping[str, Any] = field(default_factory=dict)
+    drafters: Sequence[LoadedModel] = ()
+    top_n: int = 10
+    """Alternatives kept for each step; 0 switches the tracing of them off."""
+    seed: int = 0
+    negative_prompt: str | Sequence[int] | None = None
+    """Classifier-free guidance (`guidance_scale`): what to steer away from; default the last prompt token alone."""

@@ -1,0 +1,110 @@
+"""Running a request: the stream of its events, or all of them collected."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from core.catalog import size_words
+from core.decoding.run import DecodingRun
+from core.errors import OutOfMemoryError
+from core.events import Event, Finished, Metrics
+from core.memory import is_out_of_memory
+from core.model import LoadedModel
+from core.request import Request
+from core.settings import non_default, resolve
+from core.streamers import feed
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished run; best sequence first."""
+
+    sequences: list[list[int]]
+    """New tokens only."""
+    texts: list[str]
+    scores: list[float] | None
+    """Beam scores."""
+    events: list[Event]
+    metrics: Metrics
+    reason: str
+    """completed or stopped."""
+
+
+def stream(
+    model: LoadedModel, request: Request, cancel: threading.Event | None = None, streamer: Any = None
+) -> Iterator[Event]:
+    """Decode `request` with `model`, yielding every event as it happens; the last one is `Finished`.
+
+    `cancel` is looked at before every forward pass. `streamer` is any object with transformers' `put` and `end`.
+    Raises a TokenscopeError with cause and remedy; what was yielded before stays valid.
+    """
+    events = _guarded(model, request, cancel or threading.Event())
+    return feed(streamer, events) if streamer is not None else events
+
+
+def run(model: LoadedModel, request: Request, cancel: threading.Event | None = None, streamer: Any = None) -> Result:
+    """The same, collected. Raises what `stream` raises."""
+    events = list(stream(model, request, cancel, streamer))
+    last = events[-1]
+    assert isinstance(last, Finished)
+    return Result(
+        sequences=[list(ids) for ids in last.sequences],
+        texts=list(last.texts),
+        scores=list(last.scores) if last.scores is not None else None,
+        events=events,
+        metrics=last.metrics,
+        reason=last.reason,
+    )
+
+
+def effective_settings(model: LoadedModel, request: Request) -> dict[str, Any]:
+    """The settings a run of `request` would have that differ from the library's defaults, the model's included."""
+    return non_default(resolve(model, request)[1])
+
+
+@torch.inference_mode()
+def _guarded(model: LoadedModel, request: Request, cancel: threading.Event) -> Iterator[Event]:
+    """Memory failures as errors with figures; everything else passes."""
+    try:
+        yield from _decode(model, request, cancel)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise _memory_error(model, error) from error
+
+
+def _decode(model: LoadedModel, request: Request, cancel: threading.Event) -> Iterator[Event]:
+    strategy, config = resolve(model, request)
+    decoding = DecodingRun(model, request, strategy, config, cancel)
+    yield decoding.begin()
+    yield from strategy.decode(decoding)
+    written = decoding.results
+    scores = tuple(item.score for item in written if item.score is not None)
+    yield Finished(
+        reason="stopped" if decoding.stopped else "completed",
+        sequences=tuple(item.ids for item in written),
+        texts=tuple(item.text for item in written),
+        metrics=decoding.metrics(),
+        scores=scores if scores else None,
+        order=tuple(item.number for item in written),
+    )
+
+
+def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:
+    device = model.device
+    if device.type == "cuda":
+        free, total = torch.cuda.mem_get_info(device)
+        torch.cuda.empty_cache()
+        figures = f" ({size_words(free)} of {size_words(total)} were free)"
+    else:
+        figures = ""
+    return OutOfMemoryError(
+        f"{device} ran out of memory{figures}; the weights of {model.name} alone take {size_words(model.weight_bytes)}.",
+        "Write fewer tokens or texts at once, shorten the prompt, or choose a smaller model or cache.",
+        str(error),
+    )

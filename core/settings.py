@@ -1,0 +1,144 @@
+"""Which settings a run really has: the request's, then its strategy's, then the model's, then the library's."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from transformers import GenerationConfig
+
+from core import strategies
+from core.errors import ParameterError, StrategyError
+from core.model import LoadedModel
+from core.request import Request
+from core.strategies.base import Parameter, Strategy
+
+DEFAULTS: dict[str, Any] = {
+    "max_length": 20, "min_length": 0, "do_sample": False, "use_cache": True, "early_stopping": False, "num_beams": 1,
+    "num_beam_groups": 1, "diversity_penalty": 0.0, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "typical_p": 1.0,
+    "repetition_penalty": 1.0, "length_penalty": 1.0, "no_repeat_ngram_size": 0, "encoder_no_repeat_ngram_size": 0,
+    "num_return_sequences": 1, "remove_invalid_values": False, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0,
+    "encoder_repetition_penalty": 1.0, "renormalize_logits": False, "num_assistant_tokens": 20,
+    "num_assistant_tokens_schedule": "constant", "assistant_confidence_threshold": 0.4,
+}  # fmt: skip
+"""What transformers 5 fills in for settings that neither the user nor the model sets."""
+
+_NOT_SETTINGS = {
+    "transformers_version", "max_length", "bos_token_id", "pad_token_id", "decoder_start_token_id", "output_scores",
+    "output_logits", "output_attentions", "output_hidden_states", "return_dict_in_generate", "_from_model_config",
+}  # fmt: skip
+
+
+def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
+    """The strategy and a configuration with nothing left open. Raises StrategyError, ParameterError."""
+    wanted = request.config if request.config is not None else GenerationConfig()
+    named = _find(request.strategy) if request.strategy else None
+    config = _fill(copy.deepcopy(wanted), model, named)
+    strategy = named or _find(_by_flags(config, request))
+    for name, value in (named.flags if named else {}).items():
+        setattr(config, name, value)
+    if reason := strategy.why_not(model, request):
+        raise StrategyError(f"{strategy.title} cannot run: {reason}", "Choose another strategy or another model.")
+    _check_ranges(strategy, config, request)
+    return strategy, config
+
+
+def _find(name: str) -> Strategy:
+    try:
+        return strategies.registry[name]
+    except KeyError:
+        known = ", ".join(strategies.registry)
+        raise StrategyError(f"There is no strategy “{name}”.", f"Choose one of: {known}.") from None
+
+
+def _fill(config: GenerationConfig, model: LoadedModel, named: Strategy | None) -> GenerationConfig:
+    """Set every attribute that is None from the strategy's defaults, the model's and the library's, in this order."""
+    own_length = config.max_new_tokens is None and config.max_length is None
+    inherited = model.generation_config.to_dict()
+    for source in (named.defaults if named else {}, inherited, DEFAULTS):
+        for name, value in source.items():
+            if name != "max_length" and value is not None and getattr(config, name, None) is None:
+                setattr(config, name, value)
+    if own_length and config.max_new_tokens is None:
+        config.max_length = inherited.get("max_length")
+    return config
+
+
+def _by_flags(config: GenerationConfig, request: Request) -> str:
+    """transformers' rule: which strategy a configuration's flags mean."""
+    base = _base_mode(config)
+    if base in ("greedy", "sampling"):
+        if config.dola_layers is not None:
+            return "dola"
+        return _speculative(config, request) or base
+    return base
+
+
+def _base_mode(config: GenerationConfig) -> str:
+    if config.constraints is not None or config.force_words_ids is not None:
+        return "constrained_beam_search"
+    if (config.num_beams or 1) == 1:
+        contrastive = not config.do_sample and (config.top_k or 0) > 1 and (config.penalty_alpha or 0) > 0
+        return "contrastive" if contrastive else "sampling" if config.do_sample else "greedy"
+    if (config.num_beam_groups or 1) > 1:
+        return "diverse_beam_search"
+    return "beam_sampling" if config.do_sample else "beam_search"
+
+
+def _speculative(config: GenerationConfig, request: Request) -> str | None:
+    if request.drafters:
+        return "assisted"
+    if config.prompt_lookup_num_tokens is not None:
+        return "prompt_lookup"
+    return "early_exit" if config.assistant_early_exit is not None else None
+
+
+def _check_ranges(strategy: Strategy, config: GenerationConfig, request: Request) -> None:
+    for parameter in strategy.parameters:
+        value = request.options.get(parameter.name) if parameter.option else getattr(config, parameter.name, None)
+        if value is not None:
+            check(parameter, value)
+    known = {parameter.name for parameter in strategy.parameters if parameter.option}
+    if unknown := sorted(set(request.options) - known):
+        raise ParameterError(
+            f"{strategy.title} has no option “{unknown[0]}”.", f"It knows: {', '.join(sorted(known)) or 'none'}.",
+            unknown[0],
+        )  # fmt: skip
+    if request.top_n < 0:
+        raise ParameterError(f"top_n is {request.top_n}.", "Use 0 (tracing off) or more.", "top_n")
+
+
+def check(parameter: Parameter, value: Any) -> None:
+    """Type and range of one setting. Raises ParameterError naming both."""
+    if parameter.kind in ("int", "float"):
+        _check_number(parameter, value)
+    elif parameter.kind == "bool" and not isinstance(value, bool):
+        raise ParameterError(f"{parameter.title} is {value!r}.", "Use true or false.", parameter.name)
+    elif parameter.kind == "choice" and isinstance(value, str) and value not in parameter.choices:
+        options = ", ".join(str(choice) for choice in parameter.choices)
+        raise ParameterError(f"{parameter.title} is “{value}”.", f"Choose one of: {options}.", parameter.name)
+
+
+def _check_number(parameter: Parameter, value: Any) -> None:
+    wrong_type = isinstance(value, bool) or not isinstance(value, int if parameter.kind == "int" else (int, float))
+    low, high = parameter.minimum, parameter.maximum
+    if not wrong_type:
+        below = low is not None and (value < low or (parameter.exclusive and value == low))
+        if not below and not (high is not None and value > high) and value == value:
+            return
+    kind = "a whole number" if parameter.kind == "int" else "a number"
+    more = "above" if parameter.exclusive else "from"
+    span = f" {more} {low:g} to {high:g}" if low is not None and high is not None else ""
+    raise ParameterError(
+        f"{parameter.title} ({parameter.name}) is {value!r}, out of its range.", f"It must be {kind}{span}.",
+        parameter.name,
+    )  # fmt: skip
+
+
+def non_default(config: GenerationConfig) -> dict[str, Any]:
+    """Settings of a resolved configuration that differ from the library's defaults, by name."""
+    return {
+        name: value
+        for name, value in sorted(config.to_dict().items())
+        if value is not None and name not in _NOT_SETTINGS and DEFAULTS.get(name) != value
+    }

@@ -1,0 +1,74 @@
+"""The shape of a strategy: what it is called, what can be set, when it cannot serve, and its generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
+    from core.model import LoadedModel
+
+Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens"]
+"""`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One setting: enough to draw an editor for it, to check it and to explain it."""
+
+    name: str
+    """GenerationConfig's field, or the key in `Request.options` when `option` is true."""
+    title: str
+    kind: Kind
+    default: Any
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    soft_maximum: float | None = None
+    """Where a slider ends; typing may go on to `maximum`."""
+    step: float | None = None
+    choices: tuple[Any, ...] = ()
+    exclusive: bool = False
+    """The minimum itself is not allowed."""
+    option: bool = False
+    advanced: bool = False
+    """Unfolded on demand."""
+    unset: Any = None
+    """Value that switches the setting off, where that is not the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to decide what comes next; one file of `core/strategies/` each."""
+
+    name: str
+    title: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    decode: Callable[[DecodingRun], Iterator[Event]]
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """GenerationConfig values that select it; they win when a request names the strategy."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values for settings that such a request leaves open; they go before the model's own."""
+    paper: str = ""
+    aliases: tuple[str, ...] = ()
+    """Other names of it, transformers' `GenerationMode` values among them."""
+    order: int = 100
+    """Place in a picker."""
+    refuse: Callable[[LoadedModel, Any], str | None] | None = None
+
+    def why_not(self, model: LoadedModel, request: Any = None) -> str | None:
+        """Sentence on why `model` (with `request`) cannot be decoded so; None when it can."""
+        return self.refuse(model, request) if self.refuse else None
+
+    def parameter(self, name: str) -> Parameter:
+        """The parameter of that name. Raises KeyError."""
+        return {parameter.name: parameter for parameter in self.parameters}[name]
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names in the order a panel shows them."""
+        return tuple(p.name for p in self.parameters)

@@ -1,0 +1,57 @@
+"""Contrastive search: likely, but unlike what has been said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from core.strategies.base import Parameter, Strategy
+from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, TOP_K
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
+    from core.model import LoadedModel
+
+ALPHA = Parameter(
+    "penalty_alpha", "Penalty alpha", "float", 0.6,
+    "How much a candidate loses for resembling what was said before. 0 is greedy decoding.",
+    minimum=0.0, maximum=1.0, step=0.05,
+)  # fmt: skip
+CANDIDATES = replace(
+    TOP_K, title="Candidates (k)", default=4, minimum=1, soft_maximum=20, unset=None,
+    help="How many of the most likely tokens are compared at every step.",
+)  # fmt: skip
+
+
+def decode(run: DecodingRun) -> Iterator[Event]:
+    """The candidate of the top k with the best balance of confidence and novelty."""
+    from core.decoding.contrastive import decode_contrastive  # torch is loaded only when something runs
+
+    yield from decode_contrastive(run)
+
+
+def refuse(model: LoadedModel, request: Any) -> str | None:
+    """The candidates are tried on copies of the cache, which a recurrent state does not offer."""
+    if model.is_recurrent:
+        return (
+            f"{model.name} keeps a recurrent state instead of a key–value cache; contrastive search must look ahead "
+            "with several candidates from one cache."
+        )
+    return None
+
+
+STRATEGY = Strategy(
+    name="contrastive",
+    title="Contrastive search",
+    summary="Among the likeliest tokens takes the one least like what was said before. Breaks loops without dice.",
+    parameters=(NEW_TOKENS, ALPHA, CANDIDATES, *PENALTIES, *EVERYWHERE),
+    decode=decode,
+    flags={"do_sample": False, "num_beams": 1, "dola_layers": None},
+    defaults={"penalty_alpha": 0.6, "top_k": 4},
+    paper="Su et al. 2022, A Contrastive Framework for Neural Text Generation",
+    aliases=("contrastive_search",),
+    order=30,
+    refuse=refuse,
+)

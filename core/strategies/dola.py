@@ -1,0 +1,64 @@
+"""DoLa: what the last layer knows and an earlier one did not yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from core.strategies.base import Parameter, Strategy
+from core.strategies.parameters import (
+    EVERYWHERE,
+    NEW_TOKENS,
+    NO_REPEAT,
+    REPETITION,
+    SAMPLING,
+    SAMPLING_ADVANCED,
+)
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
+    from core.model import LoadedModel
+
+LAYERS = Parameter(
+    "dola_layers", "Premature layers", "choice", "low",
+    "Which layers are candidates to be contrasted with the last: the lower half, the upper half, or a list.",
+    choices=("low", "high"),
+)  # fmt: skip
+SAMPLE = Parameter("do_sample", "Sample", "bool", False, "Draw from the contrasted distribution instead of its best.")
+
+
+def decode(run: DecodingRun) -> Iterator[Event]:
+    """Contrast the final distribution with the candidate layer that differs most from it."""
+    from core.decoding.dola import decode_dola  # torch is loaded only when something runs
+
+    yield from decode_dola(run)
+
+
+def refuse(model: LoadedModel, request: Any) -> str | None:
+    """Needs the hidden state of every layer of a decoder-only stack, readable by the output head."""
+    if model.is_encoder_decoder:
+        return f"{model.name} is an encoder–decoder; DoLa is defined for decoder-only models."
+    if model.is_recurrent:
+        return f"{model.name} is a recurrent model; DoLa contrasts the layers of a transformer."
+    if model.layers < 4:
+        return f"{model.name} has {model.layers} layers; DoLa needs at least 4 to have earlier ones to contrast with."
+    return None
+
+
+STRATEGY = Strategy(
+    name="dola",
+    title="DoLa",
+    summary="Subtracts what an early layer already believed from what the last layer knows, to favour facts.",
+    parameters=(
+        NEW_TOKENS, LAYERS, REPETITION, SAMPLE, NO_REPEAT, *SAMPLING, *SAMPLING_ADVANCED,
+        *EVERYWHERE,
+    ),
+    decode=decode,
+    flags={"num_beams": 1, "penalty_alpha": None},
+    defaults={"dola_layers": "low"},
+    paper="Chuang et al. 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",
+    aliases=("dola_generation",),
+    order=40,
+    refuse=refuse,
+)  # fmt: skip

@@ -1,0 +1,32 @@
+"""Greedy decoding: the most likely token, every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from core.strategies.base import Strategy
+from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
+
+
+def decode(run: DecodingRun) -> Iterator[Event]:
+    """argmax of the processed logits at every step."""
+    from core.decoding.single import Greedy, decode_single  # torch is loaded only when something runs
+
+    yield from decode_single(run, Greedy())
+
+
+STRATEGY = Strategy(
+    name="greedy",
+    title="Greedy",
+    summary="Always takes the most likely token. Predictable, and easily caught in a loop.",
+    parameters=(NEW_TOKENS, *PENALTIES, *EVERYWHERE),
+    decode=decode,
+    flags={"do_sample": False, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
+    aliases=("greedy_search",),
+    order=10,
+)

@@ -1,0 +1,99 @@
+"""Tokens as text: one token's own piece, and the exact text a growing sequence of tokens spells."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_INCOMPLETE = "\ufffd"
+
+
+@cache
+def _byte_alphabet() -> dict[str, int]:
+    """Byte-level BPE's printable stand-ins: character → byte (Radford et al. 2019)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in set(printable)]
+    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
+
+
+def _show_bytes(data: bytes) -> str:
+    """UTF-8 with every byte that belongs to no whole character written as ⟨E2⟩."""
+    return "".join(
+        f"⟨{ord(char) - 0xDC00:02X}⟩" if 0xDC80 <= ord(char) <= 0xDCFF else char
+        for char in data.decode("utf-8", "surrogateescape")
+    )
+
+
+class Pieces:
+    """What single token ids stand for, remembered."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._known: dict[int, str] = {}
+        self.special: frozenset[int] = frozenset(tokenizer.all_special_ids) if tokenizer is not None else frozenset()
+        self._byte_level = _is_byte_level(tokenizer)
+
+    def __getitem__(self, token: int) -> str:
+        piece = self._known.get(token)
+        if piece is None:
+            piece = self._known[token] = self._spell(token)
+        return piece
+
+    def _spell(self, token: int) -> str:
+        raw = self._tokenizer.convert_ids_to_tokens(token) if self._tokenizer is not None else None
+        if raw is None:
+            return f"⟨{token}⟩"
+        if token in self.special:
+            return str(raw)
+        if self._byte_level and all(char in _byte_alphabet() for char in raw):
+            return _show_bytes(bytes(_byte_alphabet()[char] for char in raw))
+        if match := _BYTE_TOKEN.fullmatch(raw):
+            return _show_bytes(bytes([int(match[1], 16)]))
+        return str(raw).replace("▁", " ")
+
+
+def _is_byte_level(tokenizer: Any) -> bool:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        return "ByteLevel" in repr(backend.decoder)
+    return hasattr(tokenizer, "byte_decoder")
+
+
+class TextStream:
+    """Spells a sequence as it grows; what `push` and `flush` return adds up to the decoded sequence.
+
+    `context` are tokens before it: tokenizers that strip a leading space need them to get it right.
+    """
+
+    def __init__(self, tokenizer: Any, context: list[int]) -> None:
+        self._tokenizer = tokenizer
+        self._ids = list(context[-6:])
+        self._done = self._decode(self._ids)
+
+    def push(self, token: int) -> str:
+        """Whole characters that `token` completes; empty while one is incomplete."""
+        if self._tokenizer is None:
+            return ""
+        self._ids.append(token)
+        text = self._decode(self._ids)
+        if text.endswith(_INCOMPLETE):
+            return ""
+        new, self._done = text[len(self._done) :], text
+        if len(self._ids) > 24:  # decoding a short window keeps a token's cost constant
+            self._ids = self._ids[-6:]
+            self._done = self._decode(self._ids)
+        return new
+
+    def flush(self) -> str:
+        """What is still held back, incomplete as it is."""
+        text = self._decode(self._ids)
+        new, self._done = text[len(self._done) :], text
+        return new
+
+    def _decode(self, ids: list[int]) -> str:
+        if self._tokenizer is None or not ids:
+            return ""
+        text: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
