@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from core.events import Stage, TokenChosen
 
 _CUTTERS = {
@@ -43,7 +45,7 @@ def _setup(event: TokenChosen, vocabulary: int) -> str:
 def _strongest_cut(funnel: tuple[Stage, ...]) -> Stage | None:
     """The stage that removed the largest share of what entered it."""
     best, share = None, 0.0
-    for before, after in zip(funnel, funnel[1:], strict=False):
+    for before, after in pairwise(funnel):
         removed = 1 - after.survivors / before.survivors if before.survivors else 0.0
         if removed > share:
             best, share = after, removed
@@ -97,13 +99,13 @@ def _contrastive(event: TokenChosen) -> str:
                    key=lambda item: item.probability, default=None)  # fmt: skip
     if likelier is None:
         return (
-            f"{_quote(event.piece)} was the likeliest candidate ({percent(mine.probability)}) and not too much like the "
-            f"text before it (resemblance {mine.degeneration_penalty:.2f})."
+            f"{_quote(event.piece)} was the likeliest candidate ({percent(mine.probability)}) and not too much like "
+            f"the text before it (resemblance {mine.degeneration_penalty:.2f})."
         )
     return (
-        f"{_quote(likelier.text)} was likelier ({percent(likelier.probability)}), but resembled the text before it more "
-        f"({likelier.degeneration_penalty:.2f} against {mine.degeneration_penalty:.2f}), so {_quote(event.piece)} with "
-        f"{percent(mine.probability)} had the better balance."
+        f"{_quote(likelier.text)} was likelier ({percent(likelier.probability)}), but resembled the text before it "
+        f"more ({likelier.degeneration_penalty:.2f} against {mine.degeneration_penalty:.2f}), so "
+        f"{_quote(event.piece)} with {percent(mine.probability)} had the better balance."
     )
 
 
@@ -112,8 +114,9 @@ def _dola(event: TokenChosen) -> str:
         return _greedy(event)
     how = "and the dice chose it" if event.method == "dola_sampled" else "more than any other token"
     return (
-        f"Layer {event.layer_choice.layer} still disagreed most with the last one; against its guess {_quote(event.piece)} "
-        f"gained most weight: {percent(event.raw_probability)} became {percent(event.probability)}, {how}."
+        f"Layer {event.layer_choice.layer} still disagreed most with the last one; against its guess "
+        f"{_quote(event.piece)} gained most weight: {percent(event.raw_probability)} became "
+        f"{percent(event.probability)}, {how}."
     )
 
 

@@ -37,7 +37,7 @@ def load_network(path: Path, dtype: torch.dtype, allow_pickle: bool, allow_remot
     _check_architecture(raw, path, allow_remote_code)
     weights = _check_weights(path, allow_pickle)
     config = AutoConfig.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
-    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    auto: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     try:
         network, report = auto.from_pretrained(
             path, config=config, dtype=dtype, trust_remote_code=allow_remote_code, local_files_only=True,

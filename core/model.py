@@ -74,13 +74,14 @@ class LoadedModel:
     @cached_property
     def layers(self) -> int:
         """Number of decoder layers."""
-        config = self.config
-        return int(getattr(config, "num_decoder_layers", None) or getattr(config, "num_hidden_layers", 0))
+        count: int = getattr(self.config, "num_decoder_layers", None) or getattr(self.config, "num_hidden_layers", 0)
+        return count
 
     @cached_property
     def vocabulary(self) -> int:
         """Number of token ids the model scores."""
-        return int(self.config.vocab_size)
+        size: int = self.config.vocab_size
+        return size
 
     @cached_property
     def context(self) -> int | None:

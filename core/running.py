@@ -104,7 +104,7 @@ def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:
     else:
         figures = ""
     return OutOfMemoryError(
-        f"{device} ran out of memory{figures}; the weights of {model.name} alone take {size_words(model.weight_bytes)}.",
+        f"{device} ran out of memory{figures}; the weights of {model.name} take {size_words(model.weight_bytes)}.",
         "Write fewer tokens or texts at once, shorten the prompt, or choose a smaller model or cache.",
         str(error),
     )

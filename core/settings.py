@@ -31,7 +31,7 @@ _NOT_SETTINGS = {
 
 def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
     """The strategy and a configuration with nothing left open. Raises StrategyError, ParameterError."""
-    wanted = request.config if request.config is not None else GenerationConfig()
+    wanted: GenerationConfig = request.config or _new_config()
     named = _find(request.strategy) if request.strategy else None
     config = _fill(copy.deepcopy(wanted), model, named)
     strategy = named or _find(_by_flags(config, request))
@@ -41,6 +41,10 @@ def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationC
         raise StrategyError(f"{strategy.title} cannot run: {reason}", "Choose another strategy or another model.")
     _check_ranges(strategy, config, request)
     return strategy, config
+
+
+def _new_config() -> Any:
+    return GenerationConfig()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
 
 
 def _find(name: str) -> Strategy:

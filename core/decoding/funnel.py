@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 from transformers import GenerationConfig
-from transformers.generation import logits_process as lp
+from transformers.generation import logits_process
 
 from core.errors import ParameterError
 from core.model import LoadedModel
 
+lp: Any = logits_process  # its annotations are narrower than what its classes accept
 Processor = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 

@@ -28,8 +28,9 @@ def encode(model: LoadedModel, prompt: str | Sequence[Any]) -> list[int]:
 def _ids(model: LoadedModel, prompt: str | Sequence[Any]) -> list[int]:
     if isinstance(prompt, str):
         return _encode_text(model, prompt)
-    if prompt and isinstance(prompt[0], Mapping):
-        return _encode_chat(model, prompt)
+    messages = [item for item in prompt if isinstance(item, Mapping)]
+    if messages:
+        return _encode_chat(model, messages)
     return [int(token) for token in prompt]
 
 
