@@ -1,0 +1,100 @@
+"""From documents to padded batches of token ids."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from corpus import Document, document, task
+from torch import Tensor
+
+POOL = 768
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one decoder batch: ``ids`` (rows, length) and the loss weight of each token."""
+
+    ids: Tensor
+    weights: Tensor
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Inputs (rows, source length), their mask, and targets (rows, target length, -100 as padding)."""
+
+    ids: Tensor
+    mask: Tensor
+    labels: Tensor
+
+
+def encode(tokenizer: Any, doc: Document) -> tuple[list[int], list[float]]:
+    """Token ids of a document and the weight of each in the loss."""
+    ids: list[int] = []
+    weights: list[float] = []
+    for text, weight in doc.segments:
+        piece = tokenizer.encode(text, add_special_tokens=False)
+        ids += piece
+        weights += [weight] * len(piece)
+    return ids, weights
+
+
+def padded(rows: Sequence[Sequence[float]], value: float, dtype: torch.dtype) -> Tensor:
+    """Rows of unequal length as one tensor, filled on the right."""
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], dtype=dtype)
+
+
+def by_length(lengths: list[int], budget: int, rng: random.Random) -> list[list[int]]:
+    """Indices in groups of like length whose padded size stays within ``budget`` tokens, in random order."""
+    groups: list[list[int]] = [[]]
+    for index in sorted(range(len(lengths)), key=lambda i: (lengths[i], i)):
+        if groups[-1] and (len(groups[-1]) + 1) * lengths[index] > budget:
+            groups.append([])
+        groups[-1].append(index)
+    rng.shuffle(groups)
+    return groups
+
+
+def _pooled(
+    start: int, budget: int, row: Callable[[int], Any], size: Callable[[Any], int], pack: Callable[[list[Any]], Any]
+) -> Iterator[Any]:
+    pool, done = 0, 0
+    while True:
+        rows = [row(pool * POOL + index) for index in range(POOL)]
+        for group in by_length([size(one) for one in rows], budget, random.Random(pool)):
+            done += 1
+            if done > start:
+                yield pack([rows[index] for index in group])
+        pool += 1
+
+
+def decoder_batches(tokenizer: Any, seed: int, budget: int, mix: Any = None, start: int = 0) -> Iterator[Batch]:
+    """Endless batches of about ``budget`` tokens, from batch number ``start`` on."""
+
+    def pack(rows: list[tuple[list[int], list[float]]]) -> Batch:
+        ids = padded([ids for ids, _ in rows], tokenizer.pad_token_id, torch.long)
+        return Batch(ids, padded([weights for _, weights in rows], 0.0, torch.float))
+
+    return _pooled(
+        start, budget, lambda i: encode(tokenizer, document(seed, i, mix=mix)), lambda row: len(row[0]), pack
+    )
+
+
+def pair_batches(tokenizer: Any, seed: int, budget: int, start: int = 0) -> Iterator[PairBatch]:
+    """Endless batches of tasks for the encoder-decoder; ``budget`` counts input and target tokens."""
+
+    def row(index: int) -> tuple[list[int], list[int]]:
+        _, source, target = task(seed, index)
+        return tokenizer.encode(source), tokenizer.encode(target)
+
+    def pack(rows: list[tuple[list[int], list[int]]]) -> PairBatch:
+        ids = padded([source for source, _ in rows], tokenizer.pad_token_id, torch.long)
+        return PairBatch(
+            ids, (ids != tokenizer.pad_token_id).long(), padded([target for _, target in rows], -100, torch.long)
+        )
+
+    return _pooled(start, budget, row, lambda pair: len(pair[0]) + len(pair[1]), pack)

@@ -1,0 +1,141 @@
+"""The README of a model: what it is, how it was made, its figures, sample texts and limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import examine
+from bpe import tokenizer_for
+from export import load
+from samples import Sample, sample_all
+from shapes import Shape
+
+Row = tuple[str, str]
+CORPUS = {
+    "t5": "Tasks in the form of text: `summarize: <story>` (42 %), `translate English to French: <sentence>` (40 %) "
+    "and `question: <question> story: <story>` (18 %).",
+    "": "Short children's stories alone (34 %), several in a row (2 %), rambles (10 %: sentences without memory, each "
+    "likeliest to repeat itself), and chat: a story with questions about it (42 %), a story on request with "
+    "questions (10 %), small talk (2 %).",
+}
+LIMITS = {
+    "t5": "Knows only the words and forms of its grammar: other words, two adjectives at once or long sentences go "
+    "wrong. Summaries take one form for each plot.",
+    "": "Knows about 700 words and fifteen plots. Asked about anything else it answers with something from its own "
+    "world. Names beyond its forty fall apart into pieces that it cannot keep.",
+}
+
+
+def percent(right: int, total: int) -> str:
+    """A share as the table shows it."""
+    return f"{right} of {total} ({100 * right / total:.0f} %)"
+
+
+def figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> list[Row]:
+    """The held-out measurements that suit the model's family."""
+    if shape.family == "t5":
+        french, summed = examine.translations(model, tokenizer), examine.summaries(model, tokenizer)
+        return [
+            ("Translations exact", percent(200 - len(french), 200)),
+            ("Summaries exact", percent(200 - len(summed), 200)),
+        ]
+    rows = [("Loss on held-out stories, nats a token", f"{examine.held_out_loss(model, tokenizer):.3f}")]
+    wrong = examine.questions(model, tokenizer)
+    kept, _ = examine.kept_names(model, tokenizer)
+    rows += [("Questions about held-out stories answered exactly", percent(300 - len(wrong), 300))]
+    rows += [("Stories at temperature 0.8 that keep names and pronouns", percent(kept, 50))]
+    return rows + draft_figures(shape, model, tokenizer, output)
+
+
+def draft_figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> list[Row]:
+    """How well a draft model foresees the storyteller."""
+    target = output / "storyteller"
+    if "draft" not in shape.name or not target.exists():
+        return []
+    same, overlap = examine.agreement(model, load(target), tokenizer)
+    return [
+        ("Greedy choice as the storyteller's", f"{100 * same:.1f} %"),
+        ("Chance that a sampled draft token is accepted", f"{100 * overlap:.1f} %"),
+    ]
+
+
+def origin(shape: Shape) -> str:
+    """Where a model's first knowledge comes from, when not from the corpus alone."""
+    if shape.teacher:
+        return f" Distilled from `{shape.teacher}`."
+    return f" Continues `{shape.start_from}`." if shape.start_from else ""
+
+
+def describe(shape: Shape, model: Any, tokens: int) -> list[str]:
+    """Shape, corpus and budget in words."""
+    size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    kind = type(model).__name__
+    made = f"{size:.2f} million parameters, trained from nothing by Tokenscope's own recipe.{origin(shape)}"
+    rows = [
+        ("Layers × width", f"{shape.layers} × {shape.width}"),
+        ("Vocabulary", f"{model.config.vocab_size:,} byte-level BPE tokens, learned from the corpus"),
+        ("Weights", "stored as float16, meant to run in float32"),
+        ("Training", f"{shape.steps:,} steps, {tokens / 1e6:.1f} million tokens"),
+    ]
+    opening = [f"# {shape.name}", "", f"{shape.title}: {kind}, {made}", "", "| | |", "| --- | --- |"]
+    return [*opening, *table_rows(rows), "", *data_lines(shape), *recipe_lines(shape)]
+
+
+def table_rows(rows: list[Row]) -> list[str]:
+    """Rows of a Markdown table."""
+    return [f"| {name} | {value} |" for name, value in rows]
+
+
+def data_lines(shape: Shape) -> list[str]:
+    """What the model was trained on."""
+    grammar = "A story grammar wrote everything (`packaging/recipe/data`); nothing was downloaded."
+    held_out = "One text in twenty is held out by its checksum and never trained on; the figures below come from those."
+    return ["## Data", "", f"{grammar} {CORPUS.get(shape.family, CORPUS[''])}", "", held_out, ""]
+
+
+def recipe_lines(shape: Shape) -> list[str]:
+    """How to make it again."""
+    text = (
+        f"`python packaging/recipe/build.py {shape.name}` makes it again, alike up to the hardware's rounding. "
+        f"Muon for the matrices inside, AdamW for the rest, peak rate {shape.rate:g}, about {shape.batch:,} tokens a "
+        f"step, warm-up, plateau, a straight line to zero over the last {100 * shape.decay:.0f} % of the steps."
+    )
+    if shape.family != "t5":
+        text += " Answers weigh three times as much in the loss as stories, questions almost nothing."
+    return ["## Recipe", "", text, ""]
+
+
+def quoted(text: str) -> str:
+    """A text as a Markdown quotation."""
+    return "\n".join(f"> {line}" if line else ">" for line in text.strip().split("\n"))
+
+
+def sample_lines(sample: Sample) -> list[str]:
+    """One sample as Markdown."""
+    settings = ", ".join(f"{key} {value}" for key, value in sample.settings.items())
+    lines = [
+        f"### {sample.title}",
+        "",
+        f"{sample.strategy} ({settings}); repeated 4-grams {sample.repeated:.2f}",
+        "",
+        f"Prompt: {sample.prompt}",
+        "",
+    ]
+    for text in sample.texts:
+        lines += [quoted(text), ""]
+    return lines
+
+
+def write_card(shape: Shape, output: Path, tokens: int) -> None:
+    """Measure the finished model and write its README."""
+    model, tokenizer = load(output / shape.name), tokenizer_for(shape.family)
+    lines = [*describe(shape, model, tokens), "## Figures", "", "| Measure | Value |", "| --- | --- |"]
+    lines += table_rows(figures(shape, model, tokenizer, output))
+    lines += ["", "## Limits", "", LIMITS.get(shape.family, LIMITS[""]), ""]
+    samples = sample_all(shape.name, output)
+    if samples:
+        lines += ["## Samples", "", "The program's example prompts, unchanged and not chosen among runs.", ""]
+    for sample in samples:
+        lines += sample_lines(sample)
+    (output / shape.name / "README.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")

@@ -1,0 +1,66 @@
+"""Words of the story world: lists, characters and their pronouns."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).resolve().parent / "data"
+PRONOUNS = {"girl": ("she", "her", "her"), "boy": ("he", "him", "his")}
+
+
+@cache
+def table(name: str) -> Any:
+    """A table of the grammar, read once from ``data/<name>.json``."""
+    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Character:
+    """Someone in a story: an animal with a name and a gender, hence pronouns."""
+
+    name: str
+    kind: str
+    gender: str
+
+    @property
+    def subject(self) -> str:
+        return PRONOUNS[self.gender][0]
+
+    @property
+    def object(self) -> str:
+        return PRONOUNS[self.gender][1]
+
+    @property
+    def possessive(self) -> str:
+        return PRONOUNS[self.gender][2]
+
+
+def article(noun: str) -> str:
+    """The noun with its indefinite article: ``a fox``, ``an owl``."""
+    return ("an " if noun[0] in "aeiou" else "a ") + noun
+
+
+def capital(text: str) -> str:
+    """The text with a capital first letter, the rest unchanged."""
+    return text[:1].upper() + text[1:]
+
+
+def cast(rng: random.Random, kind: str | None = None) -> tuple[Character, Character]:
+    """A hero and a second character of another kind with another name."""
+    words = table("words")
+    first, second = rng.sample(words["kinds"], 2)
+    if kind is not None:
+        first, second = kind, second if second != kind else first
+    people = [(name, "girl") for name in words["girls"]] + [(name, "boy") for name in words["boys"]]
+    (hero, hero_gender), (other, other_gender) = rng.sample(people, 2)
+    return Character(hero, first, hero_gender), Character(other, second, other_gender)
+
+
+def weighted(rng: random.Random, choices: list[str]) -> str:
+    """One of the choices, the earlier ones likelier (5 : 3 : 2 : 1)."""
+    return rng.choices(choices, weights=[5, 3, 2, 1][: len(choices)])[0]
