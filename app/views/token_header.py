@@ -1,0 +1,63 @@
+"""The token view's tools: what the colours mean, and white space made visible."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+
+from app.theme import Theme
+from app.views.token_paint import COLOURINGS
+
+
+class TokenTools(QWidget):
+    """A menu of colourings and a switch for ␣ and ↵."""
+
+    colouringChosen = Signal(str)
+    whitespaceToggled = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self.colour = QToolButton(self, objectName="colourButton")
+        self.colour.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.colour.setAccessibleName("What the colours show")
+        self.colour.setToolTip("What the underlines show")
+        self.colour.setMenu(self._menu())
+        self.whitespace = QToolButton(self, objectName="whitespaceButton", checkable=True, text="␣↵")
+        self.whitespace.setAccessibleName("Show spaces and line breaks")
+        self.whitespace.setToolTip("Show spaces and line breaks")
+        self.whitespace.toggled.connect(self.whitespaceToggled)
+        row.addWidget(self.colour)
+        row.addWidget(self.whitespace)
+        self.set_colouring("probability")
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._group = QActionGroup(menu)
+        for name, (title, *_words) in COLOURINGS.items():
+            action = menu.addAction(title)
+            action.setCheckable(True)
+            action.setData(name)
+            self._group.addAction(action)
+        self._group.triggered.connect(self._on_action)
+        return menu
+
+    def set_colouring(self, name: str) -> None:
+        """Show `name` as the colouring in force, without a signal."""
+        for action in self._group.actions():
+            action.setChecked(action.data() == name)
+        self.colour.setText(f"Colour: {COLOURINGS[name][0].lower()} ⌄")
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's sizes."""
+        for button in (self.colour, self.whitespace):
+            button.setFont(theme.font(12))
+            button.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    @Slot(QAction)
+    def _on_action(self, action: QAction) -> None:
+        self.set_colouring(action.data())
+        self.colouringChosen.emit(action.data())

@@ -1,0 +1,118 @@
+"""The text of one column as the token view shows it: which characters belong to which token. No Qt in here."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+
+from core.events import PromptToken, TokenChosen
+
+# Control characters would be invisible or end a line by surprise; each becomes one visible character instead.
+_VISIBLE = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
+_VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0x200B, 0xFFFC: 0xFFFD}
+_CONTROL_TOKEN = re.compile(r"\s*(?:<\W*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
+_THIN, _TIE = "\u2009", "\u202f"
+
+
+def visible(text: str) -> str:
+    """`text` with one harmless character for every control character; the length stays the same."""
+    return text.translate(_VISIBLE)
+
+
+def control_name(piece: str) -> str:
+    """The bare name of a control token: `end` for `<|end|>`; empty when `piece` does not look like one."""
+    match = _CONTROL_TOKEN.fullmatch(piece)
+    return visible(match[1] or match[2]) if match else ""
+
+
+def pill(piece: str) -> str:
+    """What stands for a control token: its name between thin spaces."""
+    name = control_name(piece) or visible(piece.strip()) or "special"
+    return f"{_THIN}{_TIE}{name.replace(' ', _TIE)}{_TIE}"
+
+
+class TokenText:
+    """A prompt, then tokens; `text` is what is drawn, and piece `n` covers `starts[n]` up to `starts[n + 1]`.
+
+    The first `prompt_pieces` pieces are the prompt's; token `i` is piece `prompt_pieces + i`.
+    """
+
+    def __init__(self, prompt: Sequence[PromptToken] = ()) -> None:
+        self.text = ""
+        self.starts: list[int] = []
+        self.originals: list[str] = []
+        self.tokens: list[TokenChosen] = []
+        self.tail = ""
+        for token in prompt:
+            self._add(token.text, visible(token.text))
+        self.prompt_pieces = len(self.starts)
+        self._separate = bool(prompt) and bool(control_name(prompt[-1].text))
+
+    def append(self, tokens: Iterable[TokenChosen]) -> None:
+        """Add what was chosen next."""
+        for token in tokens:
+            if self._separate and not self.tokens:
+                self.text += "\n"  # what follows a control token is a text of its own: a summary, an answer
+            shown = pill(token.piece) if token.special else visible(token.text)
+            self._add("" if token.special else token.text, shown)
+            self.tokens.append(token)
+
+    def finish(self, tail: str) -> None:
+        """Add the characters that were held back until the end; they belong to no token."""
+        self.tail = tail
+        self.text += visible(tail)
+
+    def _add(self, original: str, display: str) -> None:
+        self.starts.append(len(self.text))
+        self.originals.append(original)
+        self.text += display
+
+    @property
+    def owned(self) -> int:
+        """Offset up to which every character belongs to a piece."""
+        return len(self.text) - len(self.tail)
+
+    @property
+    def prompt_end(self) -> int:
+        """Offset of the first character that is not the prompt's."""
+        return self.starts[self.prompt_pieces] if self.tokens else self.owned
+
+    def piece_span(self, piece: int) -> tuple[int, int]:
+        """Where piece `piece` lies in `text`."""
+        last = piece + 1 >= len(self.starts)
+        return self.starts[piece], self.owned if last else self.starts[piece + 1]
+
+    def span(self, token: int) -> tuple[int, int]:
+        """Where token `token` lies in `text`; empty while its character is incomplete."""
+        return self.piece_span(self.prompt_pieces + token)
+
+    def limit(self, count: int) -> int:
+        """Where the text ends when only the first `count` tokens are drawn."""
+        if count >= len(self.tokens):
+            return len(self.text)
+        return self.starts[self.prompt_pieces + count]
+
+    def token_at(self, offset: int) -> int | None:
+        """Index of the token that the character at `offset` belongs to; None in the prompt and the tail."""
+        piece = bisect_right(self.starts, offset) - 1
+        if piece < self.prompt_pieces or offset >= self.owned:
+            return None
+        return piece - self.prompt_pieces
+
+    def pieces_in(self, start: int, end: int) -> range:
+        """Pieces with a character in [start, end), and the empty ones that stand in it (or at the text's end)."""
+        first = max(0, bisect_right(self.starts, start) - 1)
+        while first > 0 and self.starts[first - 1] == start:
+            first -= 1
+        last = len(self.starts) if end >= len(self.text) else bisect_left(self.starts, end)
+        return range(first, last)
+
+    def copy(self, start: int, end: int) -> str:
+        """The exact text between two offsets: control tokens add nothing, control characters are themselves again."""
+        parts = []
+        for piece in self.pieces_in(start, end):
+            a, b = self.piece_span(piece)
+            parts.append(self.originals[piece][max(0, start - a) : max(0, min(b, end) - a)])
+        parts.append(self.tail[max(0, start - self.owned) : max(0, end - self.owned)])
+        return "".join(parts)

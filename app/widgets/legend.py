@@ -1,0 +1,71 @@
+"""The key to a colour scale: a wedge from one word to another, and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QLinearGradient, QPainter, QPaintEvent, QPolygonF
+from PySide6.QtWidgets import QWidget
+
+from app.theme import Theme
+
+
+class Legend(QWidget):
+    """Drawn on one line; the wedge is thick at the first word, as the marks it explains are."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme, self._low, self._high, self._hint = theme, "", "", ""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def set_words(self, low: str, high: str, hint: str) -> None:
+        """Name the ends of the scale (empty: no scale) and say what to do."""
+        self._low, self._high, self._hint = low, high, hint
+        self.setAccessibleName(f"Colours from {low} to {high}. {hint}" if low else hint)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """One line of small type."""
+        return QSize(self._theme.px(420), self._theme.px(30))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Words, wedge, words, hint."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._theme.font(12))
+        painter.setPen(self._theme.color("muted"))
+        x = 0.0
+        if self._low:
+            x = self._text(painter, x, self._low) + self._theme.px(8)
+            x = self._wedge(painter, x) + self._theme.px(8)
+            x = self._text(painter, x, self._high) + self._theme.px(16)
+        self._text(painter, x, self._hint)
+
+    def _text(self, painter: QPainter, x: float, text: str) -> float:
+        width = QFontMetricsF(painter.font()).horizontalAdvance(text)
+        painter.drawText(QRectF(x, 0, width + 2, self.height()), Qt.AlignmentFlag.AlignVCenter, text)
+        return x + width
+
+    def _wedge(self, painter: QPainter, x: float) -> float:
+        width, thick, thin = self._theme.px(96), self._theme.scale * 3.2, self._theme.scale * 1.2
+        middle = self.height() / 2 + 0.5
+        painter.save()
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(_gradient(x, x + width, self._theme.ramp))
+        corners = [(x, -thick), (x + width, -thin), (x + width, thin), (x, thick)]
+        painter.drawPolygon(QPolygonF([QPointF(left, middle + rise) for left, rise in corners]))
+        painter.restore()
+        return x + width
+
+
+def _gradient(left: float, right: float, ramp: Callable[[float], object]) -> QLinearGradient:
+    gradient = QLinearGradient(left, 0, right, 0)
+    for step in range(5):
+        gradient.setColorAt(step / 4, ramp(step / 4))
+    return gradient

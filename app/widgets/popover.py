@@ -1,0 +1,74 @@
+"""A small card beside the pointer: a title and a few figures. It never takes the focus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
+
+from app.theme import Theme
+
+
+class Popover(QFrame):
+    """Figures in two columns, right-aligned and tabular."""
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.ToolTip | Qt.WindowType.FramelessWindowHint)
+        self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._theme = theme
+        self._title = QLabel(self)
+        self._grid = QGridLayout()
+        box = QVBoxLayout(self)
+        box.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
+        box.addWidget(self._title)
+        box.addLayout(self._grid)
+        self._cells: list[tuple[QLabel, QLabel]] = []
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.setStyleSheet(f"Popover {{ background: {theme.panel}; border: 1px solid {theme.line}; }}")
+        self.layout().setContentsMargins(theme.px(12), theme.px(9), theme.px(12), theme.px(10))
+        self.layout().setSpacing(theme.px(6))
+        self._grid.setVerticalSpacing(theme.px(3))
+        self._grid.setHorizontalSpacing(theme.px(18))
+
+    def show_rows(self, title: str, rows: Sequence[tuple[str, str]], beside: QRect) -> None:
+        """Show the card below (or above) the rectangle `beside`, given in global coordinates."""
+        self._title.setTextFormat(Qt.TextFormat.PlainText)
+        self._title.setText(title)
+        _style(self._title, self._theme, 15, "text", 600)
+        self._fill(rows)
+        self.adjustSize()
+        self.move(self._place(beside))
+        self.show()
+
+    def _fill(self, rows: Sequence[tuple[str, str]]) -> None:
+        while len(self._cells) < len(rows):
+            name, value = QLabel(self), QLabel(self)
+            value.setAlignment(Qt.AlignmentFlag.AlignRight)
+            self._grid.addWidget(name, len(self._cells), 0)
+            self._grid.addWidget(value, len(self._cells), 1)
+            self._cells.append((name, value))
+        for n, (name, value) in enumerate(self._cells):
+            name.setVisible(n < len(rows))
+            value.setVisible(n < len(rows))
+            if n < len(rows):
+                name.setText(rows[n][0])
+                value.setText(rows[n][1])
+                _style(name, self._theme, 12, "muted")
+                _style(value, self._theme, 12, "text")
+
+    def _place(self, beside: QRect) -> QPoint:
+        screen = self.screen().availableGeometry()
+        x = min(max(screen.left(), beside.left()), screen.right() - self.width())
+        below = beside.bottom() + self._theme.px(6)
+        fits = below + self.height() <= screen.bottom()
+        return QPoint(x, below if fits else beside.top() - self.height() - self._theme.px(6))
+
+
+def _style(label: QLabel, theme: Theme, px: int, color: str, weight: int = 400) -> None:
+    label.setFont(theme.font(px, weight, tabular=True))
+    label.setStyleSheet(f"color: {getattr(theme, color)}; font-size: {theme.px(px)}px; font-weight: {weight};")
