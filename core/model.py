@@ -74,8 +74,8 @@ class LoadedModel:
     @cached_property
     def layers(self) -> int:
         """Number of decoder layers."""
-        count: int = getattr(self.config, "num_decoder_layers", None) or getattr(self.config, "num_hidden_layers", 0)
-        return count
+        count: Any = getattr(self.config, "num_decoder_layers", None) or getattr(self.config, "num_hidden_layers", 0)
+        return int(count)
 
     @cached_property
     def vocabulary(self) -> int:
