@@ -89,8 +89,8 @@ class Environment:
             return f"was made by Python {stamp['python']}, and this is Python {here}"
         if stamp["root"] != str(self.root):
             return f"was made in another folder, {stamp['root']}"
-        gone = [entry for entry in stamp["contents"] if not (self.site_packages / entry).exists()]
-        return f"is damaged: {', '.join(gone[:3])}{' and more' if gone[3:] else ''} missing" if gone else None
+        gone = sorted(set(stamp["contents"]) - set(contents(self.site_packages)))
+        return f"is damaged ({', '.join(gone[:3])}{' and more' if gone[3:] else ''} missing)" if gone else None
 
     def why_python_fails(self) -> str | None:
         """A Python that was upgraded or moved away leaves a link that exists and does not start."""
@@ -181,14 +181,20 @@ class Environment:
 
 
 def contents(site_packages: Path) -> list[str]:
-    """What must be there for the packages to import: each module file, and each package's first file."""
-    entries = []
-    for entry in sorted(site_packages.iterdir()):
-        if entry.name == "__pycache__":
-            continue
-        first = next((name for name in ("__init__.py", "METADATA") if (entry / name).is_file()), None)
-        entries.append(f"{entry.name}/{first}" if first else entry.name)
-    return entries
+    """What must be there for the packages to import: each entry, and what lies directly in it.
+
+    pip is left out, for it may be upgraded by hand.
+    """
+    return sorted(
+        f"{entry.name}/{inner}" if inner else entry.name
+        for entry in site_packages.iterdir()
+        if entry.name != "__pycache__" and not re.match(r"pip\b", entry.name)
+        for inner in (inside(entry) or [""])
+    )
+
+
+def inside(entry: Path) -> list[str]:
+    return [name for name in os.listdir(str(entry)) if name != "__pycache__"] if entry.is_dir() else []
 
 
 def check_venv_module() -> None:

@@ -17,7 +17,7 @@ except ImportError:  # Windows, which refuses to remove files in use and so need
 def one_at_a_time(root: Path) -> Iterator[None]:
     """Wait for any other set-up in this folder.
 
-    The lock belongs to the open folder, and pip inherits that: it holds even if a set-up was killed and left pip at work.
+    The lock belongs to the open folder, and pip inherits that: it holds even while the pip of a killed set-up works on.
     """
     if fcntl is None:
         yield
