@@ -13,8 +13,8 @@ from shapes import Shape
 
 Row = tuple[str, str]
 CORPUS = {
-    "t5": "Tasks in the form of text: `summarize: <story>` (42 %), `translate English to French: <sentence>` (40 %) "
-    "and `question: <question> story: <story>` (18 %).",
+    "t5": "Tasks in the form of text: `summarize: <story>` (27 %), `translate English to French: <sentence>` (64 %) "
+    "and `question: <question> story: <story>` (9 %).",
     "": "Short children's stories alone (34 %), several in a row (2 %), rambles (10 %: sentences without memory, each "
     "likeliest to repeat itself), and chat: a story with questions about it (42 %), a story on request with "
     "questions (10 %), small talk (2 %).",

@@ -111,6 +111,8 @@ def ramble(rng: random.Random, held_out: bool) -> Document:
 
 
 MIX = {plain: 34, several: 2, ramble: 10, reading: 42, telling: 10, greeting: 2}
+TASKS = {"translate": 64, "summarize": 27, "question": 9}
+EVEN_TASKS = {"translate": 40, "summarize": 42, "question": 18}  # what the tokenizer learns from
 SECOND_MIX = {plain: 60, several: 2, ramble: 12, reading: 14, telling: 10, greeting: 2}
 
 
@@ -131,10 +133,10 @@ def draw_translation(rng: random.Random, held_out: bool) -> tuple[str, str]:
             return english, french
 
 
-def task(seed: int, index: int, held_out: bool = False) -> tuple[str, str, str]:
+def task(seed: int, index: int, held_out: bool = False, mix: dict[str, int] = TASKS) -> tuple[str, str, str]:
     """Task number ``index`` for the encoder-decoder: its sort, the input, the target."""
     rng = random.Random(f"tasks {seed} {'held out' if held_out else 'training'} {index}")
-    sort = rng.choices(["translate", "summarize", "question"], weights=[40, 42, 18])[0]
+    sort = rng.choices(list(mix), weights=list(mix.values()))[0]
     if sort == "translate":
         english, french = draw_translation(rng, held_out)
         return sort, f"translate English to French: {english}", french
@@ -149,4 +151,4 @@ def tokenizer_texts(count: int) -> Iterator[str]:
     """Texts from which the tokenizer learns its merges."""
     for index in range(count):
         yield document(0, index).text
-        yield from task(0, index)[1:]
+        yield from task(0, index, mix=EVEN_TASKS)[1:]

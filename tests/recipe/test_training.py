@@ -1,0 +1,108 @@
+"""The training loop on a tiny model: it learns, it goes on where it stopped, it repeats itself exactly."""
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import batches
+import bpe
+import pytest
+import torch
+from distill import soft_loss
+from muon import Muon, orthogonalize
+from shapes import SHAPES, new_model
+from train import WARM_UP, Trainer, decoder_loss, pair_loss, rate_at
+
+TINY = replace(SHAPES["storyteller"], width=32, layers=1, heads=2, inner=48, steps=8, batch=512)
+TINY_T5 = replace(SHAPES["summarizer"], width=32, layers=1, heads=2, inner=48, steps=6, batch=512)
+
+
+def train(shape, state: Path, steps: int):
+    trainer = Trainer(new_model(shape), shape, state)
+    stream = batches.decoder_batches(bpe.for_decoder(), 0, shape.batch, start=trainer.step)
+    while trainer.step < steps:
+        trainer._one(next(stream), decoder_loss)
+    trainer.save()
+    return trainer
+
+
+def test_an_interrupted_training_ends_in_the_same_weights(tmp_path: Path) -> None:
+    whole = train(TINY, tmp_path / "whole" / "state.pt", 8)
+    train(TINY, tmp_path / "parts" / "state.pt", 3)
+    parts = train(TINY, tmp_path / "parts" / "state.pt", 8)
+    assert parts.tokens == whole.tokens
+    for one, other in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("shape", "loss"), [(TINY, decoder_loss), (TINY_T5, pair_loss)])
+def test_both_families_learn(shape, loss, tmp_path: Path) -> None:
+    trainer = Trainer(new_model(shape), replace(shape, steps=60, rate=1e-2), tmp_path / "state.pt")
+    make = batches.pair_batches if shape.family == "t5" else batches.decoder_batches
+    batch = next(make(bpe.tokenizer_for(shape.family), 0, shape.batch))
+    for _ in range(40):
+        trainer._one(batch, loss)
+    assert trainer.losses[-1] < trainer.losses[0] - 2
+
+
+def test_distillation_is_least_at_the_teacher_itself() -> None:
+    teacher, student = new_model(TINY), new_model(replace(TINY, seed=3))
+    batch = next(batches.decoder_batches(bpe.for_decoder(), 0, 512))
+    with torch.no_grad():
+        loss = soft_loss(teacher)
+        assert loss(teacher, batch) < loss(student, batch)
+
+
+def test_batches_go_on_at_the_same_place() -> None:
+    tokenizer = bpe.for_decoder()
+    late = next(batches.decoder_batches(tokenizer, 0, 2048, start=4))
+    also = next(islice(batches.decoder_batches(tokenizer, 0, 2048), 4, None))
+    assert torch.equal(late.ids, also.ids)
+    assert late.ids.shape == late.weights.shape
+    assert late.ids.numel() <= 2048
+
+
+def test_groups_keep_the_budget_and_lose_nobody() -> None:
+    import random
+
+    lengths = [random.Random(index).randint(5, 90) for index in range(200)]
+    groups = batches.by_length(lengths, 300, random.Random(0))
+    assert sorted(index for group in groups for index in group) == list(range(200))
+    assert all(len(group) * max(lengths[index] for index in group) <= 300 for group in groups)
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 24), (2, 24, 8), (1, 16, 16)])
+def test_orthogonalized_singular_values_are_near_one(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    values = torch.linalg.svdvals(orthogonalize(torch.randn(shape)))
+    assert values.min() > 0.4
+    assert values.max() < 1.4
+
+
+def test_muon_goes_downhill() -> None:
+    torch.manual_seed(0)
+    weight, goal = torch.nn.Parameter(torch.zeros(6, 6)), torch.randn(6, 6)
+    optimizer = Muon([weight], lr=0.1, weight_decay=0.0)
+    losses = []
+    for _ in range(60):
+        loss = (weight - goal).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+
+
+def test_the_rate_rises_stays_and_falls_to_zero() -> None:
+    shape = replace(SHAPES["storyteller"], steps=1000, decay=0.4)
+    assert rate_at(shape, 0) == pytest.approx(shape.rate / WARM_UP)
+    assert rate_at(shape, 300) == shape.rate
+    assert rate_at(shape, 800) == pytest.approx(shape.rate / 2)
+    assert rate_at(shape, 999) < 0.01 * shape.rate
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_shape_can_be_made(name: str) -> None:
+    model = new_model(replace(SHAPES[name], layers=1))
+    assert model.config.vocab_size == bpe.VOCABULARY
+    assert model.config.pad_token_id == 0
