@@ -127,7 +127,8 @@ class TokenView(QAbstractScrollArea):
         self._arrange()
         column = self._page.shown()
         if column is not None and run.cursor:
-            self._reveal(column.row_top(max(0, column.drawn_rows - 1)), column.metrics.row)
+            top = column.row_top(max(0, column.drawn_rows - 1))
+            self._reveal(top, column.metrics.row, around=self.viewport().height() // 4)
 
     def selection_changed(self, run: Run) -> None:
         """Outline the selected token, and keep it in sight."""
@@ -191,10 +192,10 @@ class TokenView(QAbstractScrollArea):
         column = self._page.shown()
         return column.rects(token) if column and token is not None and token < len(column.text.tokens) else []
 
-    def _reveal(self, top: float, height: float) -> None:
-        """Scroll no further than needed for that stretch of the page to be seen."""
+    def _reveal(self, top: float, height: float, around: int = 0) -> None:
+        """Scroll no further than needed for that stretch of the page to be seen, with some room `around` it."""
         bar, pad = self.verticalScrollBar(), self._padding().y()
-        low, high = round(top + height + 2 * pad - self.viewport().height()), round(top)
+        low, high = round(top + height + 2 * pad - self.viewport().height()) + around, round(top) - around
         bar.setValue(max(min(bar.value(), high), low) if low <= high else high)
 
     def token_rect(self, token: int) -> QRect:

@@ -1,0 +1,215 @@
+"""The inspector: why this token, in words first, then the candidates, the funnel and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from app.run import Run
+from app.theme import Theme, theme_for
+from app.views import inspector_rows as rows
+from app.views.wording import token_text
+from app.widgets.bars import Bars
+from app.widgets.funnel import Funnel
+from core.events import Event, TokenChosen
+from core.explain import explain
+
+FOLLOW_MS = 66
+"""While text streams the inspector follows the newest token at most 15 times a second."""
+
+
+class Section(QWidget):
+    """A small heading, an optional remark, and one part below."""
+
+    def __init__(self, title: str, part: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.part = part
+        self._title, self._remark = QLabel(title.upper(), self), QLabel("", self)
+        self._title.setProperty("role", "heading")
+        self._remark.setProperty("role", "muted")
+        self._remark.setWordWrap(True)
+        self._remark.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        for widget in (self._title, self._remark, part):
+            column.addWidget(widget)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's spacing and hand the theme on."""
+        self.layout().setSpacing(theme.px(7))
+        if hasattr(self.part, "set_theme"):
+            self.part.set_theme(theme)
+
+    def set_title(self, title: str, remark: str = "") -> None:
+        """Change the heading, and say something below it."""
+        self._title.setText(title.upper())
+        self._remark.setText(remark)
+        self._remark.setVisible(bool(remark))
+
+
+def _words(parent: QWidget, role: str = "", rich: bool = False) -> QLabel:
+    """A label whose text can be selected with mouse and keyboard."""
+    label = QLabel(parent)
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.RichText if rich else Qt.TextFormat.PlainText)
+    flags = Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+    label.setTextInteractionFlags(flags)
+    label.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+    if role:
+        label.setProperty("role", role)
+    return label
+
+
+class Inspector(QScrollArea):
+    """Speaks of the selected token, else of the newest one."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="inspector")
+        theme = theme_for("light")
+        self._run: Run | None = None
+        self._told: TokenChosen | None = None
+        self._body = QFrame(self)
+        self._body.setProperty("role", "panel")
+        self._heading = _words(self._body, "heading")
+        self._title = _words(self._body, "title")
+        self._facts = _words(self._body, "muted")
+        self._card = QFrame(self._body)
+        self._card.setProperty("role", "card")
+        self._sentence = _words(self._card, rich=True)
+        self._candidates = Section("Alternatives", Bars(theme, "Alternatives"), self._body)
+        self._layers = Section("Layers", Bars(theme, "Layers"), self._body)
+        self._funnel = Section("Funnel", Funnel(theme), self._body)
+        self._numbers = Section("This step", _words(self._body, "muted", rich=True), self._body)
+        self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
+        self._timer.timeout.connect(self._tell)
+        self._build()
+        self.set_theme(theme)
+        self._tell()
+
+    @property
+    def _sections(self) -> tuple[Section, ...]:
+        return self._candidates, self._layers, self._funnel, self._numbers
+
+    def _build(self) -> None:
+        self.setAccessibleName("Inspector")
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        QHBoxLayout(self._card).addWidget(self._sentence)
+        column = QVBoxLayout(self._body)
+        for widget in (self._heading, self._title, self._facts, self._card, *self._sections):
+            column.addWidget(widget)
+        column.addStretch(1)
+        self.setWidget(self._body)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+        self._theme = theme
+        column = self._body.layout()
+        column.setContentsMargins(theme.px(16), theme.px(14), theme.px(16), theme.px(16))
+        column.setSpacing(theme.px(4))
+        self._card.layout().setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
+        self._facts.setContentsMargins(0, 0, 0, theme.px(9))
+        self._sentence.setFont(theme.font(13))
+        # Three lines, so that what is below does not move with every token.
+        self._sentence.setMinimumHeight(theme.px(17) * 3)
+        self._sentence.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        for section in self._sections:
+            section.set_theme(theme)
+            section.setContentsMargins(0, theme.px(14), 0, 0)
+
+    def show_run(self, run: Run | None) -> None:
+        """Speak of another run; None for no run at all."""
+        self._run = run
+        self._tell()
+
+    def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
+        """Follow the newest token, not faster than the eye."""
+        self._run = run
+        if run.selected is None and not self._timer.isActive():
+            self._timer.start()
+
+    def cursor_moved(self, run: Run) -> None:
+        """Follow the cursor."""
+        self._run = run
+        if run.selected is None and not self._timer.isActive():
+            self._timer.start()
+
+    def selection_changed(self, run: Run) -> None:
+        """Speak of the selected token at once."""
+        self._run = run
+        self._tell()
+
+    def _subject(self) -> int | None:
+        """Which token to speak of."""
+        run = self._run
+        if run is None:
+            return None
+        return run.selected if run.selected is not None else run.cursor - 1 if run.cursor else None
+
+    @Slot()
+    def _tell(self) -> None:
+        index = self._subject()
+        if self._run is None or index is None or index >= len(self._run.tokens):
+            self._tell_nothing()
+            return
+        token = self._run.tokens[index]
+        newest = self._run.selected is None and self._run.following
+        heading = f"TOKEN {index + 1:,}{' · NEWEST' if newest else ''}"
+        self._heading.setText(heading)
+        if token is not self._told:
+            self._told = token
+            self._tell_token(token, self._run.started.vocabulary if self._run.started else 0)
+
+    def _tell_nothing(self) -> None:
+        self._told = None
+        waiting = self._run is not None and self._run.outcome is None
+        self._heading.setText("INSPECTOR")
+        self._title.setText("Waiting for the first token" if waiting else "No token yet")
+        self._facts.setText("" if waiting else "Run something, then click a token: here you read why it was chosen.")
+        for part in (self._card, *self._sections):
+            part.hide()
+        self._settle()
+
+    def _tell_token(self, token: TokenChosen, vocabulary: int) -> None:
+        self._title.setText(token_text(token.piece))
+        self._facts.setText(rows.facts(token, vocabulary))
+        self._sentence.setText(rows.emphasized(explain(token, vocabulary)))
+        self._card.show()
+        self._tell_candidates(token)
+        self._tell_layers(token)
+        stages = rows.funnel_stages(token)
+        self._funnel.part.set_stages(stages)
+        self._funnel.setVisible(bool(stages))
+        self._numbers.part.setText(rows.joined(rows.numbers(token)))
+        self._numbers.show()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Give every part its place at once, so that no half-arranged state is ever painted."""
+        self._card.layout().activate()
+        for section in self._sections:
+            section.layout().activate()
+        self._body.layout().activate()
+
+    def _tell_candidates(self, token: TokenChosen) -> None:
+        bars = self._candidates.part
+        self._candidates.show()
+        bars.setVisible(bool(token.alternatives))
+        if not token.alternatives:
+            self._candidates.set_title("Alternatives", "Not recorded: this run kept no alternatives (top n was 0).")
+        elif rows.is_contrastive(token):
+            self._candidates.set_title("Candidates", "score = how sure the model is, less the likeness to earlier text")
+            bars.set_rows(rows.contrastive_rows(token), rows.CONTRASTIVE_HEAD)
+        else:
+            self._candidates.set_title("Alternatives")
+            bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token))
+
+    def _tell_layers(self, token: TokenChosen) -> None:
+        choice = token.layer_choice
+        self._layers.setVisible(choice is not None)
+        if choice is not None:
+            self._layers.set_title("Layers", "How far each earlier layer's guess is from the last one's")
+            self._layers.part.set_rows(rows.layer_rows(choice))

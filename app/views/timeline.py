@@ -1,0 +1,238 @@
+"""The timeline: how surprised the model was at every token, and the one cursor that all views obey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+
+from app.run import Run
+from app.theme import Theme, theme_for
+from app.views.wording import bits, percent, token_text
+from app.widgets.icons import IconButton
+from app.widgets.sparkline import CEILING, Sparkline
+from core.events import Event
+
+SPEEDS = (0.5, 1.0, 2.0, 4.0)
+TOKENS_PER_SECOND = 8.0
+"""Replayed at speed 1."""
+
+
+class Timeline(QFrame):
+    """`cursorRequested(n)`: the user, or the replay, wants the first n tokens drawn."""
+
+    cursorRequested = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="timeline")
+        self._run: Run | None = None
+        self._values: list[float] = []
+        self._shown: tuple[int, int] = (0, 0)
+        self._speed = 1.0
+        self.play_button = IconButton("play", "Play the run again", self, checked_name="pause")
+        self.play_button.setCheckable(True)
+        self.back_button = IconButton("step-back", "One token back", self)
+        self.forward_button = IconButton("step-forward", "One token forward", self)
+        self.sparkline = Sparkline(theme_for("light"), self)
+        self.count_label = QLabel("", self)
+        self.speed_button = QToolButton(self, objectName="speedButton", text="1×")
+        self._timer = QTimer(self)
+        self._timer.timeout.connect(self._advance)
+        self._build()
+        self.set_theme(theme_for("light"))
+        self._draw()
+
+    def _build(self) -> None:
+        self.setProperty("role", "foot")
+        self.setAccessibleName("Timeline")
+        self.sparkline.setAccessibleName("Surprise of every token")
+        self.sparkline.set_tip(self._tip)
+        self.sparkline.picked.connect(self._pick)
+        self.play_button.clicked.connect(self._play_clicked)
+        self.back_button.clicked.connect(self.step_back)
+        self.forward_button.clicked.connect(self.step_forward)
+        self.speed_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.speed_button.setAccessibleName("Speed")
+        self.speed_button.setToolTip("Speed of the replay")
+        self.speed_button.setMenu(self._speed_menu())
+        self.count_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row = QHBoxLayout(self)
+        for widget in (self.play_button, self.back_button, self.forward_button):
+            row.addWidget(widget)
+        row.addSpacing(6)
+        row.addWidget(self.sparkline, 1)
+        row.addSpacing(6)
+        row.addWidget(self.count_label)
+        row.addWidget(self.speed_button)
+
+    def _speed_menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._speeds = QActionGroup(menu)
+        for speed in SPEEDS:
+            action = menu.addAction(f"{speed:g}×")
+            action.setCheckable(True)
+            action.setData(speed)
+            action.setChecked(speed == self._speed)
+            self._speeds.addAction(action)
+        self._speeds.triggered.connect(self._speed_chosen)
+        return menu
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+        for part in (self.play_button, self.back_button, self.forward_button, self.sparkline):
+            part.set_theme(theme)
+        self.layout().setContentsMargins(theme.px(14), theme.px(8), theme.px(14), theme.px(8))
+        self.layout().setSpacing(theme.px(4))
+        self.setFixedHeight(theme.px(62))
+        font = theme.font(13, tabular=True)
+        self.count_label.setFont(font)
+        self.count_label.setMinimumWidth(self.count_label.fontMetrics().horizontalAdvance("0,000 / 0,000"))
+        self.speed_button.setMinimumWidth(theme.px(44))
+
+    # What the shell calls
+
+    def show_run(self, run: Run | None) -> None:
+        """Show another run from its beginning."""
+        self.pause()
+        self._run, self._values, self._shown = run, [], (0, 0)
+        self._draw()
+
+    def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
+        """Add bars for what was written."""
+        self._run = run
+        self._draw()
+
+    def cursor_moved(self, run: Run) -> None:
+        """Move the cursor, and show another sequence where the run shows one."""
+        self._run = run
+        self._draw()
+
+    def selection_changed(self, run: Run) -> None:
+        """The selection is not drawn here."""
+        self._run = run
+
+    def _draw(self) -> None:
+        run = self._run
+        tokens = run.tokens if run else []
+        place = (id(run), run.shown if run else 0)
+        if place != self._shown or len(tokens) < len(self._values):
+            self._shown, self._values = place, []
+        new = tokens[len(self._values) :]
+        self._values += [min(bits(token.raw_log_probability), 4 * CEILING) for token in new]
+        cursor = run.cursor if run else 0
+        self.sparkline.set_values(self._values, cursor, self._expected())
+        self.count_label.setText(f"{cursor:,} / {len(tokens):,}" if tokens else "")
+        for button in (self.play_button, self.back_button, self.forward_button, self.speed_button):
+            button.setEnabled(bool(tokens))
+        self.sparkline.setAccessibleDescription(f"{cursor} of {len(tokens)} tokens")
+
+    def _expected(self) -> int:
+        """Room for what is still to come, so that bars do not shrink with every token."""
+        run = self._run
+        if run is None or run.finished is not None or run.outcome is not None:
+            return 0
+        limit = run.request.params.get("max_new_tokens")
+        return limit if isinstance(limit, int) and limit <= 400 else 0
+
+    def _tip(self, index: int) -> str:
+        token = self._run.tokens[index] if self._run else None
+        if token is None:
+            return ""
+        return (
+            f"{index + 1:,}  {token_text(token.piece)}\n"
+            f"surprise {bits(token.raw_log_probability):.1f} bits ({percent(token.raw_probability)})"
+        )
+
+    # Playing
+
+    @property
+    def playing(self) -> bool:
+        """Whether the cursor moves by itself."""
+        return self._timer.isActive()
+
+    @Slot()
+    def play(self) -> None:
+        """Let the cursor run to the end; from the start again where it is there already."""
+        run = self._run
+        if run is None or not run.tokens:
+            self.play_button.setChecked(False)
+            return
+        self.play_button.setChecked(True)
+        self._timer.start(round(1000 / (TOKENS_PER_SECOND * self._speed)))
+        if run.cursor >= len(run.tokens):
+            self.cursorRequested.emit(0)
+
+    @Slot()
+    def pause(self) -> None:
+        """Hold the cursor."""
+        self._timer.stop()
+        self.play_button.setChecked(False)
+
+    @Slot()
+    def toggle(self) -> None:
+        """Play or pause."""
+        if self.playing:
+            self.pause()
+        else:
+            self.play()
+
+    @Slot()
+    def step_back(self) -> None:
+        """One token back."""
+        self._step(-1)
+
+    @Slot()
+    def step_forward(self) -> None:
+        """One token forward."""
+        self._step(1)
+
+    def set_speed(self, speed: float) -> None:
+        """Replay `speed` times as fast as usual."""
+        self._speed = speed
+        self.speed_button.setText(f"{speed:g}×")
+        for action in self._speeds.actions():
+            action.setChecked(action.data() == speed)
+        if self.playing:
+            self._timer.start(round(1000 / (TOKENS_PER_SECOND * speed)))
+
+    def _step(self, by: int) -> None:
+        self.pause()
+        if self._run is not None:
+            self._request(self._run.cursor + by)
+
+    def _request(self, count: int) -> None:
+        if self._run is not None:
+            self.cursorRequested.emit(min(max(count, 0), len(self._run.tokens)))
+
+    @Slot()
+    def _advance(self) -> None:
+        run = self._run
+        if run is None or run.cursor >= len(run.tokens):
+            self.pause()
+            return
+        self._request(run.cursor + 1)
+
+    @Slot(int)
+    def _pick(self, count: int) -> None:
+        self.pause()
+        self._request(count)
+
+    @Slot()
+    def _play_clicked(self) -> None:
+        if self.playing:
+            self.pause()
+        else:
+            self.play()
+
+    @Slot(QAction)
+    def _speed_chosen(self, action: QAction) -> None:
+        self.set_speed(action.data())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Space plays and pauses wherever the focus is in here."""
+        if event.key() == Qt.Key.Key_Space:
+            self.toggle()
+        else:
+            super().keyPressEvent(event)

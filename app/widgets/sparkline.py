@@ -1,0 +1,140 @@
+"""A row of thin bars with a cursor that can be dragged."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from app.theme import Theme
+
+CEILING = 12.0
+"""Values from here on are drawn at full height; a fixed scale, so that nothing jumps when a large one comes."""
+
+
+def height_of(value: float) -> float:
+    """Share of the full height: the square root, so that small differences near 0 show."""
+    return math.sqrt(min(max(value, 0.0), CEILING) / CEILING)
+
+
+def binned(values: Sequence[float], count: int) -> list[tuple[int, int, float]]:
+    """(first, end, largest value) of at most `count` groups of neighbours."""
+    groups = min(max(1, count), len(values))
+    edges = [len(values) * n // groups for n in range(groups + 1)] if groups else [0]
+    return [(a, b, max(values[a:b])) for a, b in itertools.pairwise(edges)]
+
+
+class Sparkline(QWidget):
+    """Bars up to the cursor in the accent colour, the rest faint. `picked(n)`: the user wants n of them played."""
+
+    picked = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._values: Sequence[float] = ()
+        self._tip: Callable[[int], str] = str
+        self._cursor = self._slots = 0
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setMinimumWidth(120)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.update()
+
+    def set_values(self, values: Sequence[float], cursor: int, slots: int = 0) -> None:
+        """Show `values`, `cursor` of them played; leave room for `slots` in all."""
+        self._values, self._cursor, self._slots = values, cursor, max(slots, len(values))
+        self.update()
+
+    @property
+    def cursor_place(self) -> int:
+        """How many values are played."""
+        return self._cursor
+
+    def sizeHint(self) -> QSize:
+        """Wide and low."""
+        return QSize(self._theme.px(400), self._theme.px(44))
+
+    @property
+    def slot(self) -> float:
+        """Width of one value in pixels; less than one pixel where there are very many."""
+        return min(self._theme.px(24), (self.width() - 4) / max(1, self._slots))
+
+    def x_of(self, count: int) -> float:
+        """Where the cursor stands after `count` values."""
+        return 2 + count * self.slot
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Base line, bars, cursor."""
+        painter = QPainter(self)
+        theme, foot = self._theme, self.height() - self._theme.px(5)
+        painter.fillRect(QRectF(0, foot + 2, self.width(), 1), theme.color("line"))
+        if self._values:
+            self._paint_values(painter, foot)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(theme.color("text"), theme.px(2)))
+            x = self.x_of(self._cursor)
+            painter.drawLine(QPointF(x, theme.px(2)), QPointF(x, self.height() - 2.0))
+        if self.hasFocus():
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(theme.color("accent"), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+
+    def _paint_values(self, painter: QPainter, foot: float) -> None:
+        room, slot = foot - self._theme.px(6), self.slot
+        least = 3.0  # pixels for a bar and its gap; narrower ones are put together
+        count = len(self._values) if slot >= least else int(len(self._values) * slot / least)
+        gap = 1.0 if slot < 8 else slot * 0.38
+        played, rest = self._theme.color("accent", 0.85), self._theme.color("faint", 0.45)
+        for first, end, value in binned(self._values, count):
+            left, right = self.x_of(first), self.x_of(end)
+            tall = max(1.5, room * height_of(value))
+            bar = QRectF(left + gap / 2, foot - tall, max(1.0, right - left - gap), tall)
+            painter.fillRect(bar, played if first < self._cursor else rest)
+
+    def _pick(self, x: float) -> None:
+        if self._values:
+            count = round((x - 2) / self.slot) if self.slot else 0
+            self.picked.emit(min(max(count, 0), len(self._values)))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Put the cursor there."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._pick(event.position().x())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Drag the cursor along."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._pick(event.position().x())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Step with the arrows, jump with Home and End."""
+        last = len(self._values)
+        steps = {Qt.Key.Key_Left: self._cursor - 1, Qt.Key.Key_Right: self._cursor + 1,
+                 Qt.Key.Key_PageUp: self._cursor - 10, Qt.Key.Key_PageDown: self._cursor + 10,
+                 Qt.Key.Key_Home: 0, Qt.Key.Key_End: last}  # fmt: skip
+        if event.key() in steps and last:
+            self.picked.emit(min(max(steps[Qt.Key(event.key())], 0), last))
+        else:
+            super().keyPressEvent(event)
+
+    def set_tip(self, tip: Callable[[int], str]) -> None:
+        """What to say of value n on hover."""
+        self._tip = tip
+
+    def event(self, event: QEvent) -> bool:
+        """Tell of the value under the pointer."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            place = int((event.pos().x() - 2) / self.slot) if self.slot else -1
+            tip = self._tip(place) if 0 <= place < len(self._values) else ""
+            QToolTip.showText(event.globalPos(), tip, self)
+            return True
+        return super().event(event)
