@@ -1,0 +1,23 @@
+"""The Qt application: draws what the core reports, asks the core for more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.engine import Engine
+    from app.main_window import MainWindow
+
+
+def build_window(config_dir: str | Path | None = None, engine: Engine | None = None) -> MainWindow:
+    """The main window, not yet shown; a QApplication must exist.
+
+    `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
+    tests.
+    """
+    from app.main_window import MainWindow
+    from app.store import SettingsStore
+
+    store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
+    return MainWindow(store, engine)

@@ -1,0 +1,54 @@
+"""Garbage collection on the main thread only.
+
+Python collects cycles in whichever thread happens to allocate. A collection in the worker would destroy widgets from
+the wrong thread, which Qt answers with a crash; and a full one would hold up the window while tokens stream.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from PySide6.QtCore import QObject, QTimer, Slot
+
+INTERVAL_MS = 500
+_users = 0
+
+
+class Collector(QObject):
+    """Switches automatic collection off and collects from a timer of the thread it lives in, until `stop`."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.busy = False
+        """True while a run is under way: only the young generations are looked at then."""
+        self._running = False
+        self._timer = QTimer(self, interval=INTERVAL_MS)
+        self._timer.timeout.connect(self.collect)
+
+    def start(self) -> None:
+        """Take over from the automatic collection."""
+        global _users
+        if not self._running:
+            self._running = True
+            _users += 1
+            gc.disable()
+            self._timer.start()
+
+    def stop(self) -> None:
+        """Give it back, once no other window needs it off."""
+        global _users
+        self._timer.stop()
+        if self._running:
+            self._running = False
+            _users -= 1
+            if not _users:
+                gc.enable()
+
+    @Slot()
+    def collect(self) -> None:
+        """Collect the oldest generation that is due, as the interpreter itself would."""
+        counts, limits = gc.get_count(), gc.get_threshold()
+        for generation in (1, 0) if self.busy else (2, 1, 0):
+            if counts[generation] > limits[generation] > 0:
+                gc.collect(generation)
+                return

@@ -1,0 +1,90 @@
+"""What the model picker lists: models on this disk, in the words it shows. Does not import torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from app.meter import human_bytes, human_count
+from app.requests import ModelInfo
+from app.widgets.picker_combo import PickerItem
+from core import catalog
+from core.catalog import ModelEntry
+from core.errors import TokenscopeError
+
+FOLDER_ITEM = "…folder"
+"""Data of the list's last line, which opens a folder instead of naming a model."""
+
+
+class ModelList:
+    """Every model that can be chosen, found by name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, ModelEntry] = {}
+
+    def refresh(self, folders: Iterable[str]) -> None:
+        """Look again at what ships with the program, the hub cache, and the folders added by hand."""
+        self._entries = {entry.name: entry for entry in catalog.available()}
+        for folder in folders:
+            self.add_folder(folder)
+
+    def add_folder(self, folder: str) -> ModelEntry | None:
+        """Add a model folder; None when it is none (the worker says why when it is tried)."""
+        try:
+            entry = catalog.inspect(folder)
+        except TokenscopeError:
+            return None
+        self._entries[entry.name] = entry
+        return entry
+
+    def get(self, name: str) -> ModelEntry | None:
+        """The entry of that name."""
+        return self._entries.get(name)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All names, in the order they are listed."""
+        return list(self._entries)
+
+    def items(self) -> list[PickerItem]:
+        """The picker's lines, ending with the one that opens a folder."""
+        return [*(_item(entry) for entry in self._entries.values()), _FOLDER]
+
+    def fits(self, name: str) -> bool:
+        """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory."""
+        entry = self.get(name)
+        return entry is not None and entry.problem is None and catalog.fits(entry).ok
+
+
+_FOLDER = PickerItem("Folder…", FOLDER_ITEM, "Open a model in Hugging Face format from this disk")
+
+
+def _item(entry: ModelEntry) -> PickerItem:
+    fit = catalog.fits(entry)
+    problem = entry.problem if entry.problem and not is_permission(entry) else ""
+    words = [entry.architecture, human_bytes(entry.bytes), entry.source]
+    if entry.problem:
+        words = [entry.problem]
+    elif not fit.ok:
+        words.append(fit.sentence)
+    help_text = f"{entry.architecture} · {fit.sentence}\n{entry.path}"
+    return PickerItem(entry.title, entry.name, " · ".join(words), problem or "", help_text)
+
+
+def is_permission(entry: ModelEntry) -> bool:
+    """Whether its only problem is one that a permission lifts."""
+    return catalog.find_weights(entry.path).pickled
+
+
+def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool) -> str:
+    """Second line of the picker's box: `5.7 M · bundled · CPU`."""
+    count = info.parameters if info is not None else entry.parameters if entry is not None else None
+    words = [human_count(count)] if count else []
+    if entry is not None:
+        words.append(entry.source)
+    if loading:
+        words.append("loading…")
+    elif info is not None:
+        words.append(info.device.upper())
+    elif entry is not None and not catalog.fits(entry).ok:
+        words.append("does not fit")
+    return " · ".join(words)

@@ -1,0 +1,1 @@
+"""What is set: model, strategy, cache, prompt, parameters, presets, settings."""

@@ -1,0 +1,276 @@
+"""One editor for each kind of setting. All speak alike: `value()`, `setValue()`, `edited`; None is `off` or `auto`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QLineEdit, QPlainTextEdit, QSpinBox, QWidget
+
+from app import values
+from core.strategies import Parameter
+
+LARGEST_INT = 2**31 - 1
+MOST_DECIMALS = 6
+
+
+def unset_word(parameter: Parameter) -> str:
+    """What an editor shows for None: `auto` where the model or the program then decides, else `off`."""
+    return "auto" if parameter.name.endswith(("token_id", "_layers")) or parameter.name == "seed" else "off"
+
+
+def _step(parameter: Parameter) -> float:
+    return parameter.step or (1 if parameter.kind == "int" else 0.05)
+
+
+def _decimals(parameter: Parameter) -> int:
+    """Decimals worth showing: as many as the step has, at least two."""
+    text = f"{_step(parameter):.{MOST_DECIMALS}f}".rstrip("0")
+    return max(2, len(text.partition(".")[2]))
+
+
+def lowest(parameter: Parameter) -> float:
+    """Where a numeric editor begins: the minimum, or below it the place that stands for None."""
+    minimum = parameter.minimum if parameter.minimum is not None else -LARGEST_INT
+    step = _step(parameter)
+    if parameter.default is not None:
+        return minimum + (step if parameter.kind == "int" else 10.0**-MOST_DECIMALS) * parameter.exclusive
+    at_minimum = parameter.exclusive or parameter.unset == minimum
+    return minimum if at_minimum else minimum - step
+
+
+class _Number:
+    """What whole and decimal spin boxes share; mixed in before the Qt class."""
+
+    parameter: Parameter
+
+    def _prepare(self, parameter: Parameter) -> None:
+        box: Any = self
+        self.parameter = parameter
+        box.setObjectName(f"param.{parameter.name}")
+        box.setButtonSymbols(box.ButtonSymbols.NoButtons)
+        box.setAlignment(Qt.AlignmentFlag.AlignRight)
+        box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        if parameter.default is None:
+            box.setSpecialValueText(unset_word(parameter))
+
+    @property
+    def is_unset(self) -> bool:
+        """Whether it stands on the place that means None."""
+        box: Any = self
+        return self.parameter.default is None and box.value() == box.minimum()
+
+    def plain_value(self) -> Any:
+        """The setting's value, None included."""
+        box: Any = self
+        return None if self.is_unset else box.value()
+
+    def set_plain_value(self, value: Any) -> None:
+        """Show `value`; None is the editor's lowest place."""
+        box: Any = self
+        box.setValue(box.minimum() if value is None else value)
+
+    @property
+    def problem(self) -> str:
+        """Why the value cannot be used; a spin box holds none that cannot."""
+        return ""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll the panel, unless this editor is being used."""
+        box: Any = self
+        if box.hasFocus():
+            super().wheelEvent(event)  # type: ignore[misc]
+        else:
+            event.ignore()
+
+    def sizeHint(self) -> QSize:
+        """Narrow: figures are short."""
+        box: Any = self
+        return QSize(box.fontMetrics().horizontalAdvance("0") * 9 + 8, super().sizeHint().height())  # type: ignore[misc]
+
+    minimumSizeHint = sizeHint
+
+
+class IntEditor(_Number, QSpinBox):
+    """A whole number."""
+
+    edited = Signal()
+
+    def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._prepare(parameter)
+        high = LARGEST_INT if parameter.maximum is None else parameter.maximum
+        self.setRange(int(max(lowest(parameter), -LARGEST_INT)), int(min(high, LARGEST_INT)))
+        self.setSingleStep(int(_step(parameter)))
+        self.setGroupSeparatorShown(False)
+        self.valueChanged.connect(self.edited)
+
+
+class FloatEditor(_Number, QDoubleSpinBox):
+    """A decimal number; shows the decimals worth showing and keeps six."""
+
+    edited = Signal()
+
+    def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shown_decimals = _decimals(parameter)
+        self.setDecimals(MOST_DECIMALS)
+        self._prepare(parameter)
+        high = LARGEST_INT if parameter.maximum is None else parameter.maximum
+        self.setRange(lowest(parameter), high)
+        self.setSingleStep(_step(parameter))
+        self.valueChanged.connect(self.edited)
+
+    def plain_value(self) -> Any:
+        """The value, free of the noise of binary fractions."""
+        return None if self.is_unset else round(self.value(), MOST_DECIMALS)
+
+    def textFromValue(self, value: float) -> str:
+        text = self.locale().toString(value, "f", MOST_DECIMALS)
+        point = self.locale().decimalPoint()
+        whole, _, fraction = text.partition(point)
+        return f"{whole}{point}{fraction.rstrip('0').ljust(self._shown_decimals, '0')}"
+
+
+class BoolEditor(QCheckBox):
+    """On or off."""
+
+    edited = Signal()
+
+    def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=f"param.{parameter.name}")
+        self.problem = ""
+        self.toggled.connect(self.edited)
+
+    def value(self) -> bool:
+        """Whether it is ticked."""
+        return self.isChecked()
+
+    def setValue(self, value: bool) -> None:
+        """Tick it or not."""
+        self.setChecked(bool(value))
+
+    plain_value = value
+    set_plain_value = setValue
+
+
+class ChoiceEditor(QComboBox):
+    """One of several; a value from outside the list (a file's) is added to it."""
+
+    edited = Signal()
+
+    def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=f"param.{parameter.name}")
+        self.problem = ""
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        if parameter.default is None:
+            self.addItem(unset_word(parameter), None)
+        for choice in parameter.choices:
+            if choice is not None:
+                self.addItem(str(choice), choice)
+        self.currentIndexChanged.connect(self.edited)
+
+    def value(self) -> Any:
+        """The chosen value."""
+        return self.currentData()
+
+    def setValue(self, value: Any) -> None:
+        """Choose `value`."""
+        for index in range(self.count()):
+            if self.itemData(index) == value:
+                self.setCurrentIndex(index)
+                return
+        self.addItem(values.format_text(value), value)
+        self.setCurrentIndex(self.count() - 1)
+
+    plain_value = value
+    set_plain_value = setValue
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+class TextEditor(QLineEdit):
+    """A line of text; empty is None where that is the default."""
+
+    edited = Signal()
+
+    def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=f"param.{parameter.name}")
+        self.problem = ""
+        self._empty = None if parameter.default is None else ""
+        self.setPlaceholderText(unset_word(parameter) if parameter.default is None else "")
+        self.textChanged.connect(self.edited)
+
+    def value(self) -> str | None:
+        """The text."""
+        return self.text() or self._empty
+
+    def setValue(self, value: str | None) -> None:
+        """Show `value`."""
+        self.setText(value or "")
+
+    plain_value = value
+    set_plain_value = setValue
+
+
+class ListEditor(QPlainTextEdit):
+    """Several lines: strings (`lines`), or token ids and phrases (`tokens`) as a JSON list or one a line."""
+
+    edited = Signal()
+
+    def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=f"param.{parameter.name}")
+        self._read = values.parse_lines if parameter.kind == "lines" else values.parse_tokens
+        self.problem = ""
+        self._value: Any = None
+        self.setTabChangesFocus(True)
+        self.setPlaceholderText(unset_word(parameter))
+        self.setFixedHeight(self.fontMetrics().lineSpacing() * 2 + 18)
+        self.textChanged.connect(self._on_text)
+
+    def value(self) -> Any:
+        """The list; the last readable one while the text is not (see `problem`)."""
+        return self._value
+
+    def setValue(self, value: Any) -> None:
+        """Show `value`; a string is taken as if typed."""
+        self.setPlainText(values.format_text(value))
+        self._parse()
+
+    plain_value = value
+    set_plain_value = setValue
+
+    @Slot()
+    def _on_text(self) -> None:
+        self._parse()
+        self.edited.emit()
+
+    def _parse(self) -> None:
+        try:
+            self._value, self.problem = self._read(self.toPlainText()), ""
+        except values.ValueProblem as error:
+            self.problem = str(error)
+
+
+Editor = IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor
+_CLASSES: dict[str, type[Any]] = {
+    "int": IntEditor,
+    "float": FloatEditor,
+    "bool": BoolEditor,
+    "choice": ChoiceEditor,
+    "text": TextEditor,
+    "lines": ListEditor,
+    "tokens": ListEditor,
+}
+
+
+def make_editor(parameter: Parameter, parent: QWidget | None = None) -> Editor:
+    """The editor for a parameter's kind, showing its default."""
+    editor: Editor = _CLASSES[parameter.kind](parameter, parent)
+    editor.setAccessibleName(parameter.title)
+    editor.setAccessibleDescription(parameter.help)
+    with QSignalBlocker(editor):
+        editor.set_plain_value(parameter.default)
+    return editor

@@ -1,0 +1,201 @@
+"""One setting of the parameter panel: name, editor, slider, and a dot when it is not at its default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSlider, QVBoxLayout, QWidget
+
+from app import values
+from app.panels.editors import FloatEditor, IntEditor, make_editor
+from app.theme import Theme
+from core.strategies import Parameter
+
+SLIDER_STEPS = 1000
+MARGIN = 16
+
+
+class SlimSlider(QSlider):
+    """A slider that leaves the wheel to the panel and the keyboard to the editor beside it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+class ParameterRow(QWidget):
+    """`edited` when its value changes by hand; `helpWanted` with the parameter when it is pointed at or focused."""
+
+    edited = Signal()
+    helpWanted = Signal(object)
+
+    def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=f"row.{parameter.name}")
+        self.parameter = parameter
+        self.default: Any = parameter.default
+        self._theme: Theme | None = None
+        self._build()
+        self._lay_out()
+        self.set_default(parameter.default)
+        self.set_value(parameter.default)
+
+    @property
+    def value(self) -> Any:
+        """The setting's value; None where it is unset."""
+        return self.editor.plain_value()
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it differs from the default."""
+        return bool(self.value != self.default)
+
+    @property
+    def problem(self) -> str:
+        """Why what is typed cannot be used; empty when it can."""
+        return self.editor.problem
+
+    def set_value(self, value: Any) -> None:
+        """Show `value` without `edited`."""
+        with QSignalBlocker(self.editor):
+            self.editor.set_plain_value(value)
+        self._refresh()
+
+    def set_default(self, default: Any) -> None:
+        """What counts as unchanged: the parameter's default, or the model's own."""
+        self.default = default
+        shown = values.short(default)
+        self.setToolTip(f"<b>{self.parameter.title}</b><br>{self.parameter.help}<br>Default: {shown}.")
+        self.update()
+
+    @Slot()
+    def reset(self) -> None:
+        """Back to the default, as if by hand."""
+        if self.is_changed:
+            self.set_value(self.default)
+            self.edited.emit()
+
+    def set_unavailable(self, reason: str) -> None:
+        """Grey it out and say why; an empty reason makes it usable again."""
+        for part in (self.label, self.editor, self.slider):
+            if part is not None:
+                part.setEnabled(not reason)
+        self.note.setText(reason)
+        self.note.setVisible(bool(reason))
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self._theme = theme
+        if isinstance(self.editor, IntEditor | FloatEditor):
+            self.editor.setFixedWidth(theme.px(64))
+            self.editor.setFont(theme.font(13, tabular=True))
+        self.update()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.FocusIn:
+            self.helpWanted.emit(self.parameter)
+        if event.type() == QEvent.Type.MouseButtonDblClick and watched is self.label:
+            self.reset()
+        return super().eventFilter(watched, event)
+
+    def enterEvent(self, event: Any) -> None:
+        self.helpWanted.emit(self.parameter)
+        super().enterEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        action = menu.addAction(f"Reset to {values.short(self.default)}", self.reset)
+        action.setEnabled(self.is_changed)
+        menu.popup(event.globalPos())
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.reset()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._theme is None or not self.is_changed:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.color("accent"))
+        center = QPointF(MARGIN / 2, self.label.geometry().center().y() + 1)
+        painter.drawEllipse(center, self._theme.px(5) / 2, self._theme.px(5) / 2)
+
+    def _build(self) -> None:
+        self.editor = make_editor(self.parameter, self)
+        self.editor.edited.connect(self._on_edited)
+        self.editor.installEventFilter(self)
+        self.label = QLabel(self.parameter.title, self)
+        self.label.setBuddy(self.editor)
+        self.label.installEventFilter(self)
+        self.note = QLabel(self, wordWrap=True)
+        self.note.setProperty("role", "muted")
+        self.note.hide()
+        self.slider = self._make_slider()
+
+    def _make_slider(self) -> SlimSlider | None:
+        if not isinstance(self.editor, IntEditor | FloatEditor) or self._slider_end() is None:
+            return None
+        slider = SlimSlider(self)
+        slider.setRange(0, SLIDER_STEPS)
+        slider.setAccessibleName(f"{self.parameter.title} slider")
+        slider.valueChanged.connect(self._on_slider)
+        return slider
+
+    def _slider_end(self) -> float | None:
+        """Where the slider ends; None for a range too wide for one."""
+        end = self.parameter.soft_maximum if self.parameter.soft_maximum is not None else self.parameter.maximum
+        return end if end is not None and end <= 10_000 else None
+
+    def _slider_start(self) -> float:
+        editor = self.editor
+        assert isinstance(editor, IntEditor | FloatEditor)
+        return editor.minimum()
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        column.setSpacing(0)
+        top = QHBoxLayout()
+        top.setSpacing(8)
+        top.addWidget(self.label, 1)
+        column.addLayout(top)
+        is_wide = self.parameter.kind in ("text", "lines", "tokens")
+        if is_wide:
+            column.addSpacing(3)
+            column.addWidget(self.editor)
+        else:
+            top.addWidget(self.editor)
+        if self.slider is not None:
+            column.addWidget(self.slider)
+        column.addWidget(self.note)
+
+    @Slot()
+    def _on_edited(self) -> None:
+        self._refresh()
+        self.edited.emit()
+
+    @Slot(int)
+    def _on_slider(self, place: int) -> None:
+        start, end = self._slider_start(), self._slider_end()
+        assert end is not None
+        value = start + (end - start) * place / SLIDER_STEPS
+        step = self.parameter.step or (1 if self.parameter.kind == "int" else 0.01)
+        value = min(end, max(start, round(value / step) * step)) if 0 < place < SLIDER_STEPS else (start, end)[place > 0]
+        self.editor.setValue(round(value) if self.parameter.kind == "int" else round(value, 6))
+
+    def _refresh(self) -> None:
+        if self.slider is not None:
+            start, end = self._slider_start(), self._slider_end() or 1.0
+            share = (self.editor.value() - start) / (end - start)
+            with QSignalBlocker(self.slider):
+                self.slider.setValue(round(min(1.0, max(0.0, share)) * SLIDER_STEPS))
+        problem = self.editor.problem
+        self.note.setText(problem)
+        self.note.setVisible(bool(problem))
+        self.update()

@@ -1,0 +1,205 @@
+"""The parameter panel, generated from a registry's entry: every setting with type, range, default and help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.panels.parameter_row import MARGIN, ParameterRow
+from app.theme import Theme
+from core.strategies import Parameter
+from core.strategies.parameters import SAMPLING, SAMPLING_ADVANCED
+
+_DRAWING = {parameter.name for parameter in (*SAMPLING, *SAMPLING_ADVANCED)}
+
+
+class ParameterPanel(QWidget):
+    """Settings of one strategy (or cache). A setting that two strategies share keeps its value between them."""
+
+    changed = Signal()
+    helpWanted = Signal(object)
+    advancedToggled = Signal(bool)
+
+    def __init__(self, heading: str = "PARAMETERS", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._heading = heading
+        self._kept: dict[Parameter, Any] = {}
+        self._model: Mapping[str, Any] = {}
+        self._rows: dict[str, ParameterRow] = {}
+        self._theme: Theme | None = None
+        self._build()
+
+    @property
+    def rows(self) -> Mapping[str, ParameterRow]:
+        """The rows by the setting's name."""
+        return self._rows
+
+    @property
+    def is_advanced(self) -> bool:
+        """Whether the rarer settings are unfolded."""
+        return self.more.isChecked()
+
+    def show_parameters(self, parameters: Sequence[Parameter]) -> None:
+        """Draw editors for `parameters`, with the values they had when they were last shown."""
+        self._clear()
+        for parameter in parameters:
+            self._add(parameter)
+        self.setVisible(bool(self._rows))
+        self._after_change()
+
+    def set_model_defaults(self, own: Mapping[str, Any]) -> None:
+        """The numbers a model's own generation_config sets become the defaults; unchanged settings follow them."""
+        self._model = {name: value for name, value in own.items() if _is_number(value)}
+        for row in self._rows.values():
+            unchanged = not row.is_changed
+            row.set_default(self._default(row.parameter))
+            if unchanged:
+                row.set_value(row.default)
+        self._after_change()
+
+    def values(self) -> dict[str, Any]:
+        """Every setting that a run must be told, unset ones left out."""
+        found = {}
+        for name, row in self._rows.items():
+            value = row.value
+            if value is None and name in self._model:
+                value = row.parameter.unset
+            if value is not None:
+                found[name] = value
+        return found
+
+    def changed_values(self) -> dict[str, Any]:
+        """Only what differs from the defaults."""
+        return {name: row.value for name, row in self._rows.items() if row.is_changed}
+
+    def set_values(self, new: Mapping[str, Any]) -> list[str]:
+        """Show `new`, everything else at its default; gives back the names there is no editor for."""
+        for name, row in self._rows.items():
+            row.set_value(new.get(name, row.default))
+        self._after_change()
+        self.changed.emit()
+        return [name for name in new if name not in self._rows]
+
+    def problems(self) -> list[str]:
+        """Why some of what is typed cannot be used, a sentence each."""
+        return [f"{row.parameter.title}: {row.problem}" for row in self._rows.values() if row.problem]
+
+    @Slot()
+    def reset(self) -> None:
+        """Everything back to its default."""
+        self.set_values({})
+
+    def set_advanced(self, unfolded: bool) -> None:
+        """Unfold or fold the rarer settings."""
+        self.more.setChecked(unfolded)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self._theme = theme
+        for row in self._rows.values():
+            row.set_theme(theme)
+
+    def _build(self) -> None:
+        heading = QLabel(self._heading)
+        heading.setProperty("role", "heading")
+        self.reset_button = QPushButton("Reset", objectName="resetButton")
+        self.reset_button.setProperty("role", "quiet")
+        self.reset_button.setAccessibleName(f"Reset all {self._heading.lower()}")
+        self.reset_button.clicked.connect(self.reset)
+        top = QHBoxLayout()
+        top.setContentsMargins(MARGIN, 0, MARGIN - 6, 0)
+        top.addWidget(heading, 1)
+        top.addWidget(self.reset_button)
+        self.more = QPushButton(checkable=True, objectName="moreButton")
+        self.more.setProperty("role", "quiet")
+        self.more.toggled.connect(self._on_more)
+        self._common, self._advanced = _column(), _column()
+        self._folded = QWidget()
+        self._folded.setLayout(self._advanced)
+        self._folded.hide()
+        self._lay_out(top)
+
+    def _lay_out(self, top: QHBoxLayout) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addLayout(self._common)
+        line = QHBoxLayout()
+        line.setContentsMargins(MARGIN - 6, 0, MARGIN, 0)
+        line.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addLayout(line)
+        column.addWidget(self._folded)
+
+    def _add(self, parameter: Parameter) -> None:
+        row = ParameterRow(parameter)
+        row.set_default(self._default(parameter))
+        row.set_value(self._kept.get(parameter, row.default))
+        row.edited.connect(self._on_edited)
+        row.helpWanted.connect(self.helpWanted)
+        if self._theme is not None:
+            row.set_theme(self._theme)
+        self._rows[parameter.name] = row
+        (self._advanced if parameter.advanced else self._common).addWidget(row)
+
+    def _clear(self) -> None:
+        for row in self._rows.values():
+            row.setParent(None)
+            row.deleteLater()
+        self._rows = {}
+
+    def _default(self, parameter: Parameter) -> Any:
+        if parameter.kind not in ("int", "float"):
+            return parameter.default
+        return self._model.get(parameter.name, parameter.default)
+
+    @Slot()
+    def _on_edited(self) -> None:
+        self._after_change()
+        self.changed.emit()
+
+    @Slot(bool)
+    def _on_more(self, unfolded: bool) -> None:
+        self._folded.setVisible(unfolded)
+        self._name_more()
+        self.advancedToggled.emit(unfolded)
+
+    def _after_change(self) -> None:
+        """Remember what differs, and bring the buttons and greyed rows up to date."""
+        for row in self._rows.values():
+            self._kept.pop(row.parameter, None)
+            if row.is_changed:
+                self._kept[row.parameter] = row.value
+        self.reset_button.setEnabled(any(row.is_changed for row in self._rows.values()))
+        self._grey_out()
+        self._name_more()
+
+    def _grey_out(self) -> None:
+        """Settings of the draw have no effect while a strategy that could draw does not."""
+        draws = self._rows.get("do_sample")
+        if draws is None:
+            return
+        reason = "" if draws.value else f"Needs “{draws.parameter.title}” to be switched on."
+        for name in _DRAWING & self._rows.keys():
+            self._rows[name].set_unavailable(reason)
+
+    def _name_more(self) -> None:
+        hidden = [row for row in self._rows.values() if row.parameter.advanced]
+        changed = sum(row.is_changed for row in hidden)
+        marks = f" · {changed} changed" if changed else ""
+        self.more.setVisible(bool(hidden))
+        self.more.setText("Fewer settings" if self.is_advanced else f"{len(hidden)} more settings{marks}")
+
+
+def _column() -> QVBoxLayout:
+    column = QVBoxLayout()
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(4)
+    return column
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

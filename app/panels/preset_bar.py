@@ -1,0 +1,91 @@
+"""Saved generation configs as chips, and a way to save and open more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, Qt, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from app.panels.parameter_row import MARGIN
+from app.widgets.flow_layout import FlowLayout, clear
+
+
+class PresetBar(QWidget):
+    """`chosen` with the file of the chip pressed; the rest of what can be asked for has a signal each."""
+
+    chosen = Signal(object)
+    saveWanted = Signal()
+    openWanted = Signal()
+    deleteWanted = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        heading = QLabel("PRESETS")
+        heading.setProperty("role", "heading")
+        self.open_button = self._quiet("Open…", "Open a generation_config.json file")
+        self.open_button.clicked.connect(self.openWanted)
+        top = QHBoxLayout()
+        top.setContentsMargins(0, 0, 0, 0)
+        top.addWidget(heading, 1)
+        top.addWidget(self.open_button)
+        self._chips = FlowLayout()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addLayout(self._chips)
+
+    def show_presets(self, shipped: Sequence[tuple[str, Path]], saved: Sequence[tuple[str, Path]]) -> None:
+        """One chip each; a saved one of the same name takes a shipped one's place."""
+        clear(self._chips)
+        names = {name for name, _path in saved}
+        for name, path in (*((n, p) for n, p in shipped if n not in names), *saved):
+            self._chips.addWidget(self._chip(name, path, can_delete=name in names))
+        save = self._make_chip("+ Save", "Save the settings as a preset")
+        save.setObjectName("savePreset")
+        save.clicked.connect(self.saveWanted)
+        self._chips.addWidget(save)
+        self.updateGeometry()
+
+    def _chip(self, name: str, path: Path, can_delete: bool) -> QPushButton:
+        chip = self._make_chip(name, f"Use the settings saved as “{name}”")
+        chip.setObjectName(f"preset.{name}")
+        chip.setProperty("path", str(path))
+        chip.clicked.connect(self._on_chip)
+        if can_delete:
+            chip.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+            chip.customContextMenuRequested.connect(self._on_menu)
+        return chip
+
+    @staticmethod
+    def _make_chip(text: str, label: str) -> QPushButton:
+        chip = QPushButton(text)
+        chip.setProperty("role", "chip")
+        chip.setToolTip(label)
+        chip.setAccessibleName(label)
+        chip.setCursor(Qt.CursorShape.PointingHandCursor)
+        return chip
+
+    @staticmethod
+    def _quiet(text: str, label: str) -> QPushButton:
+        button = QPushButton(text)
+        button.setProperty("role", "quiet")
+        button.setToolTip(label)
+        button.setAccessibleName(label)
+        return button
+
+    @Slot()
+    def _on_chip(self) -> None:
+        self.chosen.emit(Path(self.sender().property("path")))
+
+    @Slot(QPoint)
+    def _on_menu(self, place: QPoint) -> None:
+        chip = self.sender()
+        assert isinstance(chip, QPushButton)
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        path = Path(chip.property("path"))
+        menu.addAction("Delete this preset").triggered.connect(lambda: self.deleteWanted.emit(path))
+        menu.popup(chip.mapToGlobal(place))

@@ -1,0 +1,132 @@
+"""The prompt: an editor for text or a chat, and examples to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+
+from app import chat
+from app.examples import Example
+from app.panels.parameter_row import MARGIN
+from app.requests import Prompt
+from app.theme import Theme
+from app.widgets.flow_layout import FlowLayout
+from app.widgets.segmented import Segmented
+
+FEWEST_LINES, MOST_LINES = 4, 12
+CHAT_HINT = "user: What is the fox called?\nassistant: …\nA line that begins with a role opens a turn."
+TEXT_HINT = "Write how the text begins…"
+
+
+class PromptEdit(QPlainTextEdit):
+    """Plain text that grows with its content, within bounds; Tab leaves it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="promptEdit")
+        self.setTabChangesFocus(True)
+        self.setAccessibleName("Prompt")
+        self.setPlaceholderText(TEXT_HINT)
+        self.document().documentLayout().documentSizeChanged.connect(self._on_size)
+        self._on_size()
+
+    @Slot()
+    def _on_size(self) -> None:
+        """One line of QPlainTextEdit's document size is one line of text."""
+        lines = min(MOST_LINES, max(FEWEST_LINES, round(self.document().size().height())))
+        frame = 2 * (self.frameWidth() + round(self.document().documentMargin())) + 14
+        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + frame)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(80, super().minimumSizeHint().height())
+
+
+class PromptPanel(QWidget):
+    """`exampleChosen` with the example whose chip was pressed; `edited` when text or mode changed."""
+
+    exampleChosen = Signal(object)
+    edited = Signal()
+
+    def __init__(self, examples: Sequence[Example], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._examples = list(examples)
+        self.editor = PromptEdit(self)
+        self.mode = Segmented((("text", "Text"), ("chat", "Chat")), "Kind of prompt", self)
+        self._chips = [self._chip(number, example) for number, example in enumerate(self._examples)]
+        self._lay_out()
+        self.editor.textChanged.connect(self.edited)
+        self.mode.chosen.connect(self._on_mode)
+
+    @property
+    def prompt(self) -> Prompt:
+        """What the model is given: the text as it is, or the turns of the chat."""
+        text = self.editor.toPlainText()
+        return chat.parse(text) if self.is_chat else text
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether the text is read as a chat."""
+        return self.mode.value == "chat"
+
+    def set_prompt(self, text: str, is_chat: bool = False) -> None:
+        """Show a prompt; undo brings the old one back."""
+        self._set_mode(is_chat)
+        if text != self.editor.toPlainText():
+            cursor = self.editor.textCursor()
+            cursor.select(cursor.SelectionType.Document)
+            cursor.insertText(text)
+        self.edited.emit()
+
+    def set_chat_available(self, reason: str) -> None:
+        """Offer chats, or grey them out for a model without a chat template and say why."""
+        button = self.mode.button("chat")
+        button.setEnabled(not reason or self.is_chat)
+        button.setToolTip(reason or "Read the prompt as a chat: a line beginning with user:, assistant: or system:")
+
+    def set_theme(self, theme: Theme) -> None:
+        """Sizes follow the font."""
+        self.editor.setFont(theme.font(13))
+        self.editor._on_size()
+
+    def _chip(self, number: int, example: Example) -> QPushButton:
+        chip = QPushButton(example.title, objectName=f"example.{example.id}")
+        chip.setProperty("role", "chip")
+        chip.setProperty("number", number)
+        chip.setToolTip(example.about)
+        chip.setAccessibleName(f"Example: {example.title}")
+        chip.setAccessibleDescription(example.about)
+        chip.setCursor(Qt.CursorShape.PointingHandCursor)
+        chip.clicked.connect(self._on_chip)
+        return chip
+
+    def _lay_out(self) -> None:
+        heading = QLabel("PROMPT")
+        heading.setProperty("role", "heading")
+        heading.setBuddy(self.editor)
+        top = QHBoxLayout()
+        top.addWidget(heading, 1)
+        top.addWidget(self.mode)
+        chips = FlowLayout()
+        for chip in self._chips:
+            chips.addWidget(chip)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        column.setSpacing(6)
+        column.addLayout(top)
+        column.addWidget(self.editor)
+        column.addSpacing(2)
+        column.addLayout(chips)
+
+    def _set_mode(self, is_chat: bool) -> None:
+        self.mode.set_value("chat" if is_chat else "text")
+        self.editor.setPlaceholderText(CHAT_HINT if is_chat else TEXT_HINT)
+
+    @Slot(str)
+    def _on_mode(self, value: str) -> None:
+        self._set_mode(value == "chat")
+        self.edited.emit()
+
+    @Slot()
+    def _on_chip(self) -> None:
+        self.exampleChosen.emit(self._examples[self.sender().property("number")])

@@ -1,0 +1,73 @@
+"""The seed: locked, every run uses the same one; unlocked, every run draws a new one and shows it."""
+
+from __future__ import annotations
+
+import random
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSpinBox, QWidget
+
+from app.settings import LARGEST_SEED
+from app.theme import Theme
+from app.widgets.icons import IconButton
+
+
+class SeedBox(QFrame):
+    """A number and a lock in one frame."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="seedBox")
+        self.label = QLabel("Seed", self)
+        self.spin = QSpinBox(self, objectName="seedSpin")
+        self.spin.setRange(0, LARGEST_SEED)
+        self.spin.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
+        self.spin.setAccessibleName("Seed")
+        self.spin.setToolTip("The same seed and settings give the same tokens")
+        self.label.setBuddy(self.spin)
+        self.lock = IconButton("unlock", "Seed lock", self, checked_name="lock")
+        self.lock.setCheckable(True)
+        self.spin.valueChanged.connect(self._on_value)
+        self.lock.toggled.connect(self._on_lock)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 2, 0)
+        row.setSpacing(2)
+        for part in (self.label, self.spin, self.lock):
+            row.addWidget(part)
+        self._on_lock()
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether every run uses the same seed."""
+        return self.lock.isChecked()
+
+    def next_seed(self) -> int:
+        """The seed for a run that starts now; shown at once."""
+        if not self.is_locked:
+            self.spin.setValue(random.SystemRandom().randint(0, 99_999))
+        return self.spin.value()
+
+    def set_theme(self, theme: Theme) -> None:
+        """One frame around number and lock."""
+        self.lock.set_theme(theme)
+        self.setFixedHeight(theme.px(34))
+        self.spin.setFixedWidth(theme.px(58))
+        self.setStyleSheet(
+            f"#seedBox {{ border: 1px solid {theme.line}; border-radius: 8px; background: transparent; }}"
+            f"#seedBox QLabel {{ color: {theme.muted}; }}"
+            "#seedSpin { border: 1px solid transparent; background: transparent; padding: 2px; }"
+            f"#seedSpin:focus {{ border: 1px solid {theme.accent}; border-radius: 5px; }}"
+        )
+
+    @Slot()
+    def _on_value(self) -> None:
+        self.changed.emit()
+
+    @Slot()
+    def _on_lock(self) -> None:
+        words = "Locked: every run uses this seed" if self.is_locked else "Unlocked: every run draws a new seed"
+        self.lock.setToolTip(words)
+        self.lock.setAccessibleName(words)
+        self.changed.emit()
+        self.lock.setCursor(Qt.CursorShape.PointingHandCursor)

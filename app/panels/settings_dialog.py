@@ -1,0 +1,180 @@
+"""The settings window: looks, where models run, what single models are allowed."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QLabel,
+    QListWidget,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.settings import LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
+
+DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))
+DTYPES = (("auto", "Automatic"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
+_TRACING = "Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed."
+_ALLOWED = {"allow_pickle": "pickled weights", "allow_remote_code": "code of its own"}
+
+
+class SettingsDialog(QDialog):
+    """Changes apply at once; `changed` names the section that did."""
+
+    changed = Signal(str)
+
+    def __init__(self, settings: Settings, folder: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="settingsDialog")
+        self.setWindowTitle("Settings")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._settings = settings
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 16)
+        column.setSpacing(8)
+        for title, part in (
+            ("APPEARANCE", self._appearance()),
+            ("WHERE MODELS RUN", self._compute()),
+            ("WHAT SINGLE MODELS MAY DO", self._permissions()),
+        ):
+            heading = QLabel(title)
+            heading.setProperty("role", "heading")
+            column.addWidget(heading)
+            column.addWidget(part)
+            column.addSpacing(8)
+        column.addWidget(self._muted(f"Kept in {folder}"))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.close)
+        column.addWidget(buttons)
+
+    def _appearance(self) -> QWidget:
+        look = self._settings.appearance
+        theme = self._combo("themeChoice", "Theme", tuple((name, name.capitalize()) for name in SCHEMES), look.theme)
+        theme.currentIndexChanged.connect(self._on_theme)
+        scale = self._spin("scaleChoice", "Text size", round(look.font_scale * 100))
+        scale.setRange(round(SMALLEST_SCALE * 100), round(LARGEST_SCALE * 100))
+        scale.setValue(round(look.font_scale * 100))
+        scale.setSingleStep(10)
+        scale.setSuffix(" %")
+        scale.valueChanged.connect(self._on_scale)
+        return self._form(("Theme", theme), ("Text size", scale))
+
+    def _compute(self) -> QWidget:
+        compute = self._settings.compute
+        device = self._combo("deviceChoice", "Device", DEVICES, compute.device)
+        device.currentIndexChanged.connect(self._on_device)
+        dtype = self._combo("dtypeChoice", "Number type", DTYPES, compute.dtype)
+        dtype.currentIndexChanged.connect(self._on_dtype)
+        threads = self._spin("threadsChoice", "CPU threads", compute.threads)
+        threads.setSpecialValueText("automatic")
+        threads.valueChanged.connect(self._on_threads)
+        top_n = self._spin("topChoice", "Alternatives listed", compute.top_n)
+        top_n.setRange(0, 100)
+        top_n.setValue(compute.top_n)
+        top_n.setSpecialValueText("none")
+        top_n.setToolTip(_TRACING)
+        top_n.valueChanged.connect(self._on_top_n)
+        form = self._form(("Device", device), ("Number type", dtype), ("CPU threads", threads), ("Alternatives", top_n))
+        form.layout().addRow("", self._muted(_TRACING))  # type: ignore[union-attr]
+        return form
+
+    def _permissions(self) -> QWidget:
+        box = QWidget()
+        column = QVBoxLayout(box)
+        column.setContentsMargins(0, 0, 0, 0)
+        self.allowed = QListWidget(objectName="allowedList")
+        self.allowed.setAccessibleName("Permissions of single models")
+        self.allowed.setFixedHeight(84)
+        self._fill_allowed()
+        revoke = QPushButton("Take the permission back", objectName="revokeButton")
+        revoke.clicked.connect(self._on_revoke)
+        column.addWidget(self.allowed)
+        column.addWidget(revoke, 0, Qt.AlignmentFlag.AlignLeft)
+        return box
+
+    def _fill_allowed(self) -> None:
+        self.allowed.clear()
+        for key, words in _ALLOWED.items():
+            for model in getattr(self._settings.models, key):
+                self.allowed.addItem(f"{model}: {words}")
+                self.allowed.item(self.allowed.count() - 1).setData(Qt.ItemDataRole.UserRole, (key, model))
+
+    @Slot()
+    def _on_revoke(self) -> None:
+        item = self.allowed.currentItem()
+        if item is not None:
+            key, model = item.data(Qt.ItemDataRole.UserRole)
+            getattr(self._settings.models, key).remove(model)
+            self._fill_allowed()
+            self.changed.emit("models")
+
+    @Slot()
+    def _on_theme(self) -> None:
+        self._settings.appearance.theme = self.sender().currentData()
+        self.changed.emit("appearance")
+
+    @Slot(int)
+    def _on_scale(self, percent: int) -> None:
+        self._settings.appearance.font_scale = percent / 100
+        self.changed.emit("appearance")
+
+    @Slot()
+    def _on_device(self) -> None:
+        self._settings.compute.device = self.sender().currentData()
+        self.changed.emit("compute")
+
+    @Slot()
+    def _on_dtype(self) -> None:
+        self._settings.compute.dtype = self.sender().currentData()
+        self.changed.emit("compute")
+
+    @Slot(int)
+    def _on_threads(self, threads: int) -> None:
+        self._settings.compute.threads = threads
+        self.changed.emit("compute")
+
+    @Slot(int)
+    def _on_top_n(self, count: int) -> None:
+        self._settings.compute.top_n = count
+        self.changed.emit("tracing")
+
+    @staticmethod
+    def _combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
+        combo = QComboBox(objectName=name)
+        combo.setAccessibleName(label)
+        for value, title in choices:
+            combo.addItem(title, value)
+        if combo.findData(chosen) < 0:
+            combo.addItem(chosen, chosen)
+        combo.setCurrentIndex(combo.findData(chosen))
+        return combo
+
+    @staticmethod
+    def _spin(name: str, label: str, value: int) -> QSpinBox:
+        spin = QSpinBox(objectName=name)
+        spin.setAccessibleName(label)
+        spin.setRange(0, 1024)
+        spin.setValue(value)
+        return spin
+
+    @staticmethod
+    def _form(*rows: tuple[str, QWidget]) -> QWidget:
+        box = QWidget()
+        form = QFormLayout(box)
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setHorizontalSpacing(18)
+        for label, part in rows:
+            part.setMinimumWidth(180)
+            form.addRow(label, part)
+        return box
+
+    @staticmethod
+    def _muted(text: str) -> QLabel:
+        label = QLabel(text, wordWrap=True)
+        label.setProperty("role", "muted")
+        return label

@@ -1,0 +1,80 @@
+"""The left panel: prompt, parameters, presets, and at its foot one place for help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from app import values
+from app.examples import Example
+from app.panels.parameter_row import MARGIN
+from app.panels.parameters import ParameterPanel
+from app.panels.preset_bar import PresetBar
+from app.panels.prompt import PromptPanel
+from app.theme import Theme
+from core.strategies import Parameter
+
+
+class SetupPanel(QFrame):
+    """What a run begins from. The help at the foot keeps its place, whatever it says."""
+
+    def __init__(self, examples: Sequence[Example], parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="setupPanel")
+        self.setProperty("role", "panel")
+        self.prompt = PromptPanel(examples)
+        self.parameters = ParameterPanel()
+        self.cache_parameters = ParameterPanel("CACHE")
+        self.cache_parameters.hide()
+        self.presets = PresetBar()
+        self.help = QLabel(wordWrap=True, objectName="parameterHelp")
+        self.help.setProperty("role", "muted")
+        self.help.setAccessibleName("Help on the setting pointed at")
+        self.help.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._resting_help = ""
+        for panel in (self.parameters, self.cache_parameters):
+            panel.helpWanted.connect(self.show_help)
+        self._lay_out()
+
+    def set_summary(self, text: str) -> None:
+        """Help while nothing in particular is pointed at: what the strategy does."""
+        self._resting_help = text
+        self.help.setText(text)
+
+    @Slot(object)
+    def show_help(self, parameter: Parameter) -> None:
+        """Explain one setting."""
+        self.help.setText(f"<b>{parameter.title}</b> · {parameter.help} Default {values.short(parameter.default)}.")
+
+    def leaveEvent(self, event: object) -> None:
+        self.help.setText(self._resting_help)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes of everything in the panel."""
+        for part in (self.prompt, self.parameters, self.cache_parameters):
+            part.set_theme(theme)
+        self._foot.setFixedHeight(theme.px(76))
+        self._content.layout().setSpacing(theme.px(16))
+
+    def _lay_out(self) -> None:
+        self._content = QWidget()
+        inner = QVBoxLayout(self._content)
+        inner.setContentsMargins(0, 14, 0, 16)
+        for part in (self.prompt, self.parameters, self.cache_parameters, self.presets):
+            inner.addWidget(part)
+        inner.addStretch(1)
+        scroll = QScrollArea(widgetResizable=True, objectName="setupScroll")
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setWidget(self._content)
+        self._foot = QFrame()
+        self._foot.setProperty("role", "foot")
+        foot = QVBoxLayout(self._foot)
+        foot.setContentsMargins(MARGIN, 8, MARGIN, 8)
+        foot.addWidget(self.help)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(scroll, 1)
+        column.addWidget(self._foot)

@@ -1,0 +1,134 @@
+"""The status line: where the model runs, how fast, how much it holds, and how the run ended."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+
+from app import meter
+from app.outcomes import count
+from app.requests import ModelInfo
+from app.run import Run
+from app.theme import Theme
+from app.widgets.elided_label import ElidedLabel
+
+REFRESH_MS = 1000
+
+
+class StatusLine(QFrame):
+    """Figures are brought up to date once a second while a run is under way, and when it ends."""
+
+    settingsWanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="statusLine")
+        self.setProperty("role", "foot")
+        self._run: Run | None = None
+        self._model: ModelInfo | None = None
+        self._timer = QTimer(self, interval=REFRESH_MS)
+        self._timer.timeout.connect(self.refresh)
+        self.device = self._label("Device", ElidedLabel())
+        self.figures = {name: self._label(title, QLabel()) for name, title in _TITLES.items()}
+        self.outcome = self._label("Outcome", ElidedLabel())
+        self.settings = QPushButton("Settings used", objectName="usedSettings")
+        self.settings.setProperty("role", "quiet")
+        self.settings.setToolTip("Effective settings of the last run that differ from the defaults")
+        self.settings.clicked.connect(self.settingsWanted)
+        self.settings.hide()
+        self._lay_out()
+
+    @Slot(object)
+    def show_run(self, run: Run | None) -> None:
+        """Speak of `run` from now on."""
+        self._run = run
+        self.outcome.setText("")
+        self.settings.hide()
+        self.refresh()
+        self._timer.start()
+
+    @Slot()
+    def first_events(self) -> None:
+        """The first token's time is shown at once; everything else waits for its second."""
+        if not self.figures["first_token"].text():
+            self.refresh()
+
+    @Slot(object)
+    def show_outcome(self, text: str) -> None:
+        """The run has ended."""
+        self._timer.stop()
+        self.outcome.setText(text)
+        self.refresh()
+
+    def show_model(self, model: ModelInfo) -> None:
+        """Device, number type and threads of the loaded model, and why if they are not those asked for."""
+        self._model = model
+        parts = [_device_name(model.device), model.dtype]
+        if model.threads:
+            parts.append(count(model.threads, "thread"))
+        self.show_state(", ".join(parts) + (f" ({model.note})" if model.note else ""))
+
+    def show_state(self, text: str) -> None:
+        """Anything else about the model: loading, none."""
+        self.device.setText(f"● {text}")
+        self.device.setToolTip(text)
+
+    def stop(self) -> None:
+        """End the timer."""
+        self._timer.stop()
+
+    @Slot()
+    def refresh(self) -> None:
+        """Bring every figure up to date."""
+        known = meter.figures(self._run) if self._run is not None else meter.Figures()
+        texts = {
+            "first_token": _told("first token", known.first_token, meter.human_seconds),
+            "prefill": _told("prefill", known.prefill, meter.human_rate),
+            "decode": _told("decode", known.decode, meter.human_rate),
+            "cache": _told("cache", known.cache, meter.human_bytes),
+            "acceptance": _told("accepted", known.acceptance, "{:.0%}".format),
+        }
+        for name, text in texts.items():
+            self.figures[name].setText(text)
+            self.figures[name].setVisible(bool(text))
+        self.settings.setVisible(self._run is not None and self._run.started is not None)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Small, muted, with figures of one width."""
+        font = theme.font(12, tabular=True)
+        for label in (self.device, *self.figures.values(), self.outcome):
+            label.setFont(font)
+        self.setFixedHeight(theme.px(28))
+
+    def _label(self, title: str, label: QLabel) -> QLabel:
+        label.setProperty("role", "muted")
+        label.setAccessibleName(title)
+        return label
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 10, 0)
+        row.setSpacing(20)
+        self.device.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        row.addWidget(self.device)
+        for label in self.figures.values():
+            row.addWidget(label)
+        row.addStretch(1)
+        row.addWidget(self.outcome)
+        row.addWidget(self.settings)
+
+
+_TITLES = {
+    "first_token": "Time to the first token",
+    "prefill": "Prefill speed",
+    "decode": "Decode speed",
+    "cache": "Cache size",
+    "acceptance": "Accepted drafts",
+}
+
+
+def _device_name(device: str) -> str:
+    return device.upper() if device in ("cpu", "mps", "cuda") else device
+
+
+def _told(word: str, value: float | int | None, words: object) -> str:
+    return "" if value is None else f"{word} {words(value)}"  # type: ignore[operator]

@@ -1,0 +1,63 @@
+"""The bar at the top: which model, strategy and cache; the seed; how it looks; Run."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
+
+from app.panels.seed import SeedBox
+from app.theme import Theme
+from app.widgets.picker_combo import PickerCombo
+from app.widgets.run_button import RunButton
+
+
+class Toolbar(QFrame):
+    """Only a row of parts; the window connects them."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="toolbar")
+        self.setProperty("role", "bar")
+        self.brand = QLabel()
+        self.brand.setAccessibleName("Tokenscope")
+        self.model = PickerCombo("modelCombo", "Model", 176)
+        self.strategy = PickerCombo("strategyCombo", "Strategy", 196)
+        self.cache = PickerCombo("cacheCombo", "Cache", 156)
+        self.seed = SeedBox()
+        self.text = QToolButton(text="Aa", objectName="textButton")
+        self.text.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.text.setAccessibleName("Appearance and window")
+        self.text.setToolTip("Appearance and window")
+        self.run = RunButton()
+        self.run.setObjectName("runButton")
+        self._lay_out()
+
+    @property
+    def pickers(self) -> tuple[PickerCombo, ...]:
+        """Model, strategy and cache."""
+        return (self.model, self.strategy, self.cache)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self.brand.setText(f'<span>Token<span style="color:{theme.accent}">scope</span></span>')
+        self.brand.setFont(theme.font(15, 700))
+        self.brand.setStyleSheet(f"font-size: {theme.px(15)}px; font-weight: 700;")
+        for part in (*self.pickers, self.seed, self.run):
+            part.set_theme(theme)
+        self.text.setFixedSize(theme.px(38), theme.px(34))
+        self.text.setStyleSheet(f"QToolButton {{ border: 1px solid {theme.line}; border-radius: 8px; }}"
+                                f"QToolButton:hover {{ background: {theme.hover}; }}"
+                                f"QToolButton:focus {{ border: 1px solid {theme.accent}; }}")  # fmt: skip
+        self.setFixedHeight(theme.px(52))
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(8)
+        row.addWidget(self.brand)
+        row.addSpacing(8)
+        for picker in self.pickers:
+            picker.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+            row.addWidget(picker, 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addStretch(1)
+        for part in (self.seed, self.text, self.run):
+            row.addWidget(part, 0, Qt.AlignmentFlag.AlignVCenter)

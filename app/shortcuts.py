@@ -1,0 +1,53 @@
+"""Every key in one table: the window binds those with an action, the list of shortcuts shows all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """`action` is the name of a method of the main window; empty for keys that a view handles itself."""
+
+    keys: tuple[str, ...]
+    title: str
+    group: str
+    action: str = ""
+
+    @property
+    def label(self) -> str:
+        """The keys as people read them; second names of the same key are left out."""
+        return " or ".join(key.replace("Return", "Enter") for key in self.keys if key not in _SECOND_NAMES)
+
+
+_SECOND_NAMES = ("Ctrl+Enter", "Ctrl+=")
+SHORTCUTS = (
+    Shortcut(("Ctrl+Return", "Ctrl+Enter"), "Run", "Run", "run_or_restart"),
+    Shortcut(("Esc",), "Close what is open, or stop the run", "Run", "escape"),
+    Shortcut(("Ctrl+R",), "Run the same again", "Run", "run_again"),
+    Shortcut(("Ctrl+L",), "Lock or unlock the seed", "Run", "toggle_seed_lock"),
+    Shortcut(("Ctrl+E",), "Go to the prompt", "Go to", "focus_prompt"),
+    Shortcut(("Ctrl+M",), "Choose a model", "Go to", "open_models"),
+    Shortcut(("Ctrl+D",), "Choose a strategy", "Go to", "open_strategies"),
+    Shortcut(("Ctrl+O",), "Open a model folder…", "Go to", "open_folder"),
+    Shortcut(("Ctrl+S",), "Save the settings as a preset…", "Go to", "save_preset"),
+    Shortcut(("Ctrl+B",), "Show or hide prompt and parameters", "Window", "toggle_setup"),
+    Shortcut(("Ctrl+I",), "Show or hide the inspector", "Window", "toggle_inspector"),
+    Shortcut(("Ctrl+T",), "Show or hide the timeline", "Window", "toggle_timeline"),
+    Shortcut(("Ctrl++", "Ctrl+="), "Larger text", "Window", "enlarge_text"),
+    Shortcut(("Ctrl+-",), "Smaller text", "Window", "reduce_text"),
+    Shortcut(("Ctrl+0",), "Text at its normal size", "Window", "reset_text"),
+    Shortcut(("Ctrl+,",), "Settings…", "Window", "open_settings"),
+    Shortcut(("F1",), "This list", "Window", "open_shortcuts"),
+    Shortcut(("Ctrl+Q",), "Quit", "Window", "close"),
+    Shortcut(("Ctrl+1 … Ctrl+9",), "Show that view", "Views"),
+    Shortcut(("Left", "Right"), "Walk along the tokens", "Views"),
+    Shortcut(("Home", "End"), "First and last token", "Views"),
+    Shortcut(("Space",), "Play and pause the timeline", "Views"),
+)
+MOST_VIEW_KEYS = 9
+
+
+def key_of(action: str) -> str:
+    """The first key of a window's action, for menus and tooltips; empty when it has none."""
+    return next((shortcut.keys[0] for shortcut in SHORTCUTS if shortcut.action == action), "")

@@ -1,0 +1,103 @@
+"""The settings file: read with care, written whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from app.settings import SECTIONS, Settings
+
+FILE_NAME = "settings.json"
+GEOMETRY_NAME = "geometry.ini"
+
+
+def default_folder() -> Path:
+    """Where this user's settings live on this system."""
+    return Path(platformdirs.user_config_dir("tokenscope", appauthor=False))
+
+
+@dataclass(slots=True)
+class SettingsStore:
+    """Settings of one folder; `notices` says in words what had to be repaired when they were read."""
+
+    folder: Path = field(default_factory=default_folder)
+    settings: Settings = field(default_factory=Settings)
+    notices: list[str] = field(default_factory=list)
+    _unknown: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """The JSON file."""
+        return self.folder / FILE_NAME
+
+    @property
+    def presets(self) -> Path:
+        """The folder of saved generation configs."""
+        return self.folder / "presets"
+
+    @property
+    def geometry(self) -> Path:
+        """QSettings' file for sizes and places."""
+        return self.folder / GEOMETRY_NAME
+
+    def load(self) -> Settings:
+        """Read the file; whatever cannot be read is replaced by defaults and told in `notices`."""
+        self.settings = Settings()
+        data = self._read()
+        for name, section in SECTIONS.items():
+            if name in data:
+                setattr(self.settings, name, self._section(name, section, data[name]))
+        self._unknown = {name: value for name, value in data.items() if name not in SECTIONS}
+        return self.settings
+
+    def save(self) -> None:
+        """Write everything, through a file beside it so that a crash leaves the old one whole."""
+        data = {name: getattr(self.settings, name).write() for name in SECTIONS}
+        write_json(self.path, {**self._unknown, **data})
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            self._set_aside(str(error))
+            return {}
+        if not isinstance(data, dict):
+            self._set_aside("it holds no sections")
+            return {}
+        return data
+
+    def _section(self, name: str, section: Any, data: Any) -> Any:
+        try:
+            value, bad = section.read(data)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            self.notices.append(f"The settings under “{name}” could not be read and are back at their defaults.")
+            return section()
+        if bad:
+            keys = ", ".join(f"{name}.{key}" for key in bad)
+            self.notices.append(f"Not usable in the settings file, and back at the default: {keys}.")
+        return value
+
+    def _set_aside(self, why: str) -> None:
+        aside = self.path.with_name(f"settings.broken-{datetime.now():%Y%m%d-%H%M%S}.json")
+        try:
+            os.replace(self.path, aside)
+            kept = f"It was kept as {aside.name} in {self.folder}."
+        except OSError as error:
+            kept = f"It could not be set aside either ({error})."
+        self.notices.append(f"The settings file could not be read ({why}), so defaults are used. {kept}")
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write `data` to `path` in one step. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(beside, path)

@@ -1,0 +1,1 @@
+"""Parts of the window that know nothing of decoding: plain values go in, signals come out."""

@@ -1,0 +1,123 @@
+"""A message inside the window: what happened, why, what to do; details unfold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.theme import Theme
+from app.widgets import icons
+from app.widgets.icons import IconButton
+
+
+class Banner(QFrame):
+    """Hidden until `show_message`. `actionChosen` tells which of its buttons was pressed; dismissing says `dismiss`."""
+
+    actionChosen = Signal(str)
+
+    def __init__(self, name: str, icon: str = "warning", role: str = "banner", parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name)
+        self.setProperty("role", role)
+        self._icon_name, self._role = icon, role
+        self._theme: Theme | None = None
+        self._buttons: list[QPushButton] = []
+        self._build()
+        self.hide()
+
+    def show_message(
+        self, title: str, cause: str = "", remedy: str = "", details: str = "", actions: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Show a message in place of the last one; `actions` are (name, label)."""
+        self.title.setText(title)
+        for label, text in ((self.cause, cause), (self.remedy, remedy)):
+            label.setText(text)
+            label.setVisible(bool(text))
+        self.details.setPlainText(details)
+        self.unfold.setVisible(bool(details))
+        self.unfold.setChecked(False)
+        self._set_actions(actions)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(f"{cause} {remedy}".strip())
+        self.show()
+
+    @Slot()
+    def dismiss(self) -> None:
+        """Hide it and say so."""
+        if self.isVisibleTo(self.parentWidget()):
+            self.hide()
+            self.actionChosen.emit("dismiss")
+
+    def button(self, name: str) -> QPushButton | None:
+        """The button of an action; None when this message has none of that name."""
+        return next((button for button in self._buttons if button.objectName() == f"{name}Action"), None)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours, icon and the height of the details."""
+        self._theme = theme
+        color = theme.danger if self._role == "banner" else theme.muted
+        self._mark.setPixmap(icons.pixmap(self._icon_name, color, theme.px(18)))
+        self._close.set_theme(theme)
+        self.title.setFont(theme.font(13, 600))
+        self.details.setFixedHeight(theme.px(132))
+
+    def _build(self) -> None:
+        self._mark = QLabel(self)
+        self.title, self.cause, self.remedy = self._label(), self._label(), self._label()
+        self.title.setStyleSheet("font-weight: 600;")
+        self.details = QPlainTextEdit(self, readOnly=True, objectName=f"{self.objectName()}Details")
+        self.details.setAccessibleName("Details of the message")
+        self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.details.hide()
+        self.unfold = QPushButton("Details", self, checkable=True, objectName="detailsButton")
+        self.unfold.setProperty("role", "quiet")
+        self.unfold.toggled.connect(self.details.setVisible)
+        self._close = IconButton("close", "Dismiss this message", self)
+        self._close.clicked.connect(self.dismiss)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        words = QVBoxLayout()
+        words.setSpacing(3)
+        for part in (self.title, self.cause, self.remedy):
+            words.addWidget(part)
+        self._actions = QHBoxLayout()
+        self._actions.setSpacing(6)
+        self._actions.addWidget(self.unfold)
+        self._actions.addStretch(1)
+        words.addSpacing(3)
+        words.addLayout(self._actions)
+        words.addWidget(self.details)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 10, 8, 10)
+        row.setSpacing(10)
+        row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
+        row.addLayout(words, 1)
+        row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
+
+    def _label(self) -> QLabel:
+        label = QLabel(self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        label.setMinimumWidth(1)
+        return label
+
+    def _set_actions(self, actions: Sequence[tuple[str, str]]) -> None:
+        for button in self._buttons:
+            self._actions.removeWidget(button)
+            button.deleteLater()
+        self._buttons = [self._action(name, label) for name, label in actions]
+        for place, button in enumerate(self._buttons):
+            self._actions.insertWidget(place, button)
+
+    def _action(self, name: str, label: str) -> QPushButton:
+        button = QPushButton(label, self, objectName=f"{name}Action")
+        button.setProperty("action", name)
+        button.clicked.connect(self._on_action)
+        return button
+
+    @Slot()
+    def _on_action(self) -> None:
+        name = self.sender().property("action")
+        self.hide()
+        self.actionChosen.emit(name)

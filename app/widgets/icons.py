@@ -1,0 +1,69 @@
+"""The program's own SVG icons, drawn in any colour at any size."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QToolButton, QWidget
+
+import resources
+from app.theme import Theme
+
+OVERSAMPLING = 3
+"""Pixmaps are drawn larger than asked for, so that they stay sharp on dense screens."""
+
+
+@lru_cache(maxsize=64)
+def _source(name: str) -> str:
+    return resources.path("icons", f"{name}.svg").read_text(encoding="utf-8")
+
+
+def pixmap(name: str, color: str, px: int) -> QPixmap:
+    """Icon `name` in `color` (`#rrggbb`), `px` logical pixels wide and high."""
+    drawn = QPixmap(QSize(px, px) * OVERSAMPLING)
+    drawn.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(drawn)
+    paint(painter, name, color, QRectF(drawn.rect()))
+    painter.end()
+    drawn.setDevicePixelRatio(OVERSAMPLING)
+    return drawn
+
+
+def paint(painter: QPainter, name: str, color: str, into: QRectF) -> None:
+    """Draw icon `name` in `color` with `painter`, filling `into`."""
+    svg = _source(name).replace("currentColor", color)
+    QSvgRenderer(QByteArray(svg.encode())).render(painter, into)
+
+
+def icon(name: str, color: str, px: int) -> QIcon:
+    """The same as a QIcon."""
+    return QIcon(pixmap(name, color, px))
+
+
+class IconButton(QToolButton):
+    """A quiet button that shows one icon; a second name stands for the checked state."""
+
+    def __init__(self, name: str, label: str, parent: QWidget | None = None, checked_name: str = "") -> None:
+        super().__init__(parent)
+        self._names = (name, checked_name or name)
+        self._theme: Theme | None = None
+        self.setAccessibleName(label)
+        self.setToolTip(label)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.toggled.connect(self._draw)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Redraw in the theme's colours."""
+        self._theme = theme
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._theme is None:
+            return
+        color = self._theme.text if self.isChecked() else self._theme.muted
+        px = self._theme.px(16)
+        self.setIconSize(QSize(px, px))
+        self.setIcon(icon(self._names[self.isChecked()], color, px))

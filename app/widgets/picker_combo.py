@@ -1,0 +1,179 @@
+"""A combo box in two lines: what is chosen, and underneath, muted, what that amounts to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent, QPen, QStandardItem, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from app.theme import Theme
+from app.widgets import icons
+
+SUBTITLE = Qt.ItemDataRole.UserRole + 1
+Index = QModelIndex | QPersistentModelIndex
+
+
+@dataclass(frozen=True, slots=True)
+class PickerItem:
+    """One line of the list; with a `reason` it is shown but cannot be chosen."""
+
+    title: str
+    data: Any
+    subtitle: str = ""
+    reason: str = ""
+    help: str = ""
+
+
+class TwoLineDelegate(QStyledItemDelegate):
+    """Draws an item's title and subtitle; disabled ones are faint."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.theme: Theme | None = None
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return QSize(0, self.theme.px(46)) if self.theme else super().sizeHint(option, index)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        if self.theme is None:
+            super().paint(painter, option, index)
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if option.state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver):
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self.theme.color("tint"))
+            painter.drawRoundedRect(QRectF(option.rect).adjusted(1, 1, -1, -1), 6, 6)
+        enabled = bool(index.flags() & Qt.ItemFlag.ItemIsEnabled)
+        margin = self.theme.px(10)
+        two_lines(painter, self.theme, option.rect.adjusted(margin, self.theme.px(5), -margin, -self.theme.px(5)),
+                  index.data(), index.data(SUBTITLE) or "", enabled)  # fmt: skip
+        painter.restore()
+
+
+def two_lines(painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle: str, enabled: bool = True) -> None:
+    """Draw `title` over a muted `subtitle` into `rect`, both shortened to fit; a lone title is centred."""
+    top = QRect(rect)
+    if subtitle:
+        top.setBottom(rect.center().y() + theme.px(1))
+    bottom = QRect(rect)
+    bottom.setTop(top.bottom() + 1)
+    for text, place, font, color in (
+        (title, top, theme.font(13, 500), theme.text if enabled else theme.faint),
+        (subtitle, bottom, theme.font(11), theme.muted if enabled else theme.faint),
+    ):
+        painter.setFont(font)
+        painter.setPen(theme.color("text") if color == theme.text else QPen(color))
+        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, place.width())
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+
+
+class PickerCombo(QComboBox):
+    """Title and subtitle in the box and in its list; the wheel changes nothing."""
+
+    def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setAccessibleName(label)
+        self._width = width
+        self._subtitle: str | None = None
+        self._theme: Theme | None = None
+        self._hovered = False
+        self._delegate = TwoLineDelegate(self)
+        self.setItemDelegate(self._delegate)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMaxVisibleItems(12)
+
+    def set_items(self, items: Iterable[PickerItem]) -> None:
+        """Replace the list, keeping the choice where it is still there; says nothing of a choice that stays."""
+        chosen = self.currentData()
+        blocked = self.blockSignals(True)
+        self.clear()
+        for item in items:
+            self._add(item)
+        self.setCurrentIndex(max(0, self.findData(chosen)) if self.count() else -1)
+        self.blockSignals(blocked)
+        if self.currentData() != chosen:
+            self.currentIndexChanged.emit(self.currentIndex())
+        self.update()
+
+    def choose(self, data: Any) -> bool:
+        """Select the item with that data; False when there is none."""
+        index = self.findData(data)
+        if index >= 0:
+            self.setCurrentIndex(index)
+        return index >= 0
+
+    def set_subtitle(self, text: str | None) -> None:
+        """Second line of the box; None for the chosen item's own."""
+        self._subtitle = text
+        self.setAccessibleDescription(text or "")
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes of the box and its list."""
+        self._theme = self._delegate.theme = theme
+        self.view().setMinimumWidth(theme.px(320))
+        self.view().setTextElideMode(Qt.TextElideMode.ElideRight)
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return self._scaled(self._width)
+
+    def minimumSizeHint(self) -> QSize:
+        return self._scaled(92)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._hovered = True
+        super().enterEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hovered = False
+        super().leaveEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._theme is None:
+            super().paintEvent(event)
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_box(painter, self._theme)
+        self._paint_words(painter, self._theme)
+
+    def _paint_box(self, painter: QPainter, theme: Theme) -> None:
+        border = theme.accent if self.hasFocus() else theme.faint if self._hovered else theme.line
+        painter.setPen(QPen(border))
+        painter.setBrush(theme.color("hover" if self._hovered else "field"))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+
+    def _paint_words(self, painter: QPainter, theme: Theme) -> None:
+        side = theme.px(14)
+        chevron = QRectF(self.width() - side - theme.px(8), (self.height() - side) / 2, side, side)
+        icons.paint(painter, "chevron-down", theme.muted, chevron)
+        margin = theme.px(10)
+        words = self.rect().adjusted(margin, theme.px(3), -(side + theme.px(12)), -theme.px(3))
+        own = self.currentData(SUBTITLE) or ""
+        subtitle = own if self._subtitle is None else self._subtitle
+        two_lines(painter, theme, words, self.currentText(), subtitle, self.isEnabled())
+
+    def _add(self, item: PickerItem) -> None:
+        self.addItem(item.title, item.data)
+        row = self.count() - 1
+        self.setItemData(row, item.reason or item.subtitle, SUBTITLE)
+        self.setItemData(row, item.reason or item.help or item.subtitle, Qt.ItemDataRole.ToolTipRole)
+        description = ", ".join(part for part in (item.title, item.reason or item.subtitle) if part)
+        self.setItemData(row, description, Qt.ItemDataRole.AccessibleTextRole)
+        entry = self.model().item(row)
+        assert isinstance(entry, QStandardItem)
+        entry.setEnabled(not item.reason)
+
+    def _scaled(self, width: int) -> QSize:
+        return QSize(self._theme.px(width), self._theme.px(38)) if self._theme else QSize(width, 38)

@@ -1,0 +1,50 @@
+"""A short row of choices of which exactly one is on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
+
+
+class Segmented(QWidget):
+    """Exclusive buttons side by side; `chosen` tells the value of the one the user pressed."""
+
+    chosen = Signal(str)
+
+    def __init__(self, choices: Sequence[tuple[str, str]], label: str, parent: QWidget | None = None) -> None:
+        """`choices`: (value, title)."""
+        super().__init__(parent)
+        self.setAccessibleName(label)
+        self._group = QButtonGroup(self)
+        self._values = [value for value, _title in choices]
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        for number, (value, title) in enumerate(choices):
+            button = QPushButton(title, self, checkable=True, objectName=f"{value}Segment")
+            button.setProperty("role", "quiet")
+            button.setAccessibleName(f"{label}: {title}")
+            button.setCursor(Qt.CursorShape.PointingHandCursor)
+            self._group.addButton(button, number)
+            row.addWidget(button)
+        self._group.button(0).setChecked(True)
+        self._group.idClicked.connect(self._on_clicked)
+
+    @property
+    def value(self) -> str:
+        """The value that is on."""
+        return self._values[self._group.checkedId()]
+
+    def set_value(self, value: str) -> None:
+        """Switch that one on, without a signal."""
+        self._group.button(self._values.index(value)).setChecked(True)
+
+    def button(self, value: str) -> QPushButton:
+        """The button of one value."""
+        return self._group.button(self._values.index(value))  # type: ignore[return-value]
+
+    @Slot(int)
+    def _on_clicked(self, number: int) -> None:
+        self.chosen.emit(self._values[number])

@@ -1,0 +1,131 @@
+"""An engine that follows a script instead of a model: every run is the same, and as slow or broken as asked for."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from app.requests import LoadRequest, ModelInfo, RunRequest
+from core.errors import TokenscopeError
+from core.events import (
+    Alternative,
+    CacheMeasured,
+    Event,
+    Finished,
+    Metrics,
+    Prefilled,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    Stage,
+    TokenChosen,
+)
+
+STORY = (
+    " fox| named| Mia|.| She| lived| in| a| den| under| the| hill|.| Every| day|,| she| danced| until| evening|.| One|"
+    " afternoon|,| Mia| heard| somebody| crying| from| the| river|.| “|What| was| that|?|”| asked| the| fox|.| Nobody|"
+    " answered|.| Behind| a| tree| sat| a| lost| bird|."
+).split("|")
+VOCABULARY = 2048
+
+
+def chosen(step: int, text: str, sequence: int = 0, seconds: float = 0.008) -> TokenChosen:
+    """A token with figures that depend on nothing but its step."""
+    p = 0.08 + 0.9 * abs(math.sin(step * 1.7 + sequence))
+    rank = 1 if p > 0.4 else 2 + step % 5
+    alternatives = [_alternative(step, place, p) for place in range(6)]
+    alternatives[min(rank, 6) - 1] = _alternative(step, rank - 1, p, text, 400 + step)
+    return TokenChosen(
+        step, sequence, 400 + step, text, text, p * 0.9, p, math.log(p * 0.9), math.log(p), rank,
+        entropy=2.2 * (1 - p), seconds=seconds, alternatives=tuple(alternatives), method="sampled", die=0.42,
+        funnel=(
+            Stage("raw", "raw", VOCABULARY, 1.0, 1.0),
+            Stage("temperature", "T 0.8", VOCABULARY, 1.0, 1.0),
+            Stage("top_p", "top-p 0.92", 14, 0.92, 0.9),
+        ),
+    )  # fmt: skip
+
+
+def _alternative(step: int, place: int, p: float, text: str = "", token: int = 0) -> Alternative:
+    words = (" rabbit", " girl", " bear", " boy", " mouse", " bird")
+    share = p if text else max(0.001, (1 - p) / (place + 2))
+    kept = 0.0 if place > 3 and not text else share
+    return Alternative(
+        token or 900 + place, text or words[place % 6], share * 0.9, kept, math.log(share * 0.9),
+        math.log(kept) if kept else -math.inf, place + 1,
+    )  # fmt: skip
+
+
+@dataclass
+class ScriptedEngine:
+    """`delay` seconds before each token (waited for on the cancel event, so stopping is prompt)."""
+
+    tokens: list[str] = field(default_factory=lambda: list(STORY))
+    delay: float = 0.0
+    load_error: TokenscopeError | None = None
+    fail_at: int | None = None
+    error: BaseException | None = None
+    info: ModelInfo | None = None
+    hold: threading.Event | None = None
+    """When given, each run waits for it after its tenth token."""
+    loads: list[LoadRequest] = field(default_factory=list)
+    runs: list[RunRequest] = field(default_factory=list)
+    closed: int = 0
+    """How many streams were closed or exhausted."""
+
+    def load(self, request: LoadRequest) -> ModelInfo:
+        """Fail as told, or describe a small model."""
+        self.loads.append(request)
+        if self.load_error is not None:
+            raise self.load_error
+        return self.info or ModelInfo(
+            request.model, request.model, "cpu", "float32", 2, "", 5_700_000, 512, VOCABULARY, has_chat=True
+        )
+
+    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        """The script's events."""
+        self.runs.append(request)
+        try:
+            yield from self._events(request, cancel)
+        finally:
+            self.closed += 1
+
+    def _events(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        texts = int(request.params.get("num_return_sequences", 1))
+        words = str(request.prompt).split(" ")
+        prompt = tuple(PromptToken(i, (" " if i else "") + word) for i, word in enumerate(words))
+        settings = tuple(sorted(request.params.items()))
+        yield RunStarted(
+            request.strategy, request.model, "cpu", "float32", request.cache, request.seed, prompt, settings, texts,
+            VOCABULARY, 512,
+        )  # fmt: skip
+        yield Prefilled(len(prompt), 0.016)
+        written = 0
+        for step, text in enumerate(self.tokens):
+            if cancel.is_set() or (self.delay and cancel.wait(self.delay)):
+                break
+            if step == self.fail_at and self.error is not None:
+                raise self.error
+            for sequence in range(texts):
+                yield chosen(step, text, sequence)
+            written += 1
+            yield CacheMeasured(step, len(prompt) + step, 4096 * (len(prompt) + step), 4096 * (len(prompt) + step))
+            if self.hold is not None and step == 9:
+                while not cancel.is_set() and not self.hold.wait(0.01):
+                    pass
+        yield from self._ending(cancel, texts, written, len(prompt))
+
+    def _ending(self, cancel: threading.Event, texts: int, written: int, prompt: int) -> Iterator[Event]:
+        reason = "stopped" if cancel.is_set() else "eos"
+        for sequence in range(texts):
+            yield SequenceFinished(sequence, reason)
+        metrics = Metrics(prompt, written * texts, 0.4, 0.024, 1930.0, 118.0, written, 1.0, None, 237_568, 237_568)
+        yield Finished(
+            "stopped" if cancel.is_set() else "completed",
+            tuple(tuple(400 + step for step in range(written)) for _ in range(texts)),
+            tuple("".join(self.tokens[:written]) for _ in range(texts)),
+            metrics,
+            order=tuple(range(texts)),
+        )
