@@ -44,6 +44,9 @@ def main(arguments: list[str]) -> int:
     except SetupError as error:
         print(f"\nTokenscope could not start.\n{error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"\nTokenscope could not start: {error}.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\nInterrupted. The same command goes on from here.", file=sys.stderr)
         return 130

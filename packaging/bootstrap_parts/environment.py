@@ -187,13 +187,14 @@ def contents(site_packages: Path) -> list[str]:
     """
     return sorted(
         f"{entry.name}/{inner}" if inner else entry.name
-        for entry in site_packages.iterdir()
-        if entry.name != "__pycache__" and not re.match(r"pip\b", entry.name)
+        for entry in map(site_packages.joinpath, inside(site_packages))
+        if not re.match(r"pip\b", entry.name)
         for inner in (inside(entry) or [""])
     )
 
 
 def inside(entry: Path) -> list[str]:
+    """The names in a folder; nothing for a file, or where there is nothing."""
     return [name for name in os.listdir(str(entry)) if name != "__pycache__"] if entry.is_dir() else []
 
 

@@ -156,7 +156,8 @@ def write_log(folder: Path, lines: list[str]) -> None:
 def diagnose(lines: list[str], folder: Path, code: int = 1) -> SetupError:
     """The cause that pip's words betray, and what helps against it."""
     text = "\n".join(lines)
-    details = "\n".join(f"    {line}" for line in lines[-KEPT_LINES:])
+    telling = [line for line in lines if line.startswith(("ERROR", "error:"))] or lines
+    details = "\n".join(f"    {line}" for line in telling[-KEPT_LINES:])
     for cause, remedy in _causes(text, folder, code):
         return SetupError(cause, remedy, details)
     return SetupError("pip failed.", f"see the details, and {folder / LOG} for all it said.", details)
