@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from core.catalog import size_words
-from core.decoding.run import DecodingRun
+from core.decoding.run import DecodingRun, Written
 from core.errors import OutOfMemoryError
 from core.events import Event, Finished, Metrics
 from core.memory import is_out_of_memory
@@ -82,7 +82,10 @@ def _decode(model: LoadedModel, request: Request, cancel: threading.Event) -> It
     strategy, config = resolve(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel)
     yield decoding.begin()
-    yield from strategy.decode(decoding)
+    if decoding.is_cancelled():
+        decoding.results = [Written((), "")]
+    else:
+        yield from strategy.decode(decoding)
     written = decoding.results
     scores = tuple(item.score for item in written if item.score is not None)
     yield Finished(

@@ -144,7 +144,7 @@ PROCESSING = (
 SEQUENCES = Parameter(
     "num_return_sequences", "Texts at once", "int", 1,
     "How many texts to write side by side from the same prompt.",
-    minimum=1, maximum=256, soft_maximum=8, step=1, advanced=True,
+    minimum=1, maximum=1_000_000, soft_maximum=8, step=1, advanced=True,
 )  # fmt: skip
 EOS = Parameter(
     "eos_token_id", "End tokens", "tokens", None,

@@ -1,0 +1,179 @@
+"""What every event stream keeps to, whatever the strategy."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import pickle
+import threading
+from typing import Any
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+import core
+from core.events import (
+    CacheMeasured,
+    Event,
+    Finished,
+    Prefilled,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from tests.core import tiny
+
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "sampling": {"do_sample": True, "temperature": 0.9, "top_p": 0.9, "top_k": 20},
+    "contrastive": {"penalty_alpha": 0.6, "top_k": 4},
+    "dola": {"dola_layers": "high"},
+}
+
+
+@pytest.fixture(params=STRATEGIES)
+def result(request: pytest.FixtureRequest) -> core.Result:
+    config = GenerationConfig(max_new_tokens=40, eos_token_id=60, **STRATEGIES[request.param])
+    return core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, top_n=5))
+
+
+def tokens(result: core.Result) -> list[TokenChosen]:
+    return [event for event in result.events if isinstance(event, TokenChosen)]
+
+
+def assert_plain(value: Any) -> None:
+    if dataclasses.is_dataclass(value):
+        assert value.__dataclass_params__.frozen
+        for field in dataclasses.fields(value):
+            assert_plain(getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            assert_plain(item)
+    else:
+        assert isinstance(value, (int, float, str, bool, type(None), list, dict)), type(value)
+
+
+def test_order(result: core.Result) -> None:
+    kinds = [type(event) for event in result.events]
+    assert kinds[0] is RunStarted
+    assert kinds[1] is Prefilled
+    assert kinds[-1] is Finished
+    assert kinds.count(SequenceFinished) == 1
+    assert kinds.index(SequenceFinished) > max(i for i, kind in enumerate(kinds) if kind is TokenChosen)
+
+
+def test_plain_frozen_data(result: core.Result) -> None:
+    for event in result.events:
+        assert isinstance(event, Event)
+        assert_plain(event)
+        assert pickle.loads(pickle.dumps(event)) == event
+
+
+def test_probabilities(result: core.Result) -> None:
+    for event in tokens(result):
+        assert event.raw_probability == pytest.approx(math.exp(event.raw_log_probability))
+        assert event.probability == pytest.approx(math.exp(event.log_probability))
+        assert 0 < event.probability <= 1 + 1e-6
+        assert 0 <= event.entropy <= math.log(tiny.VOCABULARY) + 1e-5
+        assert 1 <= event.rank <= tiny.VOCABULARY
+
+
+def test_alternatives(result: core.Result) -> None:
+    for event in tokens(result):
+        ranked = [item.rank for item in event.alternatives]
+        assert ranked == sorted(ranked)
+        assert ranked[:5] == [1, 2, 3, 4, 5]
+        mine = next(item for item in event.alternatives if item.id == event.id)
+        assert (mine.rank, mine.probability) == (event.rank, pytest.approx(event.probability, abs=1e-6))
+
+
+def test_funnel(result: core.Result) -> None:
+    for event in tokens(result):
+        assert event.funnel[0].name == "raw"
+        assert event.funnel[0].survivors == tiny.VOCABULARY
+        for before, after in zip(event.funnel, event.funnel[1:], strict=False):
+            assert after.survivors <= before.survivors
+            assert after.raw_mass <= before.raw_mass + 1e-6
+            assert 0 < after.mass <= 1
+        assert sum(share for _, share in event.funnel[-1].top) <= 1 + 1e-5
+
+
+def test_figures_against_the_model() -> None:
+    """Every figure of the last step, computed anew from the logits of the whole text."""
+    model, ids = tiny.shared("llama"), tiny.prompt()
+    config = GenerationConfig(do_sample=True, temperature=0.7, top_k=7, max_new_tokens=9)
+    result = core.run(model, core.Request(ids, config, top_n=4, seed=2))
+    event, text = tokens(result)[-1], result.sequences[0]
+    with torch.no_grad():
+        raw = model.model(torch.tensor([ids + text[:-1]])).logits[0, -1].log_softmax(-1)
+    cold = (raw / 0.7).masked_fill(raw < raw.topk(7).values[-1], -math.inf).log_softmax(-1)
+    assert event.raw_log_probability == pytest.approx(raw[event.id].item(), abs=1e-4)
+    assert event.log_probability == pytest.approx(cold[event.id].item(), abs=1e-4)
+    assert event.rank == int((raw > raw[event.id]).sum()) + 1
+    assert event.entropy == pytest.approx(-(raw.exp() * raw).sum().item(), abs=1e-4)
+    assert [item.id for item in event.alternatives][:4] == raw.topk(4).indices.tolist()
+    assert [(stage.name, stage.survivors) for stage in event.funnel] == [("raw", 61), ("temperature", 61), ("top_k", 7)]
+    assert event.funnel[2].raw_mass == pytest.approx(raw.exp().topk(7).values.sum().item(), abs=1e-4)
+    assert event.funnel[2].mass == pytest.approx((raw / 0.7).softmax(-1).topk(7).values.sum().item(), abs=1e-4)
+
+
+def test_tracing_off() -> None:
+    config = GenerationConfig(max_new_tokens=4)
+    for event in tokens(core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, top_n=0))):
+        assert event.alternatives == event.funnel == ()
+        assert event.probability > 0
+
+
+@pytest.mark.parametrize("kind", tiny.ALL)
+def test_cache_bytes_are_those_of_the_storages(kind: str) -> None:
+    model = tiny.shared(kind)
+    config = GenerationConfig(max_new_tokens=20, suppress_tokens=[2])
+    result = core.run(model, core.Request(tiny.prompt(), config))
+    measured = [event for event in result.events if isinstance(event, CacheMeasured)]
+    assert measured[-1].bytes == result.metrics.cache_bytes > 0
+    for event in measured:
+        assert sum(size for _, _, size in event.parts) == sum(event.layers) == event.bytes <= event.peak
+
+
+def test_metrics(result: core.Result) -> None:
+    metrics = result.metrics
+    assert metrics.prompt_tokens == 12
+    assert metrics.new_tokens == len(result.sequences[0]) > 9
+    assert 0 < (metrics.time_to_first_token or 0) < metrics.seconds
+    assert (metrics.decode_tokens_per_second or 0) > 0
+    assert (metrics.prefill_tokens_per_second or 0) > 0
+    assert metrics.acceptance_rate is None
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_stopping_keeps_what_was_written(strategy: str) -> None:
+    cancel, seen = threading.Event(), []
+    config = GenerationConfig(max_new_tokens=200, eos_token_id=60, **STRATEGIES[strategy])
+    for event in core.stream(tiny.shared("llama"), core.Request(tiny.prompt(), config), cancel):
+        seen.append(event)
+        if isinstance(event, TokenChosen) and event.step == 6:
+            cancel.set()
+    last = seen[-1]
+    assert isinstance(last, Finished)
+    assert last.reason == "stopped"
+    assert len(last.sequences[0]) == 7
+    assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
+
+
+def test_stopped_before_it_begins() -> None:
+    cancel = threading.Event()
+    cancel.set()
+    result = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=50)), cancel)
+    assert result.reason == "stopped"
+    assert result.sequences == [[]]
+    assert not any(isinstance(event, (Prefilled, TokenChosen)) for event in result.events)
+
+
+def test_a_closed_generator_leaves_no_inference_mode() -> None:
+    events = core.stream(tiny.shared("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=50)))
+    for _ in range(4):
+        next(events)
+        assert not torch.is_inference_mode_enabled()
+    events.close()
+    assert torch.ones(1, requires_grad=True).sum().requires_grad
