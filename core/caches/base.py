@@ -1,4 +1,4 @@
-"""The shape of a cache back end: build it, measure it, predict it, or say why it cannot serve."""
+"""The shape of a cache back end: build it, measure it, predict it, edit it, or say why it cannot serve."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from core.caches.needs import Need, explain, needs
 from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
@@ -34,14 +35,40 @@ class CacheBackend:
     """(model, greatest length in tokens, options) → transformers cache, empty; None lets the model make its own."""
     measure: Callable[[Any], Measurement]
     predict: Callable[[LoadedModel, int, int, Mapping[str, Any]], int]
-    """(model, length in tokens, batch, options) → bytes."""
+    """(model, length in tokens, batch, options) → bytes. Encoder–decoders read the length of their source from
+    `options["source_length"]` (as long as the text itself where it is missing)."""
     parameters: tuple[Parameter, ...] = ()
     exact: bool = True
     paper: str = ""
     aliases: tuple[str, ...] = ()
     order: int = 100
     refuse: Callable[[LoadedModel, str], str | None] | None = None
+    offers: frozenset[Need] = frozenset({"reorder", "truncate", "select", "copy"})
+    """What can be done to it after it was filled."""
+    unbounded: bool = False
+    """It forgets, and counts positions inside itself: the text may outgrow the model's context."""
 
     def why_not(self, model: LoadedModel, strategy: str = "greedy") -> str | None:
-        """Sentence on why it cannot serve `model` with `strategy`; None when it can."""
-        return self.refuse(model, strategy) if self.refuse else None
+        """Sentence on why it cannot serve `model` with `strategy`; None when it can. Cheap; raises nothing."""
+        if self.refuse and (reason := self.refuse(model, strategy)):
+            return reason
+        missing = sorted(needs(strategy) - self.offers)
+        return explain(self.title, missing[0]) if missing else None
+
+    def truncate(self, cache: Any, length: int) -> None:
+        """Forget all but the first `length` tokens. Raises CacheError where that is impossible."""
+        from core.caches.tensors.editing import truncate  # needs torch
+
+        truncate(cache, length)
+
+    def select(self, cache: Any, positions: Any) -> None:
+        """Keep only the tokens at `positions` (1-D tensor or list, ascending), in their order. Raises CacheError."""
+        from core.caches.tensors.editing import select  # needs torch
+
+        select(cache, positions)
+
+    def copy(self, cache: Any) -> Any:
+        """An independent cache with the same content. Raises CacheError where that is impossible."""
+        from core.caches.tensors.editing import copy  # needs torch
+
+        return copy(cache)

@@ -1,4 +1,4 @@
-"""The dynamic cache: keeps what the layers need and grows by the token."""
+"""The dynamic cache: keeps everything and grows by the token."""
 
 from __future__ import annotations
 
@@ -12,36 +12,33 @@ if TYPE_CHECKING:
 
 
 def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
-    """A DynamicCache laid out by the model's config (windowed layers keep their window); None for a recurrent model,
-    which makes its own state."""
-    from transformers import DynamicCache, EncoderDecoderCache  # heavy, and only a run needs it
+    """A DynamicCache in which every attention layer keeps all tokens, windowed ones too; a recurrent model's states
+    are part of it. None for models that make a memory of their own kind."""
+    from core.caches.tensors.windowed import full_width, with_cross  # torch is loaded only when something runs
 
     if not model.model._supports_default_dynamic_cache():
         return None
-    cache = DynamicCache(config=model.config)
-    if model.is_encoder_decoder:
-        return EncoderDecoderCache(cache, DynamicCache(config=model.config))
-    return cache
+    return with_cross(model, full_width(model))
 
 
 def measure(cache: Any) -> Measurement:
     """Bytes of the storages held, to the byte."""
-    from core.caches.accounting import measure_storages  # needs torch
+    from core.caches.tensors.accounting import measure_storages  # needs torch
 
     return measure_storages(cache)
 
 
 def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
-    """Bytes at `length` tokens: 2 · batch · kv_heads · length · head_dim · bytes(dtype), over the layers."""
-    from core.caches.accounting import predict_attention  # needs torch
+    """2 · batch · kv_heads · length · head_dim · bytes(dtype), over the layers; cross-attention and states beside."""
+    from core.caches.tensors.shapes import predict_cross, predict_full  # needs torch
 
-    return predict_attention(model, length, batch)
+    return predict_full(model, length, batch) + predict_cross(model, length, batch, options)
 
 
 BACKEND = CacheBackend(
     name="dynamic",
     title="Dynamic",
-    summary="grows with the text",
+    summary="keeps everything, grows with the text",
     build=build,
     measure=measure,
     predict=predict,

@@ -1,0 +1,42 @@
+"""What strategies ask of a cache beyond growing, and the sentences for caches that cannot do it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Need = Literal["reorder", "truncate", "select", "copy"]
+"""reorder: rows change places and repeat (beams, candidates); truncate: the last tokens are taken back (drafts);
+select: only some positions stay (token trees); copy: a second, independent cache (branches, prefixes)."""
+
+_REORDER: frozenset[Need] = frozenset({"reorder"})
+_TRUNCATE: frozenset[Need] = frozenset({"truncate"})
+_TREE: frozenset[Need] = frozenset({"truncate", "select"})
+_NEEDS: dict[str, frozenset[Need]] = {
+    "contrastive": _REORDER,
+    "beam_search": _REORDER,
+    "beam_sampling": _REORDER,
+    "diverse_beam_search": _REORDER,
+    "constrained_beam_search": _REORDER,
+    "assisted": _TRUNCATE,
+    "prompt_lookup": _TRUNCATE,
+    "early_exit": _TRUNCATE,
+    "speculative_sampling": _TRUNCATE,
+    "token_tree": _TREE,
+    "specinfer": _TREE,
+}
+_SENTENCES: dict[str, str] = {
+    "reorder": "this strategy follows several candidates at once, and {title} cannot change the places of its rows.",
+    "truncate": "this strategy takes refused drafts back, and {title} cannot forget its last tokens exactly.",
+    "select": "this strategy keeps one path of a token tree, and {title} cannot keep tokens at chosen places only.",
+    "copy": "this strategy needs a second copy of the cache, and {title} cannot be copied.",
+}
+
+
+def needs(strategy: str) -> frozenset[Need]:
+    """What the strategy of this name asks for; nothing for one that only appends."""
+    return _NEEDS.get(strategy, frozenset())
+
+
+def explain(title: str, need: str) -> str:
+    """Why a back end that does not offer `need` cannot serve."""
+    return _SENTENCES[need].format(title=f"“{title}”")
