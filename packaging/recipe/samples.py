@@ -12,6 +12,7 @@ from examine import repeated_share
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "resources" / "examples.json"
+SAMPLED = ("sampling", "beam_sampling")
 LIBRARY_CAN = ("beam_search", "beam_sampling", "prompt_lookup", "assisted", "early_exit")
 
 
@@ -46,7 +47,7 @@ def _by_core(core: Any, loaded: Any, example: dict[str, Any], output: Path) -> t
 
     request = core.Request(
         prompt=example.get("messages") or example["prompt"],
-        config=GenerationConfig(**example["params"]),
+        config=GenerationConfig(do_sample=example["strategy"] in SAMPLED, **example["params"]),
         strategy=example["strategy"],
         drafters=tuple(core.load(str(output / drafter)) for drafter in example.get("drafters", ())),
         top_n=0,
@@ -70,7 +71,7 @@ def _by_library(loaded: Any, example: dict[str, Any], output: Path) -> tuple[lis
     if example.get("drafters"):
         params["assistant_model"] = load(output / example["drafters"][0])
     torch.manual_seed(example.get("seed", 0))
-    sampled = example["strategy"] in ("sampling", "beam_sampling")
+    sampled = example["strategy"] in SAMPLED
     out = loaded.model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=sampled, **params)
     new = out if loaded.model.config.is_encoder_decoder else out[:, ids.shape[1] :]
     return new.tolist(), tokenizer.batch_decode(new, skip_special_tokens=True)
