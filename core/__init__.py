@@ -18,6 +18,7 @@ from core.request import Request
 if TYPE_CHECKING:
     from core.model import LoadedModel, load, wrap
     from core.running import Result, effective_settings, run, stream
+    from core.settings import make_config
 
 __all__ = [
     "LoadedModel",
@@ -30,6 +31,7 @@ __all__ = [
     "events",
     "explain",
     "load",
+    "make_config",
     "run",
     "strategies",
     "stream",
@@ -40,6 +42,7 @@ _HEAVY = {
     "LoadedModel": "core.model",
     "load": "core.model",
     "wrap": "core.model",
+    "make_config": "core.settings",
     "Result": "core.running",
     "effective_settings": "core.running",
     "run": "core.running",

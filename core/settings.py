@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 from transformers import GenerationConfig
@@ -43,8 +44,17 @@ def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationC
     return strategy, config
 
 
-def _new_config() -> Any:
-    return GenerationConfig()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+def make_config(settings: Mapping[str, Any]) -> GenerationConfig:
+    """A GenerationConfig of plain values, unchecked: `resolve` checks them, with words for people."""
+    config = _new_config()
+    for name, value in settings.items():
+        setattr(config, name, value)
+    return config
+
+
+def _new_config() -> GenerationConfig:
+    config: GenerationConfig = GenerationConfig()  # type: ignore[no-untyped-call]
+    return config
 
 
 def _find(name: str) -> Strategy:
@@ -117,10 +127,14 @@ def check(parameter: Parameter, value: Any) -> None:
     if parameter.kind in ("int", "float"):
         _check_number(parameter, value)
     elif parameter.kind == "bool" and not isinstance(value, bool):
-        raise ParameterError(f"{parameter.title} is {value!r}.", "Use true or false.", parameter.name)
+        raise ParameterError(
+            f"{parameter.title} ({parameter.name}) is {value!r}.", "Use true or false.", parameter.name
+        )
     elif parameter.kind == "choice" and isinstance(value, str) and value not in parameter.choices:
         options = ", ".join(str(choice) for choice in parameter.choices)
-        raise ParameterError(f"{parameter.title} is “{value}”.", f"Choose one of: {options}.", parameter.name)
+        raise ParameterError(
+            f"{parameter.title} ({parameter.name}) is “{value}”.", f"Choose one of: {options}.", parameter.name
+        )
 
 
 def _check_number(parameter: Parameter, value: Any) -> None:

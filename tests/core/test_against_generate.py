@@ -41,7 +41,14 @@ FILTERS: dict[str, dict[str, Any]] = {
     "epsilon": {"epsilon_cutoff": 0.02, "top_k": 0},
     "eta": {"eta_cutoff": 0.05, "top_k": 0},
     "top_h": {"top_h": 0.5, "top_k": 0},
-    "all": {"temperature": 1.3, "top_k": 30, "top_p": 0.95, "min_p": 0.01, "typical_p": 0.95, "repetition_penalty": 1.1},
+    "all": {
+        "temperature": 1.3,
+        "top_k": 30,
+        "top_p": 0.95,
+        "min_p": 0.01,
+        "typical_p": 0.95,
+        "repetition_penalty": 1.1,
+    },
 }
 
 

@@ -1,0 +1,47 @@
+"""python -m tests.benchmarks [--json] [--quick] [NAME …]: every ratio in one run, beside what it should reach."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import pkgutil
+from pathlib import Path
+
+TARGETS: dict[str, str] = {
+    "decode ÷ generate, storyteller": "≥ 1.10",
+    "tracing on ÷ off, storyteller": "≥ 0.95",
+    "decode ÷ generate, 97 M Llama": "≥ 1.00",
+    "window ÷ core": "≥ 0.85",
+    "event-loop lag p99 (ms)": "≤ 50",
+    "token view 10,000 tokens p95 (ms)": "≤ 16",
+    "window on screen ÷ bare PySide6": "≤ 1.5",
+}
+_HELPERS = {"__main__", "timing"}
+
+
+def main() -> None:
+    """Run the chosen modules (all of this folder by default) and print a table, or JSON."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    found = [info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)]) if info.name not in _HELPERS]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of: {', '.join(found)}")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    options = parser.parse_args()
+    figures: dict[str, float] = {}
+    for name in options.names or found:
+        figures |= importlib.import_module(f"tests.benchmarks.{name}").measure(quick=options.quick)
+    print(json.dumps(figures, ensure_ascii=False, indent=2) if options.json else table(figures))
+
+
+def table(figures: dict[str, float]) -> str:
+    """Aligned columns: what, measured, wanted."""
+    width = max(map(len, figures), default=0)
+    return "\n".join(f"{name:<{width}}  {value:8.2f}  {TARGETS.get(name, '')}" for name, value in figures.items())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+"""Every failure names its cause and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+import core
+from core import errors
+from tests.core import tiny
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A good model folder, without a tokenizer."""
+    tiny.make("llama").model.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit_config(folder: Path, **changes: Any) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def pickle_weights(folder: Path) -> None:
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def assert_told(error: errors.TokenscopeError, *words: str) -> None:
+    assert error.remedy, "no remedy"
+    for word in words:
+        assert word in f"{error.cause} {error.remedy}", (word, str(error))
+
+
+def test_the_good_folder_loads(folder: Path) -> None:
+    model = core.load(folder)
+    assert model.tokenizer is None
+    assert model.dtype == torch.float32
+    assert core.run(model, core.Request([5, 6], GenerationConfig(max_new_tokens=3))).sequences
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "./nowhere", "nobody/nothing", "never-heard-of"])
+def test_missing(name: str) -> None:
+    with pytest.raises(errors.ModelNotFoundError) as caught:
+        core.load(name)
+    assert_told(caught.value, name, "bundled")
+
+
+def test_no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    with pytest.raises(errors.ConfigMissingError) as caught:
+        core.load(folder)
+    assert_told(caught.value, "no config.json")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "\x00"])
+def test_broken_config(folder: Path, text: str) -> None:
+    (folder / "config.json").write_text(text)
+    with pytest.raises(errors.ConfigMissingError):
+        core.load(folder)
+
+
+@pytest.mark.parametrize("kind", ["flux-capacitor", "vit", None])
+def test_unknown_type(folder: Path, kind: str | None) -> None:
+    edit_config(folder, model_type=kind)
+    with pytest.raises(errors.UnknownArchitectureError) as caught:
+        core.load(folder)
+    assert_told(caught.value, kind or "no stated type", "transformers")
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1000])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def garble(file: Path) -> None:
+    file.write_bytes(b"\xff" * 64 + file.read_bytes()[64:])
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [(truncate, "bytes are there"), (empty, "0 bytes"), (garble, "header cannot be read"), (Path.unlink, "no weights")],
+)
+def test_corrupt_weights(folder: Path, damage: Callable[[Path], Any], words: str) -> None:
+    damage(folder / "model.safetensors")
+    with pytest.raises(errors.CorruptWeightsError) as caught:
+        core.load(folder)
+    assert_told(caught.value, words, "again")
+
+
+def test_missing_shard(folder: Path) -> None:
+    index = {"metadata": {}, "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(errors.CorruptWeightsError) as caught:
+        core.load(folder)
+    assert_told(caught.value, "model-00002-of-00002.safetensors", "missing")
+
+
+@pytest.mark.parametrize("changes", [{"num_hidden_layers": 6}, {"intermediate_size": 80}])
+def test_weights_that_do_not_fit(folder: Path, changes: dict[str, int]) -> None:
+    edit_config(folder, **changes)
+    with pytest.raises(errors.CorruptWeightsError) as caught:
+        core.load(folder)
+    assert_told(caught.value, "fit its config.json")
+
+
+def test_pickled_weights_need_permission(folder: Path) -> None:
+    pickle_weights(folder)
+    with pytest.raises(errors.PickledWeightsError) as caught:
+        core.load(folder)
+    assert_told(caught.value, "pytorch_model.bin", "Allow")
+    assert core.load(folder, allow_pickle=True).layers == 4
+
+
+REMOTE = """
+from transformers import LlamaConfig, LlamaForCausalLM
+import pathlib
+pathlib.Path(__file__).with_name("ran").touch()
+class OddConfig(LlamaConfig):
+    model_type = "odd"
+class OddForCausalLM(LlamaForCausalLM):
+    config_class = OddConfig
+"""
+
+
+def test_remote_code_needs_permission(folder: Path) -> None:
+    (folder / "odd.py").write_text(REMOTE)
+    edit_config(
+        folder, model_type="odd", auto_map={"AutoConfig": "odd.OddConfig", "AutoModelForCausalLM": "odd.OddForCausalLM"}
+    )
+    with pytest.raises(errors.RemoteCodeError) as caught:
+        core.load(folder)
+    assert_told(caught.value, "code of its own", "Allow")
+    assert not (folder / "ran").exists()
+    assert type(core.load(folder, allow_remote_code=True).model).__name__ == "OddForCausalLM"
+
+
+def test_no_tokenizer(folder: Path) -> None:
+    model = core.load(folder)
+    with pytest.raises(errors.TokenizerMissingError) as caught:
+        core.run(model, core.Request("Once"))
+    assert_told(caught.value, "no tokenizer", "token ids")
+    with pytest.raises(errors.TokenizerMissingError, match="chat template"):
+        core.run(model, core.Request([{"role": "user", "content": "Hi"}]))
+
+
+def test_broken_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{")
+    with pytest.raises(errors.TokenizerMissingError) as caught:
+        core.load(folder)
+    assert_told(caught.value, "cannot be loaded")
+
+
+def test_empty_prompt() -> None:
+    """A BOS is enough to begin; without one there is nothing."""
+    assert core.run(tiny.shared("llama"), core.Request([], GenerationConfig(max_new_tokens=2))).sequences[0]
+    for model in (tiny.make("llama", bos_token_id=None), tiny.shared("t5")):
+        with pytest.raises(errors.EmptyPromptError) as caught:
+            core.run(model, core.Request([]))
+        assert_told(caught.value, "empty", "Write")
+
+
+def test_prompt_too_long_says_by_how_many() -> None:
+    with pytest.raises(errors.PromptTooLongError) as caught:
+        core.run(tiny.shared("llama"), core.Request(tiny.prompt(300)))
+    assert_told(caught.value, "300", "44 more", "256")
+
+
+def test_text_ends_with_the_context() -> None:
+    config = GenerationConfig(max_new_tokens=50, suppress_tokens=[2])
+    result = core.run(tiny.shared("gpt2"), core.Request(tiny.prompt(250), config))
+    assert len(result.sequences[0]) == 7
+    assert any(getattr(event, "reason", "") == "context" for event in result.events)
+
+
+def test_unknown_token_id() -> None:
+    with pytest.raises(errors.ParameterError, match="token id 61"):
+        core.run(tiny.shared("llama"), core.Request([5, 61]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"do_sample": True, "temperature": 0.0}, ("temperature", "0.0", "above 0")),
+        ({"do_sample": True, "temperature": -1.0}, ("temperature",)),
+        ({"do_sample": True, "top_p": 1.5}, ("top_p", "1.5", "0 to 1")),
+        ({"do_sample": True, "top_k": -3}, ("top_k", "-3")),
+        ({"do_sample": True, "top_k": 2.5}, ("top_k", "whole number")),
+        ({"do_sample": True, "min_p": 2.0}, ("min_p",)),
+        ({"repetition_penalty": 0.0}, ("repetition_penalty",)),
+        ({"repetition_penalty": float("nan")}, ("repetition_penalty",)),
+        ({"max_new_tokens": 0}, ("max_new_tokens", "from 1")),
+        ({"penalty_alpha": 1.5, "top_k": 4}, ("penalty_alpha",)),
+        ({"no_repeat_ngram_size": -1}, ("no_repeat_ngram_size",)),
+        ({"dola_layers": "middle"}, ("dola_layers", "low, high")),
+        ({"bad_words_ids": [[-4]]}, ("bad_words_ids",)),
+        ({"suppress_tokens": list(range(61))}, ("no token", "banned")),
+        ({"max_length": 3}, ("max_length", "12 tokens")),
+    ],
+)
+def test_settings_out_of_range(settings: dict[str, Any], words: tuple[str, ...]) -> None:
+    config = core.make_config(settings)
+    with pytest.raises(errors.TokenscopeError) as caught:
+        core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config))
+    assert_told(caught.value, *words)
+
+
+def test_unknown_names() -> None:
+    model, ids = tiny.shared("llama"), tiny.prompt()
+    with pytest.raises(errors.StrategyError, match="astrology"):
+        core.run(model, core.Request(ids, strategy="astrology"))
+    with pytest.raises(errors.CacheError, match="attic"):
+        core.run(model, core.Request(ids, cache="attic"))
+    with pytest.raises(errors.ParameterError, match="colour"):
+        core.run(model, core.Request(ids, strategy="greedy", options={"colour": 1}))
+    with pytest.raises(errors.DeviceError):
+        core.load("storyteller", device="warp-drive")
+    with pytest.raises(errors.ParameterError, match="float12"):
+        core.load("storyteller", dtype="float12")
+
+
+def test_device_that_is_not_there() -> None:
+    with pytest.raises(errors.DeviceError) as caught:
+        core.load("storyteller", device="cuda:31")
+    assert_told(caught.value, "cuda:31", "cpu")
+
+
+def test_nan_logits() -> None:
+    model = tiny.make("llama")
+    with torch.no_grad():
+        model.model.model.norm.weight[3] = float("nan")
+    for config in (GenerationConfig(max_new_tokens=4), GenerationConfig(max_new_tokens=4, do_sample=True)):
+        with pytest.raises(errors.NumericError) as caught:
+            core.run(model, core.Request(tiny.prompt(), config))
+        assert_told(caught.value, "NaN", "step 1", "float32")
+    repaired = GenerationConfig(max_new_tokens=4, remove_invalid_values=True)
+    assert len(core.run(model, core.Request(tiny.prompt(), repaired)).sequences[0]) == 4
+
+
+@pytest.mark.parametrize(
+    "failure", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError(), RuntimeError("can't allocate memory")]
+)
+def test_out_of_memory(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny.make("llama")
+    calls: list[int] = []
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 5:
+            raise failure
+        return original(*args, **kwargs)
+
+    original = model.model.forward
+    monkeypatch.setattr(model.model, "forward", forward)
+    _ = model.forward_parameters
+    written: list[core.events.Event] = []
+    with pytest.raises(errors.OutOfMemoryError) as caught:
+        written.extend(core.stream(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=20))))
+    assert_told(caught.value, "memory", "smaller")
+    assert sum(type(event).__name__ == "TokenChosen" for event in written) >= 5
+
+
+def test_other_failures_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny.make("llama")
+    monkeypatch.setattr(model.model, "forward", lambda *a, **k: (_ for _ in ()).throw(RuntimeError("bug")))
+    with pytest.raises(RuntimeError, match="bug"):
+        core.run(model, core.Request(tiny.prompt()))
+
+
+def test_wrap_refuses_what_cannot_generate() -> None:
+    with pytest.raises(errors.UnknownArchitectureError, match="LlamaModel"):
+        core.wrap(tiny.make("llama").model.model)
+
+
+def test_encoder_decoder_without_start(tmp_path: Path) -> None:
+    model = tiny.make("t5")
+    model.model.generation_config.decoder_start_token_id = None
+    model.model.generation_config.bos_token_id = None
+    with pytest.raises(errors.PromptError, match="decoder starts"):
+        core.run(model, core.Request(tiny.prompt()))
+
+
+def test_hub_cache_and_folder_are_found(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = tmp_path / "hub"
+    snapshot = hub / "models--someone--tiny" / "snapshots" / "abc"
+    shutil.copytree(folder, snapshot)
+    monkeypatch.setenv("HF_HUB_CACHE", str(hub))
+    assert [entry.name for entry in core.catalog.hub_cached()] == ["someone/tiny"]
+    assert core.load("someone/tiny").name == "someone/tiny"
+    entry = core.catalog.inspect(folder)
+    assert (entry.source, entry.architecture, entry.problem) == ("folder", "Llama · 4 layers × 32", None)
+    assert entry.parameters == core.load(folder).parameters
+    assert core.catalog.fits(entry).ok
+    pickle_weights(folder)
+    assert "pickled" in (core.catalog.inspect(folder).problem or "")
