@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 from app.run import Run
 from app.theme import Theme, theme_for
 from app.views import inspector_rows as rows
-from app.views.wording import token_text
+from app.views.wording import WIDEST_PERCENT, token_text
 from app.widgets.bars import Bars
 from app.widgets.funnel import Funnel
 from core.events import Event, TokenChosen
@@ -103,13 +103,13 @@ class Inspector(QScrollArea):
             column.addWidget(widget)
         column.addStretch(1)
         self.setWidget(self._body)
+        self.verticalScrollBar().rangeChanged.connect(self._keep_width)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
-        column = self._body.layout()
-        column.setContentsMargins(theme.px(16), theme.px(14), theme.px(16), theme.px(16))
-        column.setSpacing(theme.px(4))
+        self._body.layout().setSpacing(theme.px(4))
+        self._keep_width()
         self._card.layout().setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
         self._facts.setContentsMargins(0, 0, 0, theme.px(9))
         self._sentence.setFont(theme.font(13))
@@ -119,6 +119,13 @@ class Inspector(QScrollArea):
         for section in self._sections:
             section.set_theme(theme)
             section.setContentsMargins(0, theme.px(14), 0, 0)
+
+    @Slot()
+    def _keep_width(self) -> None:
+        """The scroll bar takes its room from the margin, so that nothing is wrapped anew when it comes and goes."""
+        bar, margin = self.verticalScrollBar(), self._theme.px(16)
+        taken = min(margin, bar.sizeHint().width()) if bar.maximum() > bar.minimum() else 0
+        self._body.layout().setContentsMargins(margin, self._theme.px(14), margin - taken, margin)
 
     def show_run(self, run: Run | None) -> None:
         """Speak of another run; None for no run at all."""
@@ -201,15 +208,16 @@ class Inspector(QScrollArea):
         if not token.alternatives:
             self._candidates.set_title("Alternatives", "Not recorded: this run kept no alternatives (top n was 0).")
         elif rows.is_contrastive(token):
-            self._candidates.set_title("Candidates", "score = how sure the model is, less the likeness to earlier text")
-            bars.set_rows(rows.contrastive_rows(token), rows.CONTRASTIVE_HEAD)
+            remark = "Score: how sure the model is, less the likeness to the text so far."
+            self._candidates.set_title("Candidates", remark)
+            bars.set_rows(rows.contrastive_rows(token), rows.CONTRASTIVE_HEAD, "−0.00")
         else:
             self._candidates.set_title("Alternatives")
-            bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token))
+            bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token), WIDEST_PERCENT)
 
     def _tell_layers(self, token: TokenChosen) -> None:
         choice = token.layer_choice
         self._layers.setVisible(choice is not None)
         if choice is not None:
-            self._layers.set_title("Layers", "How far each earlier layer's guess is from the last one's")
-            self._layers.part.set_rows(rows.layer_rows(choice))
+            self._layers.set_title("Layers", "How far each layer's guess is from the last one's.")
+            self._layers.part.set_rows(rows.layer_rows(choice), widest="0.0e-00")

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from app.views.wording import bits, log_probability, percent, token_text
+from app.views.wording import bits, brief_percent, log_probability, percent, token_text
 from app.widgets.bars import BarRow
 from app.widgets.funnel import FunnelStage
 from core.events import Alternative, LayerChoice, Stage, TokenChosen
@@ -47,7 +47,7 @@ def emphasized(sentence: str) -> str:
 
 def alternative_head(token: TokenChosen) -> tuple[str, ...]:
     """Names of the columns of figures."""
-    return ("model", "settings") if is_processed(token) else ()
+    return ("before", "after") if is_processed(token) else ()
 
 
 def alternative_rows(token: TokenChosen) -> list[BarRow]:
@@ -60,11 +60,11 @@ def alternative_rows(token: TokenChosen) -> list[BarRow]:
 
 def _alternative_row(item: Alternative, token: TokenChosen, longest: float, both: bool) -> BarRow:
     cut = item.probability == 0.0
-    final = "cut" if cut else percent(item.probability)
+    final = "cut" if cut else brief_percent(item.probability)
     return BarRow(
         label=token_text(item.text),
         lengths=(item.raw_probability / longest, item.probability / longest)[0 if both else 1 :],
-        figures=(percent(item.raw_probability), final) if both else (final,),
+        figures=(brief_percent(item.raw_probability), final) if both else (final,),
         strong=item.id == token.id,
         faint=cut,
         tip=_alternative_tip(item, token.id == item.id),
@@ -80,7 +80,7 @@ def _alternative_tip(item: Alternative, chosen: bool) -> str:
     )
 
 
-CONTRASTIVE_HEAD = ("sure", "alike", "score")
+CONTRASTIVE_HEAD = ("confidence", "penalty", "score")
 
 
 def contrastive_rows(token: TokenChosen) -> list[BarRow]:

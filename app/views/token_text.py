@@ -11,7 +11,7 @@ from core.events import PromptToken, TokenChosen
 # Control characters would be invisible or end a line by surprise; each becomes one visible character instead.
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
 _VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0x200B, 0xFFFC: 0xFFFD}
-_CONTROL_TOKEN = re.compile(r"\s*(?:<\W*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
+_CONTROL_TOKEN = re.compile(r"\s*(?:<[^\w/]*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
 _THIN, _TIE = "\u2009", "\u202f"
 
 

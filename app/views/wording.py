@@ -30,6 +30,17 @@ def percent(share: float) -> str:
     return f"{value:.1f} %" if value < 10 else f"{value:.0f} %"
 
 
+def brief_percent(share: float) -> str:
+    """`0.314` → `31 %` in as little room as a table has."""
+    value = share * 100
+    if value >= 9.95:
+        return f"{value:.0f} %"
+    return f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
+
+
+WIDEST_PERCENT = "< 0.1 %"
+
+
 def bits(log_probability: float) -> float:
     """Surprise in bits of a natural log-probability; infinite for what cannot happen."""
     return -log_probability / math.log(2) if math.isfinite(log_probability) else math.inf
@@ -63,7 +74,7 @@ def figures(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
         ("surprise", f"{bits(token.raw_log_probability):.1f} bits"),
     ]
     above = mass_above(token)
-    if above is not None:
+    if above:
         rows.append(("mass above it", percent(above)))
     return rows
 

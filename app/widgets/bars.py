@@ -34,6 +34,7 @@ class Bars(QWidget):
         self._theme, self._label = theme, label
         self._head: tuple[str, ...] = ()
         self._rows: tuple[BarRow, ...] = ()
+        self._widest = ""
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(label)
 
@@ -43,12 +44,12 @@ class Bars(QWidget):
         self.updateGeometry()
         self.update()
 
-    def set_rows(self, rows: Sequence[BarRow], head: Sequence[str] = ()) -> None:
-        """Show these rows; `head` names the columns of figures."""
-        resized = (len(rows), bool(head)) != (len(self._rows), bool(self._head))
-        self._rows, self._head = tuple(rows), tuple(head)
+    def set_rows(self, rows: Sequence[BarRow], head: Sequence[str] = (), widest: str = "0.00") -> None:
+        """Show these rows; `head` names the columns of figures, `widest` is the longest figure there can be."""
+        before = self.sizeHint()
+        self._rows, self._head, self._widest = tuple(rows), tuple(head), widest
         self.setAccessibleDescription("; ".join(f"{row.label} {' '.join(row.figures)}" for row in rows))
-        if resized:
+        if self.sizeHint() != before:
             self.updateGeometry()
         self.update()
 
@@ -62,9 +63,18 @@ class Bars(QWidget):
         head = ["\t".join((self._label, *self._head))] if self._head else []
         return "\n".join([*head, *("\t".join((row.label, *row.figures)) for row in self._rows)])
 
+    @property
+    def _under(self) -> bool:
+        """Whether the bars lie below the words: three columns of figures leave no room beside them."""
+        return any(len(row.figures) > 2 for row in self._rows)
+
+    @property
+    def _row_height(self) -> int:
+        return self._theme.px(36 if self._under else 23)
+
     def sizeHint(self) -> QSize:
         """As high as the rows."""
-        height = self._theme.px(23) * len(self._rows) + (self._theme.px(18) if self._head else 0)
+        height = self._row_height * len(self._rows) + (self._theme.px(18) if self._head else 0)
         return QSize(self._theme.px(240), height)
 
     def minimumSizeHint(self) -> QSize:
@@ -78,29 +88,35 @@ class Bars(QWidget):
         columns = self._columns()
         top = 0.0
         if self._head:
-            painter.setFont(self._theme.font(11))
-            painter.setPen(self._theme.color("muted"))
-            for text, (left, width) in zip(self._head, columns, strict=False):
-                cell = QRectF(left, 0, width, self._theme.px(16))
-                painter.drawText(cell, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
+            self._paint_head(painter, columns)
             top = self._theme.px(18)
         for row in self._rows:
             self._paint_row(painter, row, top, columns)
-            top += self._theme.px(23)
+            top += self._row_height
+
+    def _paint_head(self, painter: QPainter, columns: list[tuple[float, float]]) -> None:
+        """Names of the columns, each with a swatch of the bar it belongs to."""
+        theme, height = self._theme, self._theme.px(16)
+        painter.setFont(theme.font(11))
+        colors = _colors(self._rows[0]) if self._rows and len(self._rows[0].lengths) > 1 else ()
+        for n, (text, (left, width)) in enumerate(zip(self._head, columns, strict=False)):
+            painter.setPen(theme.color("muted"))
+            flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(QRectF(left, 0, width, height), flags, text)
+            if n < len(colors):
+                x = left + width - QFontMetricsF(painter.font()).horizontalAdvance(text) - theme.px(9)
+                swatch = QRectF(x, height / 2 - theme.px(2), theme.px(5), theme.px(5))
+                painter.fillRect(swatch, theme.color(colors[n]))
 
     def _columns(self) -> list[tuple[float, float]]:
-        """(left, width) of each column of figures, set flush right."""
-        metrics = QFontMetricsF(self._theme.font(13, 600, tabular=True))
-        small = QFontMetricsF(self._theme.font(11))
+        """(left, width) of each column of figures, set flush right; the same for every set of rows."""
+        theme = self._theme
         count = max((len(row.figures) for row in self._rows), default=0)
-        widths = []
-        for n in range(count):
-            cells = [metrics.horizontalAdvance(row.figures[n]) for row in self._rows if n < len(row.figures)]
-            cells.append(metrics.horizontalAdvance("00.0 %"))
-            if n < len(self._head):
-                cells.append(small.horizontalAdvance(self._head[n]))
-            widths.append(max(cells))
-        gap, edge, columns = self._theme.px(10), float(self.width()), []
+        least = QFontMetricsF(theme.font(13, 600, tabular=True)).horizontalAdvance(self._widest)
+        small = QFontMetricsF(theme.font(11))
+        heads = [small.horizontalAdvance(text) + theme.px(10) for text in self._head]
+        widths = [max(least, heads[n] if n < len(heads) else 0.0) for n in range(count)]
+        gap, edge, columns = theme.px(10), float(self.width()), []
         for width in reversed(widths):
             columns.append((edge - width, width))
             edge -= width + gap
@@ -118,6 +134,9 @@ class Bars(QWidget):
         for text, (left, width) in zip(row.figures, columns, strict=False):
             flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
             painter.drawText(QRectF(left, top, width, height), flags, text)
+        if self._under:
+            self._paint_bars(painter, row, QRectF(0, top + height - theme.px(3), self.width(), theme.px(12)))
+            return
         right = columns[0][0] - theme.px(12) if columns else float(self.width())
         if right - label_width > 12:
             self._paint_bars(painter, row, QRectF(label_width, top, right - label_width, height))
@@ -130,8 +149,7 @@ class Bars(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("line", 0.5))
         painter.drawRoundedRect(QRectF(cell.left(), top, cell.width(), block), 2, 2)
-        colors = row.strokes or (("faint", "accent") if count == 2 else ("accent",))
-        for n, (length, color) in enumerate(zip(row.lengths, colors, strict=False)):
+        for n, (length, color) in enumerate(zip(row.lengths, _colors(row), strict=False)):
             width = cell.width() * min(max(length, 0.0), 1.0)
             if width > 0:
                 painter.setBrush(theme.color(color))
@@ -142,7 +160,7 @@ class Bars(QWidget):
         """Tell of the row under the pointer."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             top = self._theme.px(18) if self._head else 0
-            row = (event.pos().y() - top) // self._theme.px(23)
+            row = (event.pos().y() - top) // self._row_height
             tip = self._rows[row].tip if 0 <= row < len(self._rows) else ""
             QToolTip.showText(event.globalPos(), tip, self)
             return True
@@ -158,3 +176,8 @@ class Bars(QWidget):
     def copy(self) -> None:
         """Put the rows on the clipboard."""
         QGuiApplication.clipboard().setText(self.table())
+
+
+def _colors(row: BarRow) -> tuple[str, ...]:
+    """Names of the colours of a row's bars."""
+    return row.strokes or (("faint", "accent") if len(row.lengths) == 2 else ("accent",))

@@ -1,0 +1,255 @@
+"""The inspector: the words first, then candidates, layers, funnel and figures of the token it speaks of."""
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app.run import Run
+from app.theme import theme_for
+from app.views import inspector_rows as rows
+from app.views.inspector import Inspector
+from app.views.wording import bits, brief_percent, figures, log_probability, percent, token_text
+from app.widgets.funnel import SIDE_BY_SIDE, FunnelStage, heights
+from core.events import LayerChoice, Stage, TokenChosen
+from core.explain import explain
+from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
+
+
+@pytest.fixture
+def inspector(qtbot: QtBot) -> Inspector:
+    made = Inspector()
+    qtbot.addWidget(made)
+    made.set_theme(theme_for("light"))
+    made.resize(324, 700)
+    with qtbot.waitExposed(made):
+        made.show()
+    return made
+
+
+def said(inspector: Inspector) -> str:
+    """Everything that its visible labels say."""
+    return "\n".join(label.text() for label in inspector.findChildren(QLabel) if label.isVisible())
+
+
+def speak(inspector: Inspector, chosen: TokenChosen) -> Run:
+    run = make_run([chosen])
+    inspector.show_run(run)
+    return run
+
+
+def test_it_speaks_of_the_selected_token_and_else_of_the_newest(inspector: Inspector) -> None:
+    run = make_run([token(0, " fox", 0.31, 3), token(1, " named", 0.9)])
+    inspector.show_run(run)
+    assert "TOKEN 2" in said(inspector)
+    assert "␣named" in said(inspector)
+    run.select(0)
+    inspector.selection_changed(run)
+    assert "TOKEN 1" in said(inspector)
+    assert "␣fox" in said(inspector)
+    assert "rank 3 of 2,048" in said(inspector)
+
+
+def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
+    chosen = token(0, " fox", 0.31, 3)
+    speak(inspector, chosen)
+    plain = inspector._sentence.text().replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")
+    assert plain == explain(chosen, VOCABULARY)
+    assert inspector._card.property("role") == "card"
+    assert inspector._card.geometry().bottom() < inspector._candidates.geometry().top()
+
+
+def test_figures_in_the_explanation_are_bold_and_the_rest_is_escaped() -> None:
+    text = rows.emphasized("Top-p 0.92 kept 14 of 2,048 tokens. “<b>” had 31 %, under 0.1 % more.")
+    assert text.count("<b>") == 3
+    assert "<b>14&nbsp;of&nbsp;2,048</b>" in text
+    assert "“&lt;b&gt;”" in text
+    assert "<b>0.92" not in text
+
+
+def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector) -> None:
+    chosen = token(0, " fox", 0.31, 3)
+    speak(inspector, chosen)
+    shown = inspector._candidates.part.rows
+    assert [row.label for row in shown] == [token_text(item.text) for item in chosen.alternatives]
+    assert [row.strong for row in shown] == [item.id == chosen.id for item in chosen.alternatives]
+    for row, item in zip(shown, chosen.alternatives, strict=True):
+        assert row.figures[0] == brief_percent(item.raw_probability)
+        assert (row.figures[1] == "cut") == (item.probability == 0.0) == row.faint
+    assert max(max(row.lengths) for row in shown) == pytest.approx(1.0)
+
+
+def test_one_bar_is_enough_where_the_settings_changed_nothing() -> None:
+    chosen = token(0, " fox", 0.31, probability=0.31)
+    same = tuple(replace(item, probability=item.raw_probability) for item in chosen.alternatives)
+    chosen = replace(chosen, alternatives=same)
+    assert rows.alternative_head(chosen) == ()
+    assert {len(row.lengths) for row in rows.alternative_rows(chosen)} == {1}
+    assert "→" not in rows.facts(chosen, VOCABULARY)
+
+
+def test_it_says_when_nothing_was_recorded(inspector: Inspector) -> None:
+    speak(inspector, replace(token(0, " fox"), alternatives=(), funnel=()))
+    assert "Not recorded" in said(inspector)
+    assert not inspector._candidates.part.isVisible()
+    assert not inspector._funnel.isVisible()
+    speak(inspector, token(0, " fox"))
+    assert inspector._candidates.part.isVisible()
+    assert "Not recorded" not in said(inspector)
+
+
+def test_the_funnel_ends_with_the_one_that_was_drawn(inspector: Inspector) -> None:
+    chosen = token(0, " fox", 0.31, 3)
+    speak(inspector, chosen)
+    stages = inspector._funnel.part.stages
+    assert [stage.survivors for stage in stages] == [*(stage.survivors for stage in chosen.funnel), 1]
+    assert stages[-1].last
+    assert stages[-1].label == "drawn"
+    cut = VOCABULARY - chosen.funnel[-1].survivors
+    assert f"cuts {cut:,} of 2,048" in stages[2].tip
+    assert "92 %" in stages[2].tip
+    assert "cuts no token" in stages[1].tip
+
+
+def test_heights_of_the_funnel_follow_the_logarithm() -> None:
+    shares = heights([2048, 2048, 14, 1])
+    assert shares[:2] == [1.0, 1.0]
+    assert 0.3 < shares[2] < 0.4
+    assert shares[3] < shares[2]
+    assert heights([]) == []
+
+
+def test_many_stages_are_listed_and_found_under_the_pointer(inspector: Inspector) -> None:
+    many = tuple(Stage(f"s{n}", f"s{n} 0.9", 2000 - n, 1.0, 1.0) for n in range(SIDE_BY_SIDE + 1))
+    run = speak(inspector, replace(token(0, " fox"), funnel=many))
+    funnel = inspector._funnel.part
+    assert funnel.listed
+    assert funnel.stage_at(5, 1) == funnel.stages[0]
+    assert funnel.stage_at(5, funnel.height() - 1) == funnel.stages[-1]
+    inspector.show_run(make_run([token(0, " fox")]))
+    assert not funnel.listed
+    assert funnel.stage_at(funnel.width() - 1, 5) == funnel.stages[-1]
+    assert run.tokens
+    funnel.set_stages([FunnelStage(3, "x")])
+    assert funnel.stage_at(-4, 5) is None
+
+
+def _contrastive() -> TokenChosen:
+    chosen = token(0, " fox", 0.31, 3, method="contrastive", die=None)
+    scored = tuple(
+        replace(item, degeneration_penalty=0.1 * n, score=0.4 * item.probability - 0.06 * n) if n < 4 else item
+        for n, item in enumerate(chosen.alternatives)
+    )
+    return replace(chosen, alternatives=scored)
+
+
+def test_contrastive_candidates_have_confidence_penalty_and_score(inspector: Inspector) -> None:
+    speak(inspector, _contrastive())
+    shown = inspector._candidates.part.rows
+    assert len(shown) == 4
+    assert {len(row.figures) for row in shown} == {3}
+    scores = [float(row.figures[2].replace("−", "-")) for row in shown]
+    assert scores == sorted(scores, reverse=True)
+    assert "CANDIDATES" in said(inspector)
+    assert rows.CONTRASTIVE_HEAD == ("confidence", "penalty", "score")
+
+
+def test_dola_shows_its_layers_and_the_one_it_chose(inspector: Inspector) -> None:
+    choice = LayerChoice(4, ((0, 0.002), (2, 0.013), (4, 0.083)))
+    speak(inspector, replace(token(0, " fox"), method="dola", layer_choice=choice))
+    shown = inspector._layers.part.rows
+    assert [row.label for row in shown] == ["layer 0", "layer 2", "layer 4"]
+    assert [row.strong for row in shown] == [False, False, True]
+    assert shown[2].lengths == (1.0,)
+    speak(inspector, token(0, " fox"))
+    assert not inspector._layers.isVisible()
+
+
+def test_before_a_run_it_says_what_it_is_for(inspector: Inspector) -> None:
+    inspector.show_run(None)
+    assert "click a token" in said(inspector)
+    assert not inspector._card.isVisible()
+    inspector.show_run(make_run([]))
+    assert "Waiting" in said(inspector)
+
+
+def test_while_text_streams_it_is_told_anew_only_now_and_then(inspector: Inspector, qtbot: QtBot) -> None:
+    run = make_run([])
+    inspector.show_run(run)
+    for chosen in story(30):
+        run.apply([chosen])
+        inspector.events_arrived(run, [chosen])
+    assert "Waiting" in said(inspector)
+    qtbot.waitUntil(lambda: "TOKEN 30" in said(inspector))
+
+
+def test_a_selected_token_stays_while_text_streams(inspector: Inspector) -> None:
+    run = make_run(story(5))
+    inspector.show_run(run)
+    run.select(1)
+    inspector.selection_changed(run)
+    run.apply(story(5))
+    inspector.events_arrived(run, [])
+    assert not inspector._timer.isActive()
+    assert "TOKEN 2" in said(inspector)
+
+
+def test_parts_keep_their_place_from_token_to_token(inspector: Inspector) -> None:
+    run = make_run([token(0, " fox", 0.31, 3), token(1, ".", 0.9), token(2, " a", 0.2, 2)])
+    inspector.show_run(run)
+    places = set()
+    for index in range(3):
+        run.select(index)
+        inspector.selection_changed(run)
+        places.add((inspector._candidates.geometry().top(), inspector._funnel.geometry().top()))
+    assert len(places) == 1
+
+
+def test_everything_said_can_be_selected_and_rows_copied(inspector: Inspector) -> None:
+    speak(inspector, token(0, " fox", 0.31, 3))
+    for label in (inspector._title, inspector._facts, inspector._sentence):
+        assert label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
+    bars = inspector._candidates.part
+    bars.copy()
+    table = QGuiApplication.clipboard().text().splitlines()
+    assert table[0].split("\t") == ["Alternatives", "before", "after"]
+    assert len(table) == len(bars.rows) + 1
+    assert "␣fox" in bars.accessibleDescription()
+
+
+def test_nothing_is_wrapped_anew_when_the_scroll_bar_comes(inspector: Inspector, qtbot: QtBot) -> None:
+    speak(inspector, token(0, " fox", 0.31, 3))
+    width = inspector._card.width()
+    inspector.resize(324, 300)
+    qtbot.waitUntil(inspector.verticalScrollBar().isVisible)
+    qtbot.waitUntil(lambda: inspector._card.width() == width)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.0, "0 %"), (1.0, "100 %"), (0.314, "31 %"), (0.042, "4.2 %"), (0.004, "0.40 %"), (0.0004, "0.040 %"),
+     (0.999, "99.90 %"), (0.000001, "< 0.001 %")],
+)  # fmt: skip
+def test_percentages(share: float, words: str) -> None:
+    assert percent(share) == words
+
+
+def test_words_for_tokens_and_figures() -> None:
+    assert token_text(" a\n\t") == "␣a↵⇥"
+    assert token_text("<|end|>") == "⟨end⟩"
+    assert bits(0.0) == 0.0
+    assert bits(float("-inf")) == float("inf")
+    assert log_probability(float("-inf")) == "−∞"
+    assert log_probability(-1.5) == "−1.50"
+    assert brief_percent(0.0001) == "< 0.1 %"
+    names = [name for name, _ in figures(token(0, " fox", 0.31, 3), VOCABULARY)]
+    assert names[:2] == ["id", "by the model alone"]
+    assert "mass above it" in names
+
+
+def test_a_control_token_is_named(inspector: Inspector) -> None:
+    speak(inspector, end_token(0))
+    assert "⟨end⟩" in said(inspector)

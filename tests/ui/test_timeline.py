@@ -1,0 +1,187 @@
+"""The timeline: bars of surprise, a cursor that can be dragged, a replay."""
+
+import math
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.run import Run
+from app.theme import theme_for
+from app.views.timeline import SPEEDS, Timeline
+from app.widgets.sparkline import CEILING, binned, height_of
+from core.events import TokenChosen
+from tests.ui.scripted import make_run, story, token
+
+
+class Player:
+    """Does with the timeline's wishes what the session does."""
+
+    def __init__(self, timeline: Timeline, run: Run) -> None:
+        self.timeline, self.run = timeline, run
+        self.wishes: list[int] = []
+        timeline.cursorRequested.connect(self.move)
+        timeline.show_run(run)
+
+    def move(self, count: int) -> None:
+        self.wishes.append(count)
+        if self.run.move_cursor(count):
+            self.timeline.cursor_moved(self.run)
+
+    def write(self, tokens: list[TokenChosen]) -> None:
+        self.run.apply(tokens)
+        self.timeline.events_arrived(self.run, tokens)
+
+
+@pytest.fixture
+def timeline(qtbot: QtBot) -> Timeline:
+    made = Timeline()
+    qtbot.addWidget(made)
+    made.set_theme(theme_for("light"))
+    made.resize(900, 62)
+    with qtbot.waitExposed(made):
+        made.show()
+    return made
+
+
+def place(timeline: Timeline, count: int) -> QPoint:
+    return QPoint(round(timeline.sparkline.x_of(count)), timeline.sparkline.height() // 2)
+
+
+def test_a_click_moves_the_cursor_and_a_drag_takes_it_along(timeline: Timeline) -> None:
+    player = Player(timeline, make_run(story(50)))
+    line = timeline.sparkline
+    QTest.mousePress(line, Qt.MouseButton.LeftButton, pos=place(timeline, 20))
+    QTest.mouseMove(line, place(timeline, 12))
+    QTest.mouseRelease(line, Qt.MouseButton.LeftButton, pos=place(timeline, 12))
+    assert player.wishes[0] == 20
+    assert player.run.cursor == line.cursor_place
+    QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(0, 5))
+    assert player.run.cursor == 0
+    QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(line.width() - 1, 5))
+    assert player.run.cursor == 50
+
+
+def test_the_count_says_where_the_cursor_is(timeline: Timeline) -> None:
+    player = Player(timeline, make_run(story(50)))
+    player.move(34)
+    assert timeline.count_label.text() == "34 / 50"
+    player.write(story(1000))
+    assert timeline.count_label.text() == "34 / 1,050"
+
+
+def test_steps_go_one_token_and_stop_at_the_ends(timeline: Timeline) -> None:
+    player = Player(timeline, make_run(story(3)))
+    for button in (timeline.forward_button, *[timeline.back_button] * 5, timeline.forward_button):
+        button.click()
+    assert player.wishes == [3, 2, 1, 0, 0, 0, 1]
+
+
+def test_keys_of_the_sparkline(timeline: Timeline) -> None:
+    player = Player(timeline, make_run(story(50)))
+    for key in (Qt.Key.Key_Left, Qt.Key.Key_PageUp, Qt.Key.Key_Right, Qt.Key.Key_Home, Qt.Key.Key_End):
+        QTest.keyClick(timeline.sparkline, key)
+    assert player.wishes == [49, 39, 40, 0, 50]
+
+
+def test_playing_from_the_end_begins_anew_and_ends_by_itself(timeline: Timeline, qtbot: QtBot) -> None:
+    player = Player(timeline, make_run(story(4), finished=True))
+    timeline.set_speed(4.0)
+    timeline.play_button.click()
+    assert timeline.playing
+    qtbot.waitUntil(lambda: not timeline.playing)
+    assert player.wishes == [0, 1, 2, 3, 4]
+    assert not timeline.play_button.isChecked()
+
+
+def test_space_plays_and_pauses(timeline: Timeline) -> None:
+    Player(timeline, make_run(story(40)))
+    QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
+    assert timeline.playing
+    QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
+    assert not timeline.playing
+
+
+def test_touching_the_cursor_pauses_and_so_does_another_run(timeline: Timeline) -> None:
+    Player(timeline, make_run(story(40)))
+    timeline.play()
+    QTest.mouseClick(timeline.sparkline, Qt.MouseButton.LeftButton, pos=place(timeline, 9))
+    assert not timeline.playing
+    timeline.play()
+    timeline.show_run(make_run(story(3)))
+    assert not timeline.playing
+
+
+def test_the_speed_is_chosen_from_a_menu(timeline: Timeline) -> None:
+    Player(timeline, make_run(story(40)))
+    actions = timeline.speed_button.menu().actions()
+    assert [action.text() for action in actions] == ["0.5×", "1×", "2×", "4×"]
+    timeline.play()
+    usual = timeline._timer.interval()
+    actions[SPEEDS.index(2.0)].trigger()
+    assert timeline.speed_button.text() == "2×"
+    assert timeline._timer.interval() == pytest.approx(usual / 2, abs=1)
+    timeline.pause()
+
+
+def test_without_tokens_there_is_nothing_to_play(timeline: Timeline) -> None:
+    timeline.show_run(None)
+    timeline.play()
+    assert not timeline.playing
+    assert not timeline.play_button.isEnabled()
+    assert timeline.count_label.text() == ""
+
+
+def test_bars_are_bits_of_surprise_of_the_shown_sequence(timeline: Timeline) -> None:
+    first = [token(0, "a", 0.5), token(1, "b", 0.25)]
+    second = [token(0, "c", 0.125, sequence=1)]
+    run = make_run([*first, *second], sequences=2)
+    Player(timeline, run)
+    assert timeline._values == pytest.approx([1.0, 2.0])
+    run.show(1)
+    timeline.cursor_moved(run)
+    assert timeline._values == pytest.approx([3.0])
+    never = token(1, "d", sequence=1, raw_log_probability=-math.inf)
+    run.apply([never])
+    timeline.events_arrived(run, [never])
+    assert math.isfinite(timeline._values[1])
+
+
+def test_room_is_kept_for_what_is_still_to_come(timeline: Timeline) -> None:
+    run = make_run(story(5))
+    run.request = type(run.request)("storyteller", params={"max_new_tokens": 120})
+    player = Player(timeline, run)
+    before = timeline.sparkline.slot
+    player.write(story(60))
+    assert timeline.sparkline.slot == before
+
+
+def test_many_tokens_are_put_together_without_losing_the_tallest() -> None:
+    values = [0.1] * 10_000
+    values[7777] = 9.0
+    bins = binned(values, 300)
+    assert len(bins) == 300
+    assert (bins[0][0], bins[-1][1]) == (0, 10_000)
+    assert max(value for _, _, value in bins) == 9.0
+    assert binned([], 10) == []
+    assert binned([1.0, 2.0], 10) == [(0, 1, 1.0), (1, 2, 2.0)]
+
+
+def test_heights_grow_with_surprise_up_to_a_ceiling() -> None:
+    assert height_of(0.0) == 0.0
+    assert 0 < height_of(1.0) < height_of(5.0) < height_of(CEILING) == height_of(40.0) == 1.0
+
+
+def test_played_bars_have_the_accent_and_the_rest_is_faint(timeline: Timeline) -> None:
+    player = Player(timeline, make_run([token(n, "a", 0.01) for n in range(30)]))
+    player.move(10)
+    image = timeline.sparkline.grab().toImage()
+
+    def color(index: int) -> object:
+        x = round((timeline.sparkline.x_of(index) + timeline.sparkline.slot / 2) * image.devicePixelRatio())
+        return image.pixelColor(x, image.height() - 12)
+
+    assert color(4).blue() > color(4).red() + 60
+    assert abs(color(20).blue() - color(20).red()) < 30
+    assert color(4) != color(20)

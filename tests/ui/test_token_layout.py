@@ -1,0 +1,188 @@
+"""The token view's text and rows, without a window: who owns which character, where lines break."""
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.theme import theme_for
+from app.views.token_column import CACHED_ROWS, Column
+from app.views.token_flow import Flow, Line, reads_right_to_left, utf16_offsets
+from app.views.token_text import TokenText, control_name, pill
+from core.events import PromptToken
+from tests.ui.scripted import PROMPT, STORY, end_token, prompt_tokens, story, token
+
+UNICODE = (
+    "Uni", "code", " 😀", "👩\u200d", "👧", " 日本", "語の", "テキスト", "。", " e", "\u0301", "té", " مرحبا",
+    " بالعالم", "!",
+    " and", " שלום", " back", "\n", "مر", "حبا", " بكم", " abc", "\n\n", "\t", "tab", "\r\n", "x", "\x07", "   ",
+    " Donaudampfschifffahrtsgesellschaft", "s", "kapit", "än", "mütze" * 12, "\u2028", "end",
+)  # fmt: skip
+
+
+def tokens_of(pieces: Sequence[str]) -> list:
+    return [token(n, piece, 0.5) for n, piece in enumerate(pieces)]
+
+
+def grown(pieces: Sequence[str], width: float) -> Flow:
+    flow, text = Flow(theme_for("light").font(18), width), ""
+    for piece in pieces:
+        text += piece
+        flow.update(text)
+    return flow
+
+
+def test_every_character_belongs_to_the_token_that_wrote_it() -> None:
+    text = TokenText(prompt_tokens())
+    text.append(tokens_of(STORY))
+    assert text.text == "".join(PROMPT) + "".join(STORY)
+    assert text.token_at(0) is None
+    for index, piece in enumerate(STORY):
+        start, end = text.span(index)
+        assert text.text[start:end] == piece
+        assert {text.token_at(place) for place in range(start, end)} == {index}
+
+
+def test_copying_is_exact() -> None:
+    text = TokenText([PromptToken(1, "a\r\n"), PromptToken(2, "b")])
+    text.append([token(0, "x\x07y"), token(1, ""), token(2, "€\u2028"), end_token(3), token(4, "\n")])
+    assert text.copy(0, len(text.text)) == "a\r\nbx\x07y€\u2028\n"
+    start, end = text.span(0)
+    assert text.copy(start + 1, end) == "\x07y"
+    assert "\x07" not in text.text
+    assert "\r" not in text.text
+
+
+def test_what_was_held_back_belongs_to_no_token() -> None:
+    text = TokenText(prompt_tokens(("a",)))
+    text.append([token(0, "b")])
+    text.finish("\ufffd")
+    assert text.copy(0, len(text.text)) == "ab\ufffd"
+    assert text.token_at(len(text.text) - 1) is None
+    assert text.limit(1) == len(text.text)
+    assert text.limit(0) == 1
+
+
+@pytest.mark.parametrize(
+    ("piece", "name"),
+    [("<|end|>", "end"), ("</s>", "/s"), ("[SEP]", "SEP"), ("<eos>", "eos"), ("fox", ""), ("<", ""), ("a < b > c", "")],
+)
+def test_control_tokens_are_known_by_their_brackets(piece: str, name: str) -> None:
+    assert control_name(piece) == name
+    assert pill(piece).strip() == name or not name
+
+
+def test_what_follows_a_control_token_is_a_text_of_its_own() -> None:
+    text = TokenText(prompt_tokens(("source", ".", "</s>")))
+    text.append([token(0, "Summary")])
+    assert text.text == "source.</s>\nSummary"
+    assert text.copy(0, len(text.text)) == "source.</s>Summary"
+
+
+@pytest.mark.parametrize("width", [60, 150, 333, 700])
+def test_growing_breaks_lines_as_the_whole_text_does(qtbot: QtBot, width: float) -> None:
+    rng = random.Random(width)
+    pieces = [rng.choice((*STORY, *UNICODE)) for _ in range(300)]
+    one_by_one, at_once = grown(pieces, width), grown(["".join(pieces)], width)
+    assert [row.start for row in one_by_one.rows] == [row.start for row in at_once.rows]
+    assert one_by_one.rows == at_once.rows
+
+
+def test_words_are_broken_only_where_they_are_longer_than_the_line(qtbot: QtBot) -> None:
+    text = "".join(STORY) * 20
+    flow = grown([text], 220)
+    assert len(flow.rows) > 20
+    assert all(text[row.end - 1] in " \n" for row in flow.rows[:-1])
+    long = grown(["a " + "m" * 200], 220)
+    assert long.rows[0].end == 2
+    assert len(long.rows) > 5
+
+
+def test_a_line_break_begins_a_row_and_an_empty_one_is_kept(qtbot: QtBot) -> None:
+    flow = grown(["one\n", "\n", "two", "\n"], 400)
+    assert [(row.start, row.end) for row in flow.rows] == [(0, 4), (4, 5), (5, 9), (9, 9)]
+
+
+def test_rows_remember_the_direction_of_their_paragraph(qtbot: QtBot) -> None:
+    flow = grown(["abc مرحبا\nمرحبا abc " + "مرحبا " * 30], 300)
+    assert [row.rtl for row in flow.rows[:2]] == [False, True]
+    assert all(row.rtl for row in flow.rows[1:])
+    assert reads_right_to_left("123 שלום")
+    assert not reads_right_to_left("")
+
+
+def test_right_to_left_words_stand_from_right_to_left(qtbot: QtBot) -> None:
+    text = "שלום עולם"
+    flow = grown([text], 300)
+    line = Line(text, flow.rows[0], flow)
+    (first,), (second,) = line.spans(0, 4), line.spans(5, 9)
+    assert first[0] > second[1]
+    assert first[1] == pytest.approx(300, abs=1)
+
+
+def test_offsets_hold_where_a_character_takes_two_units(qtbot: QtBot) -> None:
+    assert utf16_offsets("ab") is None
+    assert utf16_offsets("a😀b") == [0, 1, 3, 4]
+    text = "a😀b"
+    flow = grown([text], 300)
+    line = Line(text, flow.rows[0], flow)
+    (smile,), (b,) = line.spans(1, 2), line.spans(2, 3)
+    assert smile[1] == pytest.approx(b[0])
+    assert line.offset_at((b[0] + b[1]) / 2) == 2
+
+
+def column(pieces: Sequence[str], width: float = 400) -> Column:
+    made = Column(theme_for("light"), 0, prompt_tokens())
+    made.place(0, 0, width)
+    made.sync(tokens_of(pieces), "", len(pieces))
+    return made
+
+
+def test_marks_cover_each_token_once_and_do_not_overlap(qtbot: QtBot) -> None:
+    made = column(STORY * 3)
+    seen: dict[int, int] = {}
+    for row in range(len(made.flow.rows)):
+        spans = [span for mark in made.art(row).marks for span in mark.spans]
+        assert all(a[1] <= b[0] + 0.6 for a, b in itertools.pairwise(spans))
+        for mark in made.art(row).marks:
+            seen[mark.piece] = seen.get(mark.piece, 0) + 1
+    assert set(seen) == set(range(made.text.prompt_pieces, made.text.prompt_pieces + 3 * len(STORY)))
+    assert max(seen.values()) == 1
+
+
+def test_an_unfinished_character_has_a_tick(qtbot: QtBot) -> None:
+    made = Column(theme_for("light"), 0, ())
+    made.place(0, 0, 400)
+    made.sync([token(0, "a"), token(1, "", piece="⟨E2⟩"), token(2, "", piece="⟨82⟩"), token(3, "€")], "", 4)
+    marks = made.art(0).marks
+    assert [mark.tick is not None for mark in marks] == [False, True, True, False]
+    assert made.rects(1)[0].left() < made.rects(2)[0].left()
+    assert not made.rects(1)[0].isEmpty()
+
+
+def test_rows_after_the_cursor_are_not_drawn_but_keep_their_room(qtbot: QtBot) -> None:
+    made = column(STORY * 3, 300)
+    height, rows = made.height, made.drawn_rows
+    made.sync(made.text.tokens, "", 5)
+    assert made.height == height
+    assert made.drawn_rows < rows
+    box = made.rects(3)[0]
+    assert made.token_at(box.center().x(), box.center().y()) == 3
+    assert made.token_at(box.center().x(), made.row_top(rows - 1) + 5) is None
+
+
+def test_appending_shapes_only_the_last_rows_again(qtbot: QtBot) -> None:
+    made = column(STORY * 10)
+    kept = [made.art(row) for row in range(len(made.flow.rows))]
+    made.sync([*made.text.tokens, token(0, " more")], "", 10 * len(STORY) + 1)
+    assert all(made.art(row) is kept[row] for row in range(len(kept) - 1))
+
+
+def test_memory_of_shaped_rows_is_bounded(qtbot: QtBot) -> None:
+    made = column([piece.text for piece in story(6000)], 300)
+    assert len(made.flow.rows) > CACHED_ROWS
+    for row in range(len(made.flow.rows)):
+        made.art(row)
+    assert len(made._art) <= CACHED_ROWS

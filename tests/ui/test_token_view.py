@@ -1,0 +1,358 @@
+"""The token view as a reader meets it: seen, clicked, walked through, copied, scrolled."""
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.run import Run
+from app.theme import theme_for
+from app.views import VIEWS
+from app.views.token_paint import COLOURINGS, SCORES, thickness
+from app.views.tokens import TokenView
+from core.events import SequenceFinished, TokenChosen
+from tests.ui.scripted import PROMPT, STORY, end_token, make_run, story, token
+
+
+class Reader:
+    """Does with the view's signals what the session does."""
+
+    def __init__(self, view: TokenView, run: Run) -> None:
+        self.view, self.run = view, run
+        self.picked: list[int] = []
+        view.tokenActivated.connect(self.select)
+        view.show_run(run)
+
+    def select(self, index: int) -> None:
+        self.picked.append(index)
+        self.run.select(index)
+        self.view.selection_changed(self.run)
+
+    def click(self, index: int) -> None:
+        QTest.mouseClick(self.view.viewport(), Qt.MouseButton.LeftButton, pos=self.view.token_rect(index).center())
+
+    def key(self, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+        QTest.keyClick(self.view, key, modifier)
+
+    def write(self, tokens: list[TokenChosen]) -> None:
+        self.run.apply(tokens)
+        self.view.events_arrived(self.run, tokens)
+
+    def image(self) -> QImage:
+        QApplication.processEvents()
+        return self.view.viewport().grab().toImage()
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> Iterator[TokenView]:
+    view = TokenView()
+    qtbot.addWidget(view)
+    view.set_theme(theme_for("light"))
+    view.resize(560, 420)
+    with qtbot.waitExposed(view):
+        view.show()
+    return view
+
+
+def test_the_tab_is_registered_and_made_by_its_factory(qtbot: QtBot) -> None:
+    spec = next(spec for spec in VIEWS if spec.name == "tokens")
+    made = spec.factory()
+    qtbot.addWidget(made)
+    assert spec.title == "Tokens"
+    assert made.objectName() == "tokenView"
+    assert made.accessibleName()
+
+
+def test_a_click_picks_the_token_under_it(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(40)))
+    for index in (0, 7, 23, 39):
+        reader.click(index)
+    assert reader.picked == [0, 7, 23, 39]
+
+
+def test_a_click_on_the_prompt_or_beside_the_text_picks_nothing(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(40)))
+    top = view.token_rect(0).top()
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, top + 10))
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, view.viewport().height() - 5))
+    assert reader.picked == []
+
+
+def test_arrows_walk_from_token_to_token(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(40)))
+    reader.click(5)
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_Home, Qt.Key.Key_Left, Qt.Key.Key_End):
+        reader.key(key)
+    assert reader.picked == [5, 6, 7, 6, 0, 0, 39]
+
+
+def test_up_and_down_go_to_the_token_above_and_below(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(60)))
+    reader.click(2)
+    here = view.token_rect(2)
+    reader.key(Qt.Key.Key_Down)
+    below = view.token_rect(reader.picked[-1])
+    assert below.top() > here.top()
+    assert below.left() <= here.center().x() + 1 <= below.right() + 40
+    reader.key(Qt.Key.Key_Up)
+    assert view.token_rect(reader.picked[-1]).top() == here.top()
+
+
+def test_the_first_arrow_picks_the_newest_token(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(12)))
+    reader.key(Qt.Key.Key_Left)
+    assert reader.picked == [11]
+
+
+def test_a_token_without_text_can_be_reached(view: TokenView) -> None:
+    reader = Reader(view, make_run([token(0, "a"), token(1, "", piece="⟨C3⟩"), token(2, "é"), end_token(3)]))
+    reader.key(Qt.Key.Key_Home)
+    for _ in range(3):
+        reader.key(Qt.Key.Key_Right)
+    assert reader.picked == [0, 1, 2, 3]
+    assert not view.token_rect(1).isEmpty()
+    reader.click(3)
+    assert reader.picked[-1] == 3
+
+
+def test_enter_and_double_click_open_the_inspector(view: TokenView, qtbot: QtBot) -> None:
+    reader = Reader(view, make_run(story(5)))
+    with qtbot.waitSignal(view.inspectorRequested):
+        reader.key(Qt.Key.Key_Return)
+    with qtbot.waitSignal(view.inspectorRequested):
+        QTest.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.token_rect(2).center())
+
+
+def test_dragging_selects_text_and_picks_no_token(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(10)))
+    first, last = view.token_rect(0), view.token_rect(2)
+    QTest.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(first.left() + 1, first.center().y()))
+    QTest.mouseMove(view.viewport(), first.center())
+    QTest.mouseMove(view.viewport(), QPoint(last.right(), last.center().y()))
+    QTest.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=last.center())
+    reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text().strip() == "".join(STORY[:3]).strip()
+    assert reader.picked == []
+
+
+def test_select_all_copies_prompt_and_text_exactly(view: TokenView) -> None:
+    tokens = [*story(30), token(30, "x\r\n\x0b 😀"), token(31, "", piece="⟨E2⟩"), end_token(32)]
+    reader = Reader(view, make_run(tokens))
+    reader.key(Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == "".join(PROMPT) + reader.run.text
+
+
+def test_the_menu_copies_with_and_without_the_prompt(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(9)))
+    menu = view.context_menu()
+    actions = {action.text(): action for action in menu.actions()}
+    actions["Copy text"].trigger()
+    assert QGuiApplication.clipboard().text() == reader.run.text
+    actions["Copy with prompt"].trigger()
+    assert QGuiApplication.clipboard().text() == "".join(PROMPT) + reader.run.text
+    menu.deleteLater()
+
+
+def test_copy_without_a_selection_takes_the_picked_token(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(9)))
+    reader.click(4)
+    reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == STORY[4]
+
+
+def test_it_scrolls_along_only_when_at_the_end(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(400)))
+    bar = view.verticalScrollBar()
+    assert bar.maximum() > 100
+    assert bar.value() == bar.maximum()
+    reader.write(story(100))
+    assert bar.value() == bar.maximum()
+    bar.setValue(40)
+    reader.write(story(100))
+    assert bar.value() == 40
+
+
+def test_what_is_written_stays_where_it_is(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(30)))
+    before = [view.token_rect(index) for index in range(20)]
+    for chosen in story(15):
+        reader.write([chosen])
+    assert [view.token_rect(index) for index in range(20)] == before
+
+
+def test_walking_brings_the_token_into_sight(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(600)))
+    reader.key(Qt.Key.Key_Home)
+    assert view.verticalScrollBar().value() < 80
+    assert view.viewport().rect().contains(view.token_rect(0))
+    reader.key(Qt.Key.Key_End)
+    assert view.viewport().rect().contains(view.token_rect(599))
+
+
+def _underline(reader: Reader, index: int) -> QColor:
+    image, rect = reader.image(), reader.view.token_rect(index)
+    ratio = image.devicePixelRatio()
+    x = round((rect.left() + rect.width() / 2) * ratio)
+    return image.pixelColor(x, round((rect.top() + 27) * ratio))
+
+
+@pytest.mark.parametrize("name", ["probability", "rank", "entropy"])
+def test_underlines_have_the_colour_of_the_figure(view: TokenView, name: str) -> None:
+    chosen = [token(0, " rare", 0.02, 40, entropy=4.0), token(1, " sure", 0.99, 1, entropy=0.01)]
+    reader = Reader(view, make_run([*chosen, token(2, ".")], finished=True))
+    view.set_colouring(name)
+    for index, item in enumerate(chosen):
+        assert _underline(reader, index).name() == theme_for("light").ramp(SCORES[name](item)).name()
+
+
+def test_without_colouring_nothing_is_underlined(view: TokenView) -> None:
+    reader = Reader(view, make_run([token(0, " rare", 0.02), token(1, ".")], finished=True))
+    view.set_colouring("none")
+    assert _underline(reader, 0).name() == theme_for("light").window
+
+
+def test_scores_and_thickness_run_from_unsure_to_sure() -> None:
+    unsure, sure = token(0, "a", 0.001, 500, entropy=6.0), token(0, "a", 1.0, 1, entropy=0.0)
+    for score in SCORES.values():
+        assert 0.0 <= score(unsure) < 0.05
+        assert score(sure) == pytest.approx(1.0)
+    assert thickness(0.0) > thickness(0.5) > thickness(1.0) >= 1.5
+    assert set(SCORES) | {"none"} == set(COLOURINGS)
+
+
+def test_the_tools_change_the_colouring_and_show_white_space(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(30), finished=True))
+    tools = view.header_widget()
+    plain, places = reader.image(), [view.token_rect(index) for index in range(30)]
+    tools.whitespace.click()
+    assert reader.image() != plain
+    assert [view.token_rect(index) for index in range(30)] == places
+    tools.whitespace.click()
+    assert reader.image() == plain
+    rank = next(action for action in tools.colour.menu().actions() if action.data() == "rank")
+    rank.trigger()
+    assert "rank" in tools.colour.text()
+    assert reader.image() != plain
+
+
+def test_the_cursor_hides_what_comes_after_it(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(30), finished=True))
+    run = reader.run
+    whole = reader.image()
+    run.move_cursor(3)
+    view.cursor_moved(run)
+    assert view.token_rect(2).isValid()
+    rect = view.token_rect(1).translated(0, 2 * view.token_rect(1).height())
+    assert reader.image().pixelColor(rect.center()).name() == theme_for("light").window
+    reader.key(Qt.Key.Key_End)
+    assert reader.picked == [2]
+    run.move_cursor(30)
+    view.cursor_moved(run)
+    run.select(None)
+    view.selection_changed(run)
+    assert reader.image() == whole
+
+
+def test_the_newest_token_is_tinted_until_the_run_ends(view: TokenView) -> None:
+    running, ended = make_run([token(0, " mmm"), token(1, " fox")]), None
+    reader = Reader(view, running)
+    place = view.token_rect(1).topLeft() + QPoint(3, 4)
+    assert reader.image().pixelColor(place).name() == theme_for("light").tint
+    ended = make_run([token(0, " mmm"), token(1, " fox")], finished=True)
+    assert Reader(view, ended).image().pixelColor(place).name() == theme_for("light").window
+
+
+def test_themes_and_type_size_change_at_once(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(30)))
+    small = view.token_rect(0)
+    view.set_theme(theme_for("dark", 1.5))
+    assert reader.image().pixelColor(2, 2).name() == theme_for("dark").window
+    assert view.token_rect(0).height() >= small.height() * 1.4
+
+
+def test_an_empty_page_says_what_to_do(view: TokenView) -> None:
+    blank = QImage(QSize(1, 1), QImage.Format.Format_RGB32)
+    blank.fill(QColor(theme_for("light").window))
+    view.show_run(None)
+    image = view.viewport().grab().toImage()
+    colors = {image.pixelColor(x, y).name() for x in range(0, image.width(), 3) for y in range(0, image.height(), 3)}
+    assert len(colors) > 5
+    reader = Reader(view, make_run(story(3)))
+    view.show_run(None)
+    reader.key(Qt.Key.Key_Left)
+    assert reader.picked == []
+
+
+def test_it_tells_a_screen_reader_of_the_picked_token(view: TokenView) -> None:
+    reader = Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, "\n", 0.9)]))
+    reader.click(0)
+    assert view.accessibleDescription() == "Token 1 of 2: “fox”, probability 31 %, rank 3"
+    reader.key(Qt.Key.Key_Right)
+    assert "↵" in view.accessibleDescription()
+
+
+def test_hovering_shows_the_figures(view: TokenView, qtbot: QtBot) -> None:
+    Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
+    QTest.mouseMove(view.viewport(), view.token_rect(0).center())
+    qtbot.waitUntil(view._popover.isVisible)
+    shown = [label.text() for pair in view._popover._cells for label in pair]
+    assert "31 %" in shown
+    assert "3 of 2,048" in shown
+    view.show_run(None)
+    assert not view._popover.isVisible()
+
+
+def several(width: int, view: TokenView) -> Reader:
+    view.resize(width, 420)
+    return Reader(view, make_run([t for n in range(3) for t in story(20 + n, n)], sequences=3))
+
+
+def test_several_sequences_stand_side_by_side_where_there_is_room(view: TokenView, qtbot: QtBot) -> None:
+    reader = several(1000, view)
+    columns = view._page.columns
+    assert [column.sequence for column in columns] == [0, 1, 2]
+    assert columns[0].left + columns[0].width < columns[1].left
+    place = columns[2].rects(4)[0].center().toPoint() + view._padding()
+    with qtbot.waitSignal(view.sequenceActivated) as caught:
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert caught.args == [2]
+    assert reader.picked == [4]
+
+
+def test_several_sequences_have_chips_where_there_is_none(view: TokenView, qtbot: QtBot) -> None:
+    reader = several(480, view)
+    chips = [chip for chip in view._chips.findChildren(QPushButton) if chip.isVisible()]
+    assert [chip.text() for chip in chips] == ["1", "2", "3"]
+    with qtbot.waitSignal(view.sequenceActivated) as caught:
+        chips[1].click()
+    assert caught.args == [1]
+    reader.run.show(1)
+    view.cursor_moved(reader.run)
+    assert chips[1].isChecked()
+    assert [column.sequence for column in view._page.columns] == [1]
+    view.show_run(make_run(story(5)))
+    assert not view._chips.isVisible()
+
+
+def test_the_tail_of_an_unfinished_character_is_drawn_at_the_end(view: TokenView) -> None:
+    reader = Reader(view, make_run([token(0, "a"), token(1, "", piece="⟨E2⟩")]))
+    reader.run.apply([SequenceFinished(0, "length", tail="\ufffd")])
+    view.events_arrived(reader.run, [])
+    reader.key(Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    view.copy()
+    assert QGuiApplication.clipboard().text() == "".join(PROMPT) + "a\ufffd"
+
+
+def test_ten_thousand_tokens_shape_only_what_is_seen(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(10_000)))
+    column = view._page.columns[0]
+    column._art.clear()
+    view.verticalScrollBar().setValue(view.verticalScrollBar().maximum() // 2)
+    reader.image()
+    seen = view.viewport().height() // column.metrics.row
+    assert 0 < len(column._art) <= seen + 3
