@@ -147,7 +147,7 @@ class Environment:
         if before is not None:
             self.stamp_file.unlink()
         try:
-            pip.install(self.python, ["pip>=24.1"], self.folder)
+            pip.install(self.python, ["pip>=24.1"], self.folder, bar="off")
             pip.install(self.python, Wanted(extras, wanted.qt).requirements(self.project), self.folder)
         except SetupError:
             if before is not None:

@@ -36,7 +36,7 @@ class Progress:
 
     def __init__(self, out=sys.stdout) -> None:
         self.out, self.live = out, out.isatty()
-        self.started, self.told = time.monotonic(), ""
+        self.started, self.told = time.monotonic(), "asking the package index"
         self.share = ""
 
     def line(self, text: str) -> None:
@@ -88,15 +88,14 @@ def package_in(text: str) -> str:
     return re.split(r"[<>=!~;\[]", name)[0]
 
 
-def install(python: Path, requirements: list[str], folder: Path) -> None:
-    """Install into the environment ``folder``.
+def install(python: Path, requirements: list[str], folder: Path, bar: str = "raw") -> None:
+    """Install into the environment ``folder``. The bar called raw is for programs to read; pip has it since 24.1.
 
     Raises:
         SetupError: pip failed, with its cause in words.
     """
-    command = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-    # The bar that other programs can read came with pip 24.1, which the first call installs.
-    command += requirements if requirements == ["pip>=24.1"] else ["--progress-bar", "raw", *requirements]
+    options = ["--no-input", "--disable-pip-version-check", "--progress-bar", bar]
+    command = [str(python), "-m", "pip", "install", *options, *requirements]
     progress = Progress()
     lines, code = follow(command, progress)
     progress.close()
@@ -123,8 +122,9 @@ def follow(command: list[str], progress: Progress) -> tuple[list[str], int]:
 
 
 def _read(stream, arriving: queue.Queue) -> None:
-    for line in stream:
-        arriving.put(line.decode("utf-8", errors="replace").rstrip())
+    with stream:
+        for line in stream:
+            arriving.put(line.decode("utf-8", errors="replace").rstrip())
     arriving.put(None)
 
 

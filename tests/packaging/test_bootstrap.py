@@ -1,0 +1,99 @@
+"""The commands as they are typed, up to the point where the environment is ready."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+from bootstrap_parts.errors import SetupError
+
+
+@pytest.fixture
+def bootstrap(root):
+    spec = importlib.util.spec_from_file_location("bootstrap", root / "packaging" / "bootstrap.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def started(bootstrap, monkeypatch):
+    """What would have been started: (command, variables)."""
+    calls = []
+    monkeypatch.setattr(bootstrap, "start", lambda command, variables=None: calls.append((command, variables)) or 0)
+    monkeypatch.setattr(bootstrap.Environment, "prepare", lambda self, wanted: calls.append((self.folder.name, wanted)))
+    monkeypatch.setattr(bootstrap.qt_libraries, "check", lambda *_: None)
+    monkeypatch.setattr(bootstrap.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(os, "chdir", lambda _: None)
+    return calls
+
+
+def test_run_hands_its_arguments_on(bootstrap, started):
+    assert bootstrap.main(["run", "--theme", "dark"]) == 0
+    (folder, wanted), (command, _) = started
+    assert (folder, wanted.extras) == (".venv", ())
+    assert command[1:] == ["-P", "-m", "app", "--theme", "dark"]
+
+
+def test_test_runs_pytest_with_all_extras(bootstrap, started):
+    assert bootstrap.main(["test", "-k", "greedy"]) == 0
+    (_, wanted), (command, variables) = started
+    assert wanted.extras == ("dev", "quant")
+    assert command[1:] == ["-m", "pytest", "-k", "greedy"]
+    assert variables["QT_QPA_PLATFORM"] == "offscreen"
+
+
+def test_core_is_tested_in_an_environment_without_qt(bootstrap, started):
+    assert bootstrap.main(["test-core"]) == 0
+    (folder, wanted), (command, _) = started
+    assert (folder, wanted.qt) == (".venv-core", False)
+    assert command[1:] == ["-m", "pytest", "tests/core"]
+
+
+def test_picture_needs_no_screen(bootstrap, started, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(bootstrap.qt_libraries.sys, "platform", "linux")
+    bootstrap.main(["run", "--screenshot", "out.png"])
+    assert started[-1][1]["QT_QPA_PLATFORM"] == "offscreen"
+
+
+def test_packages_of_another_python_stay_out(bootstrap, started, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    bootstrap.main(["test"])
+    assert "PYTHONPATH" not in started[-1][1]
+
+
+@pytest.mark.parametrize("arguments", [[], ["walk"]])
+def test_unknown_command_shows_the_two(bootstrap, arguments, capsys):
+    assert bootstrap.main(arguments) == 2
+    assert "bootstrap.py run" in capsys.readouterr().err
+
+
+def test_failure_is_told_without_a_traceback(bootstrap, started, monkeypatch, capsys):
+    def fail(*_: object) -> None:
+        raise SetupError("the disk is full.", "make room.")
+
+    monkeypatch.setattr(bootstrap.Environment, "prepare", fail)
+    assert bootstrap.main(["run"]) == 1
+    said = capsys.readouterr().err
+    assert "the disk is full." in said
+    assert "make room." in said
+    assert "Traceback" not in said
+
+
+def test_interruption_is_told_too(bootstrap, started, monkeypatch, capsys):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bootstrap.Environment, "prepare", interrupt)
+    assert bootstrap.main(["run"]) == 130
+    assert "Interrupted" in capsys.readouterr().err
+
+
+def test_script_starts_by_path_with_nothing_installed(root, tmp_path):
+    command = [sys.executable, "-I", "-S", str(root / "packaging" / "bootstrap.py"), "--help"]
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert answer.returncode == 0
+    assert "bootstrap.py test" in answer.stdout

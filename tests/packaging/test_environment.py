@@ -1,0 +1,241 @@
+"""What makes an environment ready, incomplete or broken, and how it is mended; pip itself is played."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from bootstrap_parts import environment, pip
+from bootstrap_parts.environment import Environment, Wanted
+from bootstrap_parts.errors import SetupError
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="builds environments as POSIX systems lay them out")
+
+PYPROJECT = """
+[project]
+dependencies = ["PySide6-Essentials>=6.8", "torch", "qasync"]
+[project.optional-dependencies]
+dev = ["pytest>=8", "pytest_qt"]
+quant = ["hqq"]
+"""
+HERE = "{}.{}".format(*sys.version_info[:2])
+
+
+class PlayedPip:
+    """Instead of `pip.install`: notes what it was asked for and leaves a package behind, or fails."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.fails = False
+
+    def __call__(self, python: Path, requirements: list[str], folder: Path, bar: str = "raw") -> None:
+        if self.fails:
+            raise SetupError("the package index could not be reached.", "try again")
+        self.asked.append(requirements)
+        package = folder / "lib" / f"python{HERE}" / "site-packages" / "torch"
+        package.mkdir(parents=True, exist_ok=True)
+        (package / "__init__.py").touch()
+        (package / "nn.py").touch()
+
+    @property
+    def main_calls(self) -> list[list[str]]:
+        return [requirements for requirements in self.asked if requirements != ["pip>=24.1"]]
+
+
+@pytest.fixture
+def played(monkeypatch):
+    player = PlayedPip()
+    monkeypatch.setattr(pip, "install", player)
+    return player
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch, played):
+    """An environment whose making is played too, so that no test waits for a real one."""
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    made = Environment(tmp_path, ".venv")
+    made.reasons = []
+
+    def make(reason: str) -> None:
+        made.reasons.append(reason)
+        made.remove()
+        made.site_packages.mkdir(parents=True)
+        made.python.parent.mkdir()
+        made.python.symlink_to(sys.executable)
+        (made.folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
+
+    monkeypatch.setattr(made, "make", make)
+    return made
+
+
+@pytest.fixture
+def ready(made, played):
+    made.prepare(Wanted())
+    made.reasons.clear()
+    played.asked.clear()
+    return made
+
+
+def test_first_call_makes_and_installs(made, played):
+    made.prepare(Wanted())
+    assert made.reasons == ["does not exist yet"]
+    assert played.main_calls == [["--editable", str(made.root)]]
+
+
+def test_second_call_does_nothing(ready, played):
+    ready.prepare(Wanted())
+    assert ready.reasons == []
+    assert played.asked == []
+
+
+def test_testing_adds_its_extras_without_making_anew(ready, played):
+    ready.prepare(Wanted(("dev", "quant")))
+    assert ready.reasons == []
+    assert played.main_calls == [["--editable", f"{ready.root}[dev,quant]"]]
+    ready.prepare(Wanted())
+    assert len(played.main_calls) == 1, "what only runs the program is content with more"
+
+
+def test_extras_stay_when_the_project_changes(ready, played):
+    ready.prepare(Wanted(("dev",)))
+    ready.project.write_text(PYPROJECT + "# changed\n")
+    ready.prepare(Wanted())
+    assert ready.reasons == []
+    assert played.main_calls[-1] == ["--editable", f"{ready.root}[dev]"]
+
+
+def damage_config(made: Environment) -> None:
+    (made.folder / "pyvenv.cfg").unlink()
+
+
+def damage_python(made: Environment) -> None:
+    made.python.unlink()
+    made.python.symlink_to("/nowhere/python3")
+
+
+def damage_start(made: Environment) -> None:
+    made.python.unlink()
+    made.python.write_text("#!/bin/sh\nexit 1\n")
+    made.python.chmod(0o755)
+
+
+def damage_stamp(made: Environment) -> None:
+    made.stamp_file.write_text("{")
+
+
+def damage_package(made: Environment) -> None:
+    shutil.rmtree(made.site_packages / "torch")
+
+
+def damage_module(made: Environment) -> None:
+    (made.site_packages / "torch" / "nn.py").unlink()
+
+
+def damage_all(made: Environment) -> None:
+    shutil.rmtree(made.folder / "lib")
+
+
+def damage_into_file(made: Environment) -> None:
+    shutil.rmtree(made.folder)
+    made.folder.touch()
+
+
+def damage_into_dead_link(made: Environment) -> None:
+    shutil.rmtree(made.folder)
+    made.folder.symlink_to("/nowhere")
+
+
+def change_version(made: Environment) -> None:
+    stamp = json.loads(made.stamp_file.read_text())
+    made.stamp_file.write_text(json.dumps({**stamp, "python": "3.2"}))
+
+
+def change_folder(made: Environment) -> None:
+    stamp = json.loads(made.stamp_file.read_text())
+    made.stamp_file.write_text(json.dumps({**stamp, "root": "/elsewhere"}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (damage_config, "no pyvenv.cfg"),
+        (damage_python, "no Python in it"),
+        (damage_start, "does not start"),
+        (damage_stamp, "half-made"),
+        (damage_package, "torch/__init__.py, torch/nn.py missing"),
+        (damage_module, "torch/nn.py missing"),
+        (damage_all, "missing"),
+        (damage_into_file, "no pyvenv.cfg"),
+        (damage_into_dead_link, "no pyvenv.cfg"),
+        (change_version, f"was made by Python 3.2, and this is Python {HERE}"),
+        (change_folder, "made in another folder, /elsewhere"),
+    ],
+)
+def test_damage_is_named_and_mended(ready, played, damage, reason):
+    damage(ready)
+    ready.prepare(Wanted())
+    assert len(ready.reasons) == 1
+    assert reason in ready.reasons[0]
+    assert ready.why_broken() is None
+    assert ready.why_incomplete(Wanted()) is None
+
+
+def test_set_up_that_was_killed_is_noticed(made, monkeypatch):
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pip, "install", killed)
+        with pytest.raises(KeyboardInterrupt):
+            made.prepare(Wanted())
+    assert "half-made" in made.why_broken()
+    made.prepare(Wanted())
+    assert made.why_broken() is None
+
+
+def test_failed_addition_leaves_what_worked(ready, played):
+    played.fails = True
+    with pytest.raises(SetupError, match="could not be reached"):
+        ready.prepare(Wanted(("dev",)))
+    ready.prepare(Wanted())
+    assert ready.reasons == []
+
+
+def test_environment_without_qt_is_asked_for_by_name(made, played):
+    made.prepare(Wanted(("dev", "quant"), qt=False))
+    assert played.main_calls == [["torch", "pytest>=8", "hqq"]]
+
+
+def test_project_keeps_its_qt_packages_apart(root):
+    without_qt = Wanted(("dev", "quant"), qt=False).requirements(root / "pyproject.toml")
+    names = {environment.name_of(line) for line in without_qt}
+    assert {"torch", "transformers", "pytest", "mypy"} <= names
+    assert not any("qt" in name or "pyside" in name or name == "qasync" for name in names)
+
+
+def test_missing_venv_module_names_debians_package(monkeypatch):
+    monkeypatch.setattr(environment.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SetupError) as caught:
+        environment.check_venv_module()
+    assert f"apt install python{HERE}-venv" in caught.value.remedy
+
+
+def test_folder_that_cannot_be_removed_says_so(ready, monkeypatch):
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Access is denied", path)
+
+    monkeypatch.setattr(environment.shutil, "rmtree", refuse)
+    with pytest.raises(SetupError, match="cannot be removed"):
+        ready.remove()
+
+
+def test_real_environment_is_made_by_venv(tmp_path, capsys):
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    real = Environment(tmp_path, ".venv")
+    real.make("does not exist yet")
+    assert real.python.exists()
+    assert real.site_packages.is_dir()
+    assert "half-made" in real.why_broken(), "nothing has been installed"
+    assert f"making it with Python {HERE}" in capsys.readouterr().out

@@ -1,0 +1,45 @@
+"""What the README says can be done is so."""
+
+import re
+import shlex
+
+import pytest
+
+
+@pytest.fixture
+def readme(root) -> str:
+    return (root / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_two_commands_stand_first(readme):
+    commands = [line.split("#")[0].strip() for line in blocks(readme)[0].splitlines()]
+    assert commands == ["python3 packaging/bootstrap.py run", "python3 packaging/bootstrap.py test"]
+    assert readme.index(commands[0]) < 100
+
+
+def test_files_it_points_to_exist(root, readme):
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", readme) if "://" not in link]
+    assert "docs/architecture.md" in links
+    assert [link for link in links if not (root / link.split("#")[0]).exists()] == []
+
+
+def test_command_line_it_shows_is_understood(readme):
+    cli = pytest.importorskip("app.cli", exc_type=ImportError)
+    shown = next(block for block in blocks(readme) if block.startswith("tokenscope "))
+    options = cli.parse(shlex.split(shown.replace("\\\n", " "))[1:])
+    assert options.model == "storyteller"
+    assert options.params == (("temperature", "0.8"),)
+    assert options.size == (1280, 800)
+    assert options.screenshot is not None
+
+
+def test_keys_it_lists_are_those_of_the_program(readme):
+    shortcuts = pytest.importorskip("app.shortcuts", exc_type=ImportError)
+    listed = set(re.findall(r"^\| ((?:Ctrl\+|Esc|F1|Home|←|Space)[^|]*) \|", readme, re.MULTILINE))
+    labels = {shortcut.label.replace("Left or Right", "← or →") for shortcut in shortcuts.SHORTCUTS}
+    assert listed
+    assert listed <= labels
