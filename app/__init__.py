@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from app.main_window import MainWindow
 
 
-def build_window(config_dir: str | Path | None = None, engine: Engine | None = None) -> MainWindow:
+def build_window(
+    config_dir: str | Path | None = None, engine: Engine | None = None, furnished: bool = True
+) -> MainWindow:
     """The main window, not yet shown; a QApplication must exist.
 
     `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
-    tests.
+    tests. With `furnished=False` it is an empty frame, quick to show, until its `furnish` is called.
     """
     from app.main_window import MainWindow
     from app.store import SettingsStore
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
-    return MainWindow(store, engine)
+    return MainWindow(store, engine, furnished)

@@ -4,25 +4,50 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from app.cli import parse
+from PySide6.QtWidgets import QApplication
+
+from app import build_window
+from app.cli import Options, parse
+
+if TYPE_CHECKING:
+    from app.engine import Engine
+    from app.main_window import MainWindow
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Open the window; gives back the exit code."""
+def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> int:
+    """Open the window; gives back the exit code.
+
+    The empty frame is shown first: what fills it, and the event loop, are imported behind it.
+    """
     options = parse(sys.argv[1:] if arguments is None else arguments)
-    import qasync
-    from PySide6.QtWidgets import QApplication
-
-    from app.launch import start
-
     application = QApplication.instance() or QApplication(["tokenscope"])
+    assert isinstance(application, QApplication)
     application.setApplicationName("Tokenscope")
     application.setQuitOnLastWindowClosed(False)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with ExitStack() as stack:
+        folder = options.config_dir
+        if folder is None and options.screenshot is not None:  # a picture depends on the command line alone
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenscope-"))  # type: ignore[assignment]
+        window = build_window(folder, engine, furnished=False)
+        if options.screenshot is None:
+            window.show()
+            application.processEvents()
+        return _loop(application, window, options)
+
+
+def _loop(application: QApplication, window: MainWindow, options: Options) -> int:
+    import qasync
+
+    from app.launch import start
+
     with qasync.QEventLoop(application) as loop:
-        return int(loop.run_until_complete(start(options)))
+        return int(loop.run_until_complete(start(window, options)))
 
 
 if __name__ == "__main__":

@@ -162,6 +162,13 @@ class Desk(QObject):
         """The settings as they are now, under a name."""
         return Preset(name, self.strategy, self._setup.parameters.values(), self._preset_extra)
 
+    @Slot()
+    def focus_prompt(self) -> None:
+        """Put the cursor into the prompt."""
+        if self._setup.isHidden():
+            self._setup.show()
+        self._setup.prompt.editor.setFocus()
+
     def remember(self) -> None:
         """Write everything that is set into the settings."""
         choices = self._settings.choices
@@ -263,7 +270,7 @@ class Desk(QObject):
         strategy = strategies.registry[self.strategy]
         changed = self._setup.parameters.changed_values()
         words = values.summary(strategy.parameters, changed)
-        self._toolbar.strategy.set_subtitle(words or strategy.summary)
+        self._toolbar.strategy.set_subtitle(words or "default settings")
 
     def _show_model_words(self, loading: bool = False) -> None:
         info = self._info if self._info is not None and self._info.name == self.model else None

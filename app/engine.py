@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.requests import LoadRequest, ModelInfo, RunRequest
@@ -12,6 +12,10 @@ from app.requests import LoadRequest, ModelInfo, RunRequest
 if TYPE_CHECKING:
     import core
     from core.events import Event
+
+
+PHRASES = {"bad_words_ids"}
+"""Settings that take several tokens in a row."""
 
 
 class Engine(Protocol):
@@ -57,9 +61,11 @@ class CoreEngine:
 
 def _load(request: LoadRequest) -> core.LoadedModel:
     import torch
+    from transformers.utils import logging
 
     import core
 
+    logging.disable_progress_bar()  # it would write to a terminal that a window need not have
     torch.set_num_threads(request.threads or default_threads())
     return core.load(
         request.model,
@@ -87,17 +93,22 @@ def _describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
         name=request.model,
         title=model.name,
         device=str(model.device),
-        dtype=str(model.model.dtype).removeprefix("torch."),
-        threads=torch.get_num_threads() if str(model.device) == "cpu" else 0,
-        note=getattr(model, "device_note", ""),
-        parameters=sum(weight.numel() for weight in model.model.parameters()),
-        context=getattr(model, "context", None),
-        vocabulary=getattr(model, "vocabulary", 0) or 0,
+        dtype=str(model.dtype).removeprefix("torch."),
+        threads=torch.get_num_threads() if model.device.type == "cpu" else 0,
+        note=_why_here(request.device, model.device.type),
+        parameters=model.parameters,
+        context=model.context,
+        vocabulary=model.vocabulary,
         has_chat=bool(getattr(model.tokenizer, "chat_template", None)),
-        defaults=_own_defaults(model.model.generation_config),
+        defaults=_own_defaults(model.generation_config),
         refused_strategies={name: why for name, why in refused.items() if why},
         refused_caches={name: why for name, why in caches.items() if why},
     )
+
+
+def _why_here(wish: str, device: str) -> str:
+    """Why a model runs on the CPU although the choice of a device was left open; empty elsewhere."""
+    return "no GPU that this torch can use" if wish == "auto" and device == "cpu" else ""
 
 
 def _own_defaults(config: Any) -> Mapping[str, Any]:
@@ -107,22 +118,49 @@ def _own_defaults(config: Any) -> Mapping[str, Any]:
 
 
 def build_request(request: RunRequest, model: core.LoadedModel) -> core.Request:
-    """The core's own request for what the panels describe."""
+    """The core's own request for what the panels describe. Raises ParameterError, StrategyError."""
     from transformers import GenerationConfig
 
     import core
 
-    strategy = core.strategies.registry[request.strategy]
-    options = {p.name for p in strategy.parameters if p.option}
-    params = {name: value for name, value in request.params.items() if value is not None}
+    strategy = core.strategies.registry.get(request.strategy)
+    known = {p.name: p for p in strategy.parameters} if strategy is not None else {}
+    params = {name: _with_ids(name, value, model) for name, value in request.params.items() if value is not None}
+    options = {name: value for name, value in params.items() if name in known and known[name].option}
     config = {name: value for name, value in params.items() if name not in options}
+    flags = dict(strategy.flags) if strategy is not None else {}
     return core.Request(
         prompt=request.prompt if isinstance(request.prompt, str) else [dict(turn) for turn in request.prompt],
-        config=GenerationConfig(**config),
+        config=GenerationConfig(**{**flags, **config}),
         strategy=request.strategy,
-        options={name: value for name, value in params.items() if name in options},
+        options=options,
         cache=request.cache,
         cache_options=dict(request.cache_params),
         top_n=request.top_n,
         seed=request.seed,
     )
+
+
+def _with_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
+    """Phrases that people typed where the core wants token ids, as ids. Raises ParameterError."""
+    typed = isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
+    if name == "stop_strings" or not typed:
+        return value
+    from core.errors import ParameterError
+
+    if model.tokenizer is None:
+        raise ParameterError(f"{name} holds text, and {model.name} has no tokenizer.", "Write token ids.", name)
+    if name in PHRASES:  # a word inside a sentence begins with its space, at the start of a line without
+        spellings = [spelling for text in value for spelling in (text, f" {text.lstrip()}")]
+        return _unique(model.tokenizer.encode(text, add_special_tokens=False) for text in spellings)
+    pieces = [model.tokenizer.encode(text, add_special_tokens=False) for text in value]
+    if long := [text for text, ids in zip(value, pieces, strict=True) if len(ids) != 1]:
+        raise ParameterError(
+            f"{name} takes single tokens; “{long[0]}” is {len(pieces[value.index(long[0])])} of them.",
+            "Write token ids, or text that is one token.", name,
+        )  # fmt: skip
+    return [ids[0] for ids in pieces]
+
+
+def _unique(lists: Iterable[list[int]]) -> list[list[int]]:
+    return [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in lists) if ids]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,18 @@ class Example:
         return format_turns(self.messages) if self.is_chat else self.prompt
 
 
-def load(path: Path | None = None) -> list[Example]:
-    """The examples of a file, by default the program's own; none when it is missing."""
+def load(path: Path | None = None, known_strategies: Container[str] | None = None) -> list[Example]:
+    """The examples of a file, by default the program's own; none when it is missing.
+
+    With `known_strategies`, only those that can be decoded with one of them.
+    """
     path = path or resources.path("examples.json")
     if not path.exists():
         return []
     known = Example.__dataclass_fields__.keys()
     entries = json.loads(path.read_text(encoding="utf-8"))
-    return [_example({key: value for key, value in entry.items() if key in known}) for entry in entries]
+    found = [_example({key: value for key, value in entry.items() if key in known}) for entry in entries]
+    return [example for example in found if known_strategies is None or example.strategy in known_strategies]
 
 
 def _example(entry: dict[str, Any]) -> Example:

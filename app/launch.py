@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import tempfile
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Signal
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
-from app import build_window
 from app import values as typed
 from app.cli import Options
-from app.engine import Engine
 from app.main_window import MainWindow
 from app.requests import Outcome
 from core import strategies
@@ -39,17 +36,17 @@ async def next_value(signal: Signal) -> object:
         signal.disconnect(hear)  # type: ignore[attr-defined]
 
 
-async def start(options: Options, engine: Engine | None = None) -> int:
-    """Open the window and stay until it is closed, or leave a picture and go. Gives back the exit code."""
+async def start(window: MainWindow, options: Options) -> int:
+    """Furnish the window and stay until it is closed, or leave a picture and go. Gives back the exit code."""
+    if window.is_closed:  # by a quick hand, while it was still empty
+        return 0
+    window.furnish()
     if options.screenshot is None:
-        window = build_window(options.config_dir, engine)
         return await _stay(window, options)
-    with tempfile.TemporaryDirectory(prefix="tokenscope-") as folder:
-        window = build_window(options.config_dir or folder, engine)
-        try:
-            return await _leave_picture(window, options, options.screenshot)
-        finally:
-            window.close()
+    try:
+        return await _leave_picture(window, options, options.screenshot)
+    finally:
+        window.close()
 
 
 async def _stay(window: MainWindow, options: Options) -> int:
@@ -60,7 +57,7 @@ async def _stay(window: MainWindow, options: Options) -> int:
         problem = str(error)
     window.show()
     if problem:
-        window.show_notice("The command line could not be followed in full", problem)
+        window.messages.show_notice(problem, "The command line could not be followed in full")
     elif options.run:
         window.run()
     await next_value(window.closed)
@@ -100,7 +97,7 @@ def apply(window: MainWindow, options: Options) -> None:
 def _apply_looks(window: MainWindow, options: Options) -> None:
     look = window.settings.appearance
     look.theme = options.theme or look.theme
-    window.set_font_scale(options.font_scale or look.font_scale)
+    window.looks.set_font_scale(options.font_scale or look.font_scale)
     if options.size is not None:
         least = window.minimumSize()
         if options.size[0] < least.width() or options.size[1] < least.height():

@@ -19,6 +19,10 @@ def _is_scale(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and SMALLEST_SCALE <= value <= LARGEST_SCALE
 
 
+def _is_scheme(value: Any) -> bool:
+    return value in SCHEMES
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -40,10 +44,8 @@ def _count(most: int) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
-def _key(check: Callable[[Any], bool], default: Any = None, factory: Callable[[], Any] | None = None) -> Any:
-    if factory is not None:
-        return field(default_factory=factory, metadata={"check": check})
-    return field(default=default, metadata={"check": check})
+_TEXT, _TEXTS, _FLAG = {"check": _is_text}, {"check": _is_texts}, {"check": _is_flag}
+_VALUES = {"check": _is_values}
 
 
 @dataclass(slots=True)
@@ -78,54 +80,54 @@ class Section:
 class Appearance(Section):
     """How the window looks."""
 
-    theme: str = _key(lambda value: value in SCHEMES, "system")
-    font_scale: float = _key(_is_scale, 1.0)
+    theme: str = field(default="system", metadata={"check": _is_scheme})
+    font_scale: float = field(default=1.0, metadata={"check": _is_scale})
 
 
 @dataclass(slots=True)
 class Choices(Section):
     """What was chosen last."""
 
-    model: str = _key(_is_text, "")
-    strategy: str = _key(_is_text, "sampling")
-    cache: str = _key(_is_text, "dynamic")
-    prompt: str = _key(_is_text, "Once upon a time, there was a little")
-    chat: bool = _key(_is_flag, False)
-    seed: int = _key(_count(LARGEST_SEED), 42)
-    seed_locked: bool = _key(_is_flag, True)
-    values: dict[str, dict[str, Any]] = _key(_is_values, factory=dict)
+    model: str = field(default="", metadata=_TEXT)
+    strategy: str = field(default="sampling", metadata=_TEXT)
+    cache: str = field(default="dynamic", metadata=_TEXT)
+    prompt: str = field(default="Once upon a time, there was a little", metadata=_TEXT)
+    chat: bool = field(default=False, metadata=_FLAG)
+    seed: int = field(default=42, metadata={"check": _count(LARGEST_SEED)})
+    seed_locked: bool = field(default=True, metadata=_FLAG)
+    values: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=_VALUES)
     """Changed parameters of each strategy."""
-    cache_values: dict[str, dict[str, Any]] = _key(_is_values, factory=dict)
+    cache_values: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=_VALUES)
 
 
 @dataclass(slots=True)
 class Compute(Section):
     """Where and how models are run."""
 
-    device: str = _key(_is_text, "auto")
-    dtype: str = _key(_is_text, "auto")
-    threads: int = _key(_count(1024), 0)
-    top_n: int = _key(_count(100), 10)
+    device: str = field(default="auto", metadata=_TEXT)
+    dtype: str = field(default="auto", metadata=_TEXT)
+    threads: int = field(default=0, metadata={"check": _count(1024)})
+    top_n: int = field(default=10, metadata={"check": _count(100)})
 
 
 @dataclass(slots=True)
 class Models(Section):
     """Folders added by hand, and what single models have been allowed."""
 
-    folders: list[str] = _key(_is_texts, factory=list)
-    allow_pickle: list[str] = _key(_is_texts, factory=list)
-    allow_remote_code: list[str] = _key(_is_texts, factory=list)
+    folders: list[str] = field(default_factory=list, metadata=_TEXTS)
+    allow_pickle: list[str] = field(default_factory=list, metadata=_TEXTS)
+    allow_remote_code: list[str] = field(default_factory=list, metadata=_TEXTS)
 
 
 @dataclass(slots=True)
 class Layout(Section):
     """Which parts of the window are open."""
 
-    setup: bool = _key(_is_flag, True)
-    inspector: bool = _key(_is_flag, True)
-    timeline: bool = _key(_is_flag, True)
-    advanced: bool = _key(_is_flag, False)
-    view: str = _key(_is_text, "tokens")
+    setup: bool = field(default=True, metadata=_FLAG)
+    inspector: bool = field(default=True, metadata=_FLAG)
+    timeline: bool = field(default=True, metadata=_FLAG)
+    advanced: bool = field(default=False, metadata=_FLAG)
+    view: str = field(default="tokens", metadata=_TEXT)
 
 
 @dataclass(slots=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-import platformdirs
 
 from app.settings import SECTIONS, Settings
 
@@ -19,6 +17,8 @@ GEOMETRY_NAME = "geometry.ini"
 
 def default_folder() -> Path:
     """Where this user's settings live on this system."""
+    import platformdirs  # asked only when no other folder is given
+
     return Path(platformdirs.user_config_dir("tokenscope", appauthor=False))
 
 
@@ -86,7 +86,7 @@ class SettingsStore:
         return value
 
     def _set_aside(self, why: str) -> None:
-        aside = self.path.with_name(f"settings.broken-{datetime.now():%Y%m%d-%H%M%S}.json")
+        aside = self.path.with_name(time.strftime("settings.broken-%Y%m%d-%H%M%S.json"))
         try:
             os.replace(self.path, aside)
             kept = f"It was kept as {aside.name} in {self.folder}."

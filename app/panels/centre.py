@@ -36,7 +36,7 @@ class ViewColumn(QWidget):
         self.tabs = QTabBar(expanding=False, drawBase=False)
         self.tabs.setAccessibleName("Views")
         self.stack = QStackedWidget()
-        self.tools = QStackedWidget()
+        self.tools = QStackedWidget(objectName="toolStack")
         self.corner = QHBoxLayout()
         self._fill()
         self.tabs.currentChanged.connect(self._on_tab)
@@ -77,7 +77,6 @@ class ViewColumn(QWidget):
         row.addStretch(1)
         row.addWidget(self.tools)
         row.addLayout(self.corner)
-        self.tools.setStyleSheet("QStackedWidget { background: transparent; }")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -132,7 +131,8 @@ class Centre(QWidget):
         self.progress.setRange(0, 0 if loading else 1)
         self.progress.setValue(0)
         self.progress.setProperty("idle", not loading)
-        self.progress.setStyleSheet("" if loading else "QProgressBar { background: transparent; }")
+        self.progress.style().unpolish(self.progress)
+        self.progress.style().polish(self.progress)
 
     @Slot(bool)
     def set_split(self, split: bool) -> None:

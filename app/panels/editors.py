@@ -49,7 +49,7 @@ class _Number:
         box: Any = self
         self.parameter = parameter
         box.setObjectName(f"param.{parameter.name}")
-        box.setButtonSymbols(box.ButtonSymbols.NoButtons)
+        box.setProperty("plain", True)
         box.setAlignment(Qt.AlignmentFlag.AlignRight)
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if parameter.default is None:

@@ -10,13 +10,13 @@ from app.settings import SCHEMES
 from app.shortcuts import key_of
 
 _ACTIONS = (
-    ("enlarge_text", "Larger text"),
-    ("reduce_text", "Smaller text"),
-    ("reset_text", "Normal text size"),
+    ("looks.enlarge_text", "Larger text"),
+    ("looks.reduce_text", "Smaller text"),
+    ("looks.reset_text", "Normal text size"),
     ("", ""),
-    ("toggle_setup", "Prompt and parameters"),
-    ("toggle_inspector", "Inspector"),
-    ("toggle_timeline", "Timeline"),
+    ("looks.toggle_setup", "Prompt and parameters"),
+    ("looks.toggle_inspector", "Inspector"),
+    ("looks.toggle_timeline", "Timeline"),
     ("", ""),
     ("open_settings", "Settings…"),
     ("open_shortcuts", "Keyboard shortcuts"),

@@ -91,8 +91,10 @@ class ParameterRow(QWidget):
         """Colours and sizes."""
         self._theme = theme
         if isinstance(self.editor, IntEditor | FloatEditor):
-            self.editor.setFixedWidth(theme.px(64))
+            self.editor.setFixedSize(theme.px(64), theme.px(24))
             self.editor.setFont(theme.font(13, tabular=True))
+        if self.slider is not None:
+            self.slider.setFixedHeight(theme.px(14))
         self.update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -186,7 +188,8 @@ class ParameterRow(QWidget):
         assert end is not None
         value = start + (end - start) * place / SLIDER_STEPS
         step = self.parameter.step or (1 if self.parameter.kind == "int" else 0.01)
-        value = min(end, max(start, round(value / step) * step)) if 0 < place < SLIDER_STEPS else (start, end)[place > 0]
+        at_an_end = place in (0, SLIDER_STEPS)
+        value = value if at_an_end else min(end, max(start, round(value / step) * step))
         self.editor.setValue(round(value) if self.parameter.kind == "int" else round(value, 6))
 
     def _refresh(self) -> None:

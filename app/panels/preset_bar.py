@@ -25,6 +25,7 @@ class PresetBar(QWidget):
         heading = QLabel("PRESETS")
         heading.setProperty("role", "heading")
         self.open_button = self._quiet("Open…", "Open a generation_config.json file")
+        self.open_button.setObjectName("openPreset")
         self.open_button.clicked.connect(self.openWanted)
         top = QHBoxLayout()
         top.setContentsMargins(0, 0, 0, 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app import chat
 from app.examples import Example
@@ -15,7 +16,9 @@ from app.theme import Theme
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.segmented import Segmented
 
-FEWEST_LINES, MOST_LINES = 4, 12
+FEWEST_LINES, MOST_LINES = 3, 12
+MOST_CHIPS, LONGEST_CHIP = 5, 20
+"""So many examples, of titles so short, are chips; the others are in the menu behind the last one."""
 CHAT_HINT = "user: What is the fox called?\nassistant: …\nA line that begins with a role opens a turn."
 TEXT_HINT = "Write how the text begins…"
 
@@ -53,7 +56,9 @@ class PromptPanel(QWidget):
         self._examples = list(examples)
         self.editor = PromptEdit(self)
         self.mode = Segmented((("text", "Text"), ("chat", "Chat")), "Kind of prompt", self)
-        self._chips = [self._chip(number, example) for number, example in enumerate(self._examples)]
+        first = [n for n, example in enumerate(self._examples) if len(example.title) <= LONGEST_CHIP][:MOST_CHIPS]
+        self._chips = [self._chip(number, self._examples[number]) for number in first]
+        self.more = self._more_chip([example for n, example in enumerate(self._examples) if n not in first])
         self._lay_out()
         self.editor.textChanged.connect(self.edited)
         self.mode.chosen.connect(self._on_mode)
@@ -100,6 +105,21 @@ class PromptPanel(QWidget):
         chip.clicked.connect(self._on_chip)
         return chip
 
+    def _more_chip(self, examples: Sequence[Example]) -> QPushButton:
+        chip = QPushButton("More…", objectName="moreExamples")
+        chip.setProperty("role", "chip")
+        chip.setAccessibleName("More examples")
+        menu = QMenu(chip)
+        menu.setToolTipsVisible(True)
+        for example in examples:
+            action = menu.addAction(example.title)
+            action.setToolTip(example.about)
+            action.setData(self._examples.index(example))
+        menu.triggered.connect(self._on_menu)
+        chip.setMenu(menu)
+        chip.setHidden(not examples)
+        return chip
+
     def _lay_out(self) -> None:
         heading = QLabel("PROMPT")
         heading.setProperty("role", "heading")
@@ -108,7 +128,7 @@ class PromptPanel(QWidget):
         top.addWidget(heading, 1)
         top.addWidget(self.mode)
         chips = FlowLayout()
-        for chip in self._chips:
+        for chip in (*self._chips, self.more):
             chips.addWidget(chip)
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 0, MARGIN, 0)
@@ -126,6 +146,10 @@ class PromptPanel(QWidget):
     def _on_mode(self, value: str) -> None:
         self._set_mode(value == "chat")
         self.edited.emit()
+
+    @Slot(QAction)
+    def _on_menu(self, action: QAction) -> None:
+        self.exampleChosen.emit(self._examples[action.data()])
 
     @Slot()
     def _on_chip(self) -> None:

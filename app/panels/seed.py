@@ -22,7 +22,7 @@ class SeedBox(QFrame):
         self.label = QLabel("Seed", self)
         self.spin = QSpinBox(self, objectName="seedSpin")
         self.spin.setRange(0, LARGEST_SEED)
-        self.spin.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
+        self.spin.setProperty("plain", True)
         self.spin.setAccessibleName("Seed")
         self.spin.setToolTip("The same seed and settings give the same tokens")
         self.label.setBuddy(self.spin)
@@ -53,12 +53,6 @@ class SeedBox(QFrame):
         self.lock.set_theme(theme)
         self.setFixedHeight(theme.px(34))
         self.spin.setFixedWidth(theme.px(58))
-        self.setStyleSheet(
-            f"#seedBox {{ border: 1px solid {theme.line}; border-radius: 8px; background: transparent; }}"
-            f"#seedBox QLabel {{ color: {theme.muted}; }}"
-            "#seedSpin { border: 1px solid transparent; background: transparent; padding: 2px; }"
-            f"#seedSpin:focus {{ border: 1px solid {theme.accent}; border-radius: 5px; }}"
-        )
 
     @Slot()
     def _on_value(self) -> None:

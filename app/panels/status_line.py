@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
@@ -59,6 +61,12 @@ class StatusLine(QFrame):
         self.outcome.setText(text)
         self.refresh()
 
+    @Slot(str)
+    def show_loading(self, name: str) -> None:
+        """A model is being loaded."""
+        self.show_state(f"Loading {Path(name).name}…")
+
+    @Slot(object)
     def show_model(self, model: ModelInfo) -> None:
         """Device, number type and threads of the loaded model, and why if they are not those asked for."""
         self._model = model

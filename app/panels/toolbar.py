@@ -18,6 +18,7 @@ class Toolbar(QFrame):
         super().__init__(parent, objectName="toolbar")
         self.setProperty("role", "bar")
         self.brand = QLabel()
+        self.brand.setProperty("role", "brand")
         self.brand.setAccessibleName("Tokenscope")
         self.model = PickerCombo("modelCombo", "Model", 176)
         self.strategy = PickerCombo("strategyCombo", "Strategy", 196)
@@ -38,15 +39,10 @@ class Toolbar(QFrame):
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
-        self.brand.setText(f'<span>Token<span style="color:{theme.accent}">scope</span></span>')
-        self.brand.setFont(theme.font(15, 700))
-        self.brand.setStyleSheet(f"font-size: {theme.px(15)}px; font-weight: 700;")
+        self.brand.setText(f'Token<span style="color:{theme.accent}">scope</span>')
         for part in (*self.pickers, self.seed, self.run):
             part.set_theme(theme)
         self.text.setFixedSize(theme.px(38), theme.px(34))
-        self.text.setStyleSheet(f"QToolButton {{ border: 1px solid {theme.line}; border-radius: 8px; }}"
-                                f"QToolButton:hover {{ background: {theme.hover}; }}"
-                                f"QToolButton:focus {{ border: 1px solid {theme.accent}; }}")  # fmt: skip
         self.setFixedHeight(theme.px(52))
 
     def _lay_out(self) -> None:

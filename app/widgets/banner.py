@@ -59,13 +59,12 @@ class Banner(QFrame):
         color = theme.danger if self._role == "banner" else theme.muted
         self._mark.setPixmap(icons.pixmap(self._icon_name, color, theme.px(18)))
         self._close.set_theme(theme)
-        self.title.setFont(theme.font(13, 600))
         self.details.setFixedHeight(theme.px(132))
 
     def _build(self) -> None:
         self._mark = QLabel(self)
         self.title, self.cause, self.remedy = self._label(), self._label(), self._label()
-        self.title.setStyleSheet("font-weight: 600;")
+        self.title.setProperty("role", "bannerTitle")
         self.details = QPlainTextEdit(self, readOnly=True, objectName=f"{self.objectName()}Details")
         self.details.setAccessibleName("Details of the message")
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)

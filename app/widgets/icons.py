@@ -56,14 +56,14 @@ class IconButton(QToolButton):
         self.toggled.connect(self._draw)
 
     def set_theme(self, theme: Theme) -> None:
-        """Redraw in the theme's colours."""
+        """Redraw in the theme's colours; a checked one is only drawn darker."""
         self._theme = theme
         self._draw()
 
     def _draw(self) -> None:
         if self._theme is None:
             return
-        color = self._theme.text if self.isChecked() else self._theme.muted
+        color = self._theme.faint if self.isCheckable() and not self.isChecked() else self._theme.muted
         px = self._theme.px(16)
         self.setIconSize(QSize(px, px))
         self.setIcon(icon(self._names[self.isChecked()], color, px))

@@ -121,7 +121,9 @@ class ScriptedEngine:
         reason = "stopped" if cancel.is_set() else "eos"
         for sequence in range(texts):
             yield SequenceFinished(sequence, reason)
-        metrics = Metrics(prompt, written * texts, 0.4, 0.024, 1930.0, 118.0, written, 1.0, None, 237_568, 237_568)
+        metrics = Metrics(
+            prompt, written * texts, 0.4, 0.024, 1930.0, 118.0, written, 1.0, cache_bytes=237_568, cache_peak_bytes=237_568
+        )
         yield Finished(
             "stopped" if cancel.is_set() else "completed",
             tuple(tuple(400 + step for step in range(written)) for _ in range(texts)),
