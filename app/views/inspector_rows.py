@@ -153,9 +153,10 @@ def _stage_tip(stage: Stage, before: Stage | None) -> str:
 def numbers(token: TokenChosen) -> list[tuple[str, str]]:
     """Facts about the step, each with its name."""
     choices = math.exp(token.entropy)
+    likeness = f", as if among {round(choices):,} equal choices" if choices >= 1.5 else ", hardly any doubt"
     rows = [
         ("Entropy", f"{token.entropy / math.log(2):.2f} bits"),
-        ("Perplexity", f"{choices:,.1f}, as if among {max(1, round(choices)):,} equal choices"),
+        ("Perplexity", f"{choices:,.1f}{likeness}"),
     ]
     if token.die is not None:
         rows.append(("The dice", f"{token.die:.4f} of 1"))

@@ -49,6 +49,8 @@ class RowArt:
 
     line: Line
     marks: list[Mark]
+    pills: list[tuple[float, float]]
+    """Stretches of control tokens, the prompt's included."""
 
 
 class Column:
@@ -132,7 +134,7 @@ class Column:
         line = Line(self.text.text, row, self.flow, self._formats(row.start, row.end))
         drawn = [piece for piece in self.text.pieces_in(row.start, row.end) if self._is_drawn(piece)]
         marks = [mark for piece in drawn if (mark := self._mark(piece, line, row.end))]
-        return RowArt(line, marks)
+        return RowArt(line, marks, self._pills(line))
 
     def _is_drawn(self, piece: int) -> bool:
         start, end = self.text.piece_span(piece)
@@ -142,13 +144,17 @@ class Column:
         """Colours of a row: the prompt and control tokens muted, what is past the limit clear."""
         text, muted = self.text, self.theme.color("muted")
         ranges = [(0, text.prompt_end, muted), (text.owned, len(text.text), muted)]
-        for piece in text.pieces_in(start, end):
-            if piece >= text.prompt_pieces and text.tokens[piece - text.prompt_pieces].special:
-                ranges.append((*text.piece_span(piece), muted))
+        ranges += [(*text.piece_span(piece), muted) for piece in text.pieces_in(start, end) if piece in text.specials]
         ranges.append((self.limit, len(text.text), QColor(0, 0, 0, 0)))
         utf16 = _Utf16(text.text[start:end])
         return [_format(utf16, max(a, start) - start, min(b, end) - start, color)
                 for a, b, color in ranges if min(b, end) > max(a, start)]  # fmt: skip
+
+    def _pills(self, line: Line) -> list[tuple[float, float]]:
+        text = self.text
+        pieces = [piece for piece in text.pieces_in(line.start, line.end) if piece in text.specials]
+        spans = [text.piece_span(piece) for piece in pieces if text.starts[piece] < self.limit]
+        return [stretch for start, end in spans for stretch in line.spans(start + 1, end)]
 
     def _mark(self, piece: int, line: Line, row_end: int) -> Mark | None:
         start, end = self.text.piece_span(piece)

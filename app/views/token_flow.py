@@ -131,6 +131,7 @@ class Line:
         self.rtl = row.rtl
         self._mixed = row.rtl or bool(_HAS_RTL.search(self.text))
         self.ascent = self.line.ascent()
+        self._places: dict[int, float] = {}
 
     def to_qt(self, offset: int) -> int:
         """UTF-16 position in this line of an offset in the whole text."""
@@ -143,7 +144,10 @@ class Line:
 
     def x(self, offset: int) -> float:
         """Where the character at `offset` begins."""
-        return float(self.line.cursorToX(self.to_qt(offset))[0])
+        known = self._places.get(offset)
+        if known is None:
+            known = self._places[offset] = float(self.line.cursorToX(self.to_qt(offset))[0])
+        return known
 
     def offset_at(self, x: float, between: bool = False) -> int:
         """Offset of the character under `x`, or of the gap nearest to it (`between`)."""

@@ -74,6 +74,7 @@ def paint_rows(painter: QPainter, column: Column, look: Look, top: float, bottom
 def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
     for mark in art.marks:
         _paint_ground(painter, column, look, row, mark)
+    _paint_pills(painter, column, look.theme, row, art)
     _paint_selection(painter, column, look, row, art)
     if look.colouring != "none":
         _paint_underlines(painter, column, look, row, art)
@@ -87,28 +88,26 @@ def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: Row
 
 
 def _paint_ground(painter: QPainter, column: Column, look: Look, row: int, mark: Mark) -> None:
-    """Tint of the newest token, shade of the hovered one, pill of a control token."""
+    """Tint of the newest token, shade of the hovered one."""
     index = mark.piece - column.text.prompt_pieces
-    special = column.text.tokens[index].special
-    if index not in (look.newest, look.hovered) and not special:
+    if index != look.newest and index != look.hovered:
         return
-    theme, radius = look.theme, look.theme.px(4)
+    radius = look.theme.px(4)
     painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(look.theme.color("tint" if index == look.newest else "hover"))
     for left, right in column.stretches(mark):
-        box = column.box(row, left, right)
-        if index in (look.newest, look.hovered):
-            painter.setBrush(theme.color("tint" if index == look.newest else "hover"))
-            painter.drawRoundedRect(box, radius, radius)
-        if special:
-            _paint_pill(painter, column, theme, box)
+        painter.drawRoundedRect(column.box(row, left, right), radius, radius)
 
 
-def _paint_pill(painter: QPainter, column: Column, theme: Theme, box: QRectF) -> None:
-    pill = box.adjusted(theme.px(3), theme.px(3), 0, column.metrics.underline - column.metrics.row)
+def _paint_pills(painter: QPainter, column: Column, theme: Theme, row: int, art: RowArt) -> None:
+    """Outlines around control tokens, between the row's upper edge and its underlines."""
+    metrics = column.metrics
     painter.setBrush(theme.color("field"))
     painter.setPen(QPen(theme.color("faint"), 1))
-    painter.drawRoundedRect(pill, pill.height() / 2, pill.height() / 2)
-    painter.setPen(Qt.PenStyle.NoPen)
+    for left, right in art.pills:
+        pill = column.box(row, left, right)
+        pill.adjust(0.5, theme.px(3) + 0.5, -0.5, metrics.underline - metrics.row - 0.5)
+        painter.drawRoundedRect(pill, pill.height() / 2, pill.height() / 2)
 
 
 def _paint_selection(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:

@@ -42,10 +42,12 @@ class TokenText:
         self.text = ""
         self.starts: list[int] = []
         self.originals: list[str] = []
+        self.specials: set[int] = set()
+        """Pieces drawn as pills."""
         self.tokens: list[TokenChosen] = []
         self.tail = ""
         for token in prompt:
-            self._add(token.text, visible(token.text))
+            self._add(token.text, special=bool(control_name(token.text)))
         self.prompt_pieces = len(self.starts)
         self._separate = bool(prompt) and bool(control_name(prompt[-1].text))
 
@@ -54,8 +56,7 @@ class TokenText:
         for token in tokens:
             if self._separate and not self.tokens:
                 self.text += "\n"  # what follows a control token is a text of its own: a summary, an answer
-            shown = pill(token.piece) if token.special else visible(token.text)
-            self._add("" if token.special else token.text, shown)
+            self._add(token.piece if token.special else token.text, token.special)
             self.tokens.append(token)
 
     def finish(self, tail: str) -> None:
@@ -63,10 +64,12 @@ class TokenText:
         self.tail = tail
         self.text += visible(tail)
 
-    def _add(self, original: str, display: str) -> None:
+    def _add(self, text: str, special: bool) -> None:
+        if special:
+            self.specials.add(len(self.starts))
         self.starts.append(len(self.text))
-        self.originals.append(original)
-        self.text += display
+        self.originals.append("" if special else text)
+        self.text += pill(text) if special else visible(text)
 
     @property
     def owned(self) -> int:

@@ -373,9 +373,10 @@ class TokenView(QAbstractScrollArea):
     @Slot()
     def copy_with_prompt(self) -> None:
         """Copy the prompt and what was written."""
-        run = self._page.run
-        if run is not None:
-            QGuiApplication.clipboard().setText("".join(token.text for token in run.prompt) + run.text)
+        column = self._page.prompt or self._page.shown()
+        if self._page.run is not None and column is not None:
+            prompt = column.text.copy(0, column.text.prompt_end)
+            QGuiApplication.clipboard().setText(prompt + self._page.run.text)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Offer to copy."""

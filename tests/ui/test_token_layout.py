@@ -77,8 +77,8 @@ def test_control_tokens_are_known_by_their_brackets(piece: str, name: str) -> No
 def test_what_follows_a_control_token_is_a_text_of_its_own() -> None:
     text = TokenText(prompt_tokens(("source", ".", "</s>")))
     text.append([token(0, "Summary")])
-    assert text.text == "source.</s>\nSummary"
-    assert text.copy(0, len(text.text)) == "source.</s>Summary"
+    assert text.text == f"source.{pill('</s>')}\nSummary"
+    assert text.copy(0, len(text.text)) == "source.Summary"
 
 
 @pytest.mark.parametrize("width", [60, 150, 333, 700])
