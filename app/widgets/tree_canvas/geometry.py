@@ -1,0 +1,137 @@
+"""From columns and rows to places on the canvas, and from there to the widget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QTransform
+
+MIN_ZOOM, MAX_ZOOM = 0.005, 2.5
+READABLE = 0.55
+"""From this zoom on there is text in the boxes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Sizes on the canvas in pixels at zoom 1; `down` turns the tree from left-to-right to top-down."""
+
+    scale: float = 1.0
+    down: bool = False
+    tall: bool = False
+    """Boxes with a second line of text."""
+
+    @property
+    def width(self) -> float:
+        """Of a box."""
+        return 108 * self.scale
+
+    @property
+    def height(self) -> float:
+        """Of a box."""
+        return (42 if self.tall else 30) * self.scale
+
+    @property
+    def depth_pitch(self) -> float:
+        """From one depth to the next."""
+        return self.height + 46 * self.scale if self.down else self.width + 44 * self.scale
+
+    @property
+    def row_pitch(self) -> float:
+        """From one row to the next, across the tree's direction."""
+        return self.width + 18 * self.scale if self.down else self.height + 14 * self.scale
+
+    def box(self, depth: int, row: float) -> QRectF:
+        """Where a node is drawn."""
+        along, across = depth * self.depth_pitch, row * self.row_pitch
+        x, y = (across, along) if self.down else (along, across)
+        return QRectF(x, y, self.width, self.height)
+
+    def tail(self, box: QRectF) -> QPointF:
+        """Where edges to children begin."""
+        return QPointF(box.center().x(), box.bottom()) if self.down else QPointF(box.right(), box.center().y())
+
+    def head(self, box: QRectF) -> QPointF:
+        """Where the edge from the parent ends."""
+        return QPointF(box.center().x(), box.top()) if self.down else QPointF(box.left(), box.center().y())
+
+    def bend(self, start: QPointF, end: QPointF) -> tuple[QPointF, QPointF]:
+        """Control points of the curve between them."""
+        if self.down:
+            middle = (start.y() + end.y()) / 2
+            return QPointF(start.x(), middle), QPointF(end.x(), middle)
+        middle = (start.x() + end.x()) / 2
+        return QPointF(middle, start.y()), QPointF(middle, end.y())
+
+    def area(self, depths: tuple[int, int], rows: tuple[float, float]) -> QRectF:
+        """The rectangle around all boxes of these depths and rows."""
+        return self.box(depths[0], rows[0]).united(self.box(depths[1], rows[1]))
+
+    def depths_in(self, rect: QRectF) -> tuple[int, int]:
+        """First and last depth with a box or an edge inside `rect`; may lie outside the tree."""
+        low, high = (rect.top(), rect.bottom()) if self.down else (rect.left(), rect.right())
+        return int(low // self.depth_pitch), int(high // self.depth_pitch) + 1
+
+    def rows_in(self, rect: QRectF) -> tuple[float, float]:
+        """The rows that reach into `rect`."""
+        size = self.width if self.down else self.height
+        low, high = (rect.left(), rect.right()) if self.down else (rect.top(), rect.bottom())
+        return (low - size) / self.row_pitch, high / self.row_pitch
+
+
+class Camera:
+    """Which part of the canvas the widget shows: `x`, `y` of its corner, and the zoom."""
+
+    def __init__(self) -> None:
+        self.x = 0.0
+        self.y = 0.0
+        self.zoom = 1.0
+
+    def transform(self) -> QTransform:
+        """From the canvas to the widget."""
+        return QTransform(self.zoom, 0, 0, self.zoom, -self.x * self.zoom, -self.y * self.zoom)
+
+    def to_canvas(self, point: QPointF) -> QPointF:
+        """A point of the widget, on the canvas."""
+        return QPointF(self.x + point.x() / self.zoom, self.y + point.y() / self.zoom)
+
+    def rect_to_canvas(self, rect: QRectF) -> QRectF:
+        """A rectangle of the widget, on the canvas."""
+        return QRectF(self.to_canvas(rect.topLeft()), self.to_canvas(rect.bottomRight()))
+
+    def rect_from_canvas(self, rect: QRectF) -> QRectF:
+        """A rectangle of the canvas, in the widget."""
+        return self.transform().mapRect(rect)
+
+    def zoom_at(self, point: QPointF, factor: float) -> bool:
+        """Zoom with the canvas under `point` staying where it is; False at either end of the range."""
+        zoom = min(MAX_ZOOM, max(MIN_ZOOM, self.zoom * factor))
+        if zoom == self.zoom:
+            return False
+        held = self.to_canvas(point)
+        self.zoom = zoom
+        self.x, self.y = held.x() - point.x() / zoom, held.y() - point.y() / zoom
+        return True
+
+    def show(self, rect: QRectF, width: float, height: float, largest: float = 1.0) -> None:
+        """Bring all of `rect` into a widget of that size, no larger than zoom `largest`."""
+        fitting = min(width / max(1.0, rect.width()), height / max(1.0, rect.height()))
+        self.zoom = min(largest, MAX_ZOOM, max(MIN_ZOOM, fitting))
+        self.x = rect.center().x() - width / 2 / self.zoom
+        self.y = rect.center().y() - height / 2 / self.zoom
+
+    def reveal(self, rect: QRectF, view: QRectF) -> bool:
+        """Move no further than needed for `rect` (canvas) to lie in `view` (widget); True when it moved."""
+        there = self.rect_from_canvas(rect)
+        dx = _shift(there.left(), there.right(), view.left(), view.right())
+        dy = _shift(there.top(), there.bottom(), view.top(), view.bottom())
+        self.x += dx / self.zoom
+        self.y += dy / self.zoom
+        return bool(dx or dy)
+
+
+def _shift(low: float, high: float, first: float, last: float) -> float:
+    """How far [low, high] has to move down to lie in [first, last]; its start counts when it does not fit."""
+    if high - low > last - first or low < first:
+        return low - first
+    return max(0.0, high - last)

@@ -1,0 +1,118 @@
+"""The whole tree in a corner, with a frame around what the canvas shows; dragging the frame moves the canvas."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QTransform
+from PySide6.QtWidgets import QWidget
+
+from app.widgets.tree_canvas.scene import Scene
+from app.widgets.tree_canvas.style import DIMMED, ORDER, Look
+
+REFRESH_MS = 150
+"""A growing tree is drawn anew no more often than that."""
+LARGEST, SMALLEST = (200, 120), (64, 44)
+
+
+class Minimap(QWidget):
+    """`moved(point)`: the canvas is to be centred there."""
+
+    moved = Signal(QPointF)
+
+    def __init__(self, scene: Scene, look: Look, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._scene, self._look = scene, look
+        self._frame = QRectF()
+        self._picture = QPixmap()
+        self._timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
+        self._timer.timeout.connect(self._redraw)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setAccessibleName("Overview of the tree")
+        self.hide()
+
+    def set_frame(self, frame: QRectF) -> None:
+        """`frame`: what the canvas shows, on the canvas. Hides the map when that is everything."""
+        self._frame = frame
+        bounds = self._scene.bounds()
+        self.setVisible(not bounds.isEmpty() and not frame.contains(bounds))
+        self.update()
+
+    def tree_changed(self, at_once: bool = False) -> None:
+        """Draw the tree anew, soon or at once."""
+        if at_once:
+            self._timer.stop()
+            self._redraw()
+        elif not self._timer.isActive():
+            self._timer.start()
+
+    def fit_into(self, width: int, height: int) -> None:
+        """Take a size by the tree's shape, in the lower right corner of a widget of that size."""
+        bounds, scale = self._scene.bounds(), self._look.theme.scale
+        most = [min(side * scale, room * 0.3) for side, room in zip(LARGEST, (width, height), strict=True)]
+        shrink = min(most[0] / max(1.0, bounds.width()), most[1] / max(1.0, bounds.height()))
+        sides = (bounds.width() * shrink, bounds.height() * shrink)
+        w, h = (round(max(side, low * scale)) for side, low in zip(sides, SMALLEST, strict=True))
+        margin = self._look.theme.px(12)
+        self.setGeometry(width - w - margin, height - h - margin, w, h)
+
+    def _transform(self) -> QTransform:
+        """From the canvas to the map; the two directions are scaled apart, for trees are long and thin."""
+        bounds, inset = self._scene.bounds(), 5.0
+        sx = (self.width() - 2 * inset) / max(1.0, bounds.width())
+        sy = (self.height() - 2 * inset) / max(1.0, bounds.height())
+        return QTransform(sx, 0, 0, sy, inset - bounds.left() * sx, inset - bounds.top() * sy)
+
+    @Slot()
+    def _redraw(self) -> None:
+        ratio = self.devicePixelRatioF()
+        self._picture = QPixmap(self.size() * ratio)
+        self._picture.setDevicePixelRatio(ratio)
+        self._picture.fill(self._look.theme.color("panel"))
+        painter = QPainter(self._picture)
+        painter.setTransform(self._transform(), True)
+        blocks = list(self._scene.blocks(self._scene.bounds()))
+        for state in ORDER:
+            pen = QPen(self._look.colour(state, 0.5 if state in DIMMED else 0.9), 1.4)
+            pen.setCosmetic(True)
+            painter.setPen(pen)
+            for block in blocks:
+                if state in block.middles:
+                    painter.drawPoints(block.middles[state])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._path(painter, self._look.trail, "accent")
+        self._path(painter, self._look.best, "best")
+        painter.end()
+        self.update()
+
+    def _path(self, painter: QPainter, path: list[int], colour: str) -> None:
+        pen = QPen(self._look.theme.color(colour), 1.6)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        shown = [node for node in path if self._scene.shown(node)]
+        painter.drawPolyline(QPolygonF([self._scene.box(node).center() for node in shown]))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The picture, and the frame on it."""
+        painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._picture)
+        painter.setPen(QPen(self._look.theme.color("line"), 1))
+        painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        frame = self._transform().mapRect(self._frame).intersected(QRectF(self.rect()).adjusted(1, 1, -2, -2))
+        painter.setPen(QPen(self._look.theme.color("accent"), 1.4))
+        painter.setBrush(self._look.theme.color("accent", 0.12))
+        painter.drawRect(frame)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Go there."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._go(event.position())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Drag the frame."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._go(event.position())
+
+    def _go(self, place: QPointF) -> None:
+        back, possible = self._transform().inverted()
+        if possible:
+            self.moved.emit(back.map(place))

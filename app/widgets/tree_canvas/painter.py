@@ -1,0 +1,250 @@
+"""Draws a scene at any zoom: full boxes, then boxes alone, then lines, then dots, never more than is in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
+
+from app.theme import Theme
+from app.widgets.tree_canvas.geometry import READABLE, Camera, Metrics
+from app.widgets.tree_canvas.marks import NodePainter
+from app.widgets.tree_canvas.scene import THICK_STEPS, Scene
+from app.widgets.tree_canvas.style import DASHED, DIMMED, ORDER, PILLS, Look, dashed, edge_width, mix
+
+BOXES, LINES = 0.22, 0.045
+"""Zooms from which boxes have outlines, and from which they have a height."""
+
+
+def level(zoom: float) -> str:
+    """What is drawn at that zoom: full, boxes, lines or dots."""
+    if zoom >= READABLE:
+        return "full"
+    return "boxes" if zoom >= BOXES else "lines" if zoom >= LINES else "dots"
+
+
+class TreePainter:
+    """Paints one scene with one look."""
+
+    def __init__(self, scene: Scene, look: Look) -> None:
+        self.scene, self.look = scene, look
+        self.nodes = NodePainter(look.theme, scene.metrics)
+
+    def restyle(self, theme: Theme, metrics: Metrics) -> None:
+        """Other colours or sizes."""
+        self.look.set_theme(theme)
+        self.nodes = NodePainter(theme, metrics)
+
+    def paint(self, painter: QPainter, camera: Camera, area: QRectF) -> None:
+        """Everything that reaches into `area` (in the widget's pixels)."""
+        rect = camera.rect_to_canvas(area)
+        self._lanes(painter, camera, area)
+        painter.save()
+        painter.setTransform(camera.transform(), True)
+        draw = {"full": self._full, "boxes": self._boxes, "lines": self._lines, "dots": self._dots}
+        draw[level(camera.zoom)](painter, camera.zoom, rect)
+        painter.restore()
+
+    # Text can be read
+
+    def _full(self, painter: QPainter, zoom: float, rect: QRectF) -> None:
+        scene, look = self.scene, self.look
+        reach = 24 * look.theme.scale
+        around = rect.adjusted(-scene.metrics.depth_pitch, -reach, reach, reach)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        best = set(look.best)
+        self._edges(painter, around, best)
+        for node in scene.nodes_in(around):
+            box, spec = scene.box(node), scene.model.nodes[node]
+            self.nodes.draw(painter, spec, box, look, zoom, node in best and spec.parent is not None)
+            self._fold_mark(painter, node, box)
+        if scene.shown(look.selected):
+            self._ring(painter, look.selected)
+
+    def _edges(self, painter: QPainter, rect: QRectF, best: set[int]) -> None:
+        """Curves of one kind are one path: few calls, and the dull ones undermost."""
+        scene, trail = self.scene, set(self.look.trail)
+        paths: dict[tuple[str, int], QPainterPath] = {}
+        halo = QPainterPath()
+        for parent, child in scene.edges_in(rect):
+            spec = scene.model.nodes[child]
+            kind = "best" if child in best else spec.state
+            path = paths.setdefault((kind, round(2 * edge_width(spec.weight))), QPainterPath())
+            self._curve(path, parent, child)
+            if child in trail:
+                self._curve(halo, parent, child)
+        self._stroke_halo(painter, halo)
+        for (kind, twice), path in sorted(paths.items(), key=lambda item: ORDER.index(item[0][0])):
+            pen = QPen(self.look.colour(kind, 0.85), twice / 2 * self.look.theme.scale)
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            painter.strokePath(path, dashed(pen) if kind in DASHED else pen)
+
+    def _curve(self, path: QPainterPath, parent: int, child: int) -> None:
+        metrics = self.scene.metrics
+        start, end = metrics.tail(self.scene.box(parent)), metrics.head(self.scene.box(child))
+        path.moveTo(start)
+        path.cubicTo(*metrics.bend(start, end), end)
+
+    def _stroke_halo(self, painter: QPainter, path: QPainterPath) -> None:
+        theme = self.look.theme
+        pen = QPen(mix(theme.color("accent"), theme.color("window"), 0.38), 11 * theme.scale)
+        pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+        painter.strokePath(path, pen)
+
+    def _ring(self, painter: QPainter, node: int) -> None:
+        theme = self.look.theme
+        pen = QPen(theme.color("accent"), (2.4 if self.look.focused else 1.8) * theme.scale)
+        painter.strokePath(self.nodes.ring(self.scene.model.nodes[node], self.scene.box(node)), pen)
+
+    def _fold_mark(self, painter: QPainter, node: int, box: QRectF) -> None:
+        text = self.fold_text(node)
+        if text:
+            self.nodes.draw_fold_mark(painter, box, text, self.look)
+
+    def fold_text(self, node: int) -> str:
+        """`+12` behind a folded node, `−` behind the one under the pointer, else nothing."""
+        scene = self.scene
+        if node in scene.model.folded:
+            return f"+{scene.model.count_below(node, scene.deepest):,}"
+        below = scene.model.children.get(node)
+        return "−" if below and node == self.look.hovered and scene.shown(below[0]) else ""
+
+    # Boxes
+
+    def _boxes(self, painter: QPainter, zoom: float, rect: QRectF) -> None:
+        blocks = list(self.scene.blocks(rect))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for state in ORDER:
+            for thick in range(THICK_STEPS):
+                pen = QPen(self.look.colour(state, 0.85), edge_width((thick + 0.5) / THICK_STEPS) * zoom)
+                pen.setWidthF(max(1.0, pen.widthF()))
+                pen.setCosmetic(True)
+                _stroke(painter, pen, (block.curves.get((state, thick)) for block in blocks))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        for state in ORDER:
+            self._some_boxes(painter, state, (block.boxes.get(state) for block in blocks))
+        self._paths(painter, rect, 2.0)
+
+    def _some_boxes(self, painter: QPainter, state: str, boxes: Iterable[list[QRectF] | None]) -> None:
+        """Dashed states stay hollow, pills stay round."""
+        hollow = state in DASHED
+        painter.setPen(_hairline(self.look.colour(state), hollow))
+        painter.setBrush(self.look.theme.color("window") if hollow else self.look.colour(state, 0.35))
+        for some in boxes:
+            if some and state in PILLS:
+                _rounded(painter, some)
+            elif some:
+                painter.drawRects(some)
+
+    # Lines and dots
+
+    def _lines(self, painter: QPainter, zoom: float, rect: QRectF) -> None:
+        blocks = list(self.scene.blocks(rect))
+        for state in ORDER:
+            share = 0.4 if state in DIMMED else 0.6
+            _stroke(painter, _hairline(self.look.colour(state, share)), (block.lines.get(state) for block in blocks))
+        painter.setPen(Qt.PenStyle.NoPen)
+        for state in ORDER:
+            painter.setBrush(self.look.colour(state, 0.6 if state in DIMMED else 0.9))
+            for block in blocks:
+                if state in block.boxes:
+                    painter.drawRects(block.boxes[state])
+        self._paths(painter, rect, 2.0)
+
+    def _dots(self, painter: QPainter, zoom: float, rect: QRectF) -> None:
+        blocks = list(self.scene.blocks(rect))
+        size = max(1.2, min(self.scene.metrics.width, self.scene.metrics.height * 2) * zoom)
+        for state in ORDER:
+            if state not in DIMMED:
+                pen = _hairline(self.look.colour(state, 0.5))
+                _stroke(painter, pen, (block.lines.get(state) for block in blocks))
+        for state in ORDER:
+            pen = QPen(self.look.colour(state, 0.7 if state in DIMMED else 1.0), size)
+            pen.setCosmetic(True)
+            painter.setPen(pen)
+            for block in blocks:
+                if state in block.middles:
+                    painter.drawPoints(block.middles[state])
+        self._paths(painter, rect, 1.6)
+
+    # The leading and the selected path, and what was found, over the shapes drawn in bulk
+
+    def _paths(self, painter: QPainter, rect: QRectF, width: float) -> None:
+        theme = self.look.theme
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._highlight(painter, self.look.trail, theme.color("accent"), 2 * width, rect)
+        self._highlight(painter, self.look.best, theme.color("best"), width, rect)
+        found = [self.scene.box(node) for node in self.look.found if self.scene.shown(node)]
+        self._spots(painter, found, theme.color("accent"), width)
+        if self.scene.shown(self.look.selected):
+            self._spots(painter, [self.scene.box(self.look.selected)], theme.color("accent"), 1.5 * width)
+
+    def _highlight(self, painter: QPainter, path: list[int], colour: QColor, width: float, rect: QRectF) -> None:
+        depths = self.scene.depths_in(rect)
+        seen = [node for node in path if self.scene.shown(node) and self.scene.model.depth[node] in depths]
+        boxes = [self.scene.box(node) for node in seen]
+        line = QPolygonF()
+        for box in boxes:
+            line.append([self.scene.metrics.head(box), self.scene.metrics.tail(box)])
+        pen = QPen(colour, width)
+        pen.setCosmetic(True)
+        pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+        painter.setPen(pen)
+        painter.drawPolyline(line)
+
+    def _spots(self, painter: QPainter, boxes: list[QRectF], colour: QColor, width: float) -> None:
+        pen = QPen(colour, width)
+        pen.setCosmetic(True)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if boxes:
+            painter.drawRects(boxes)
+
+    # Lanes
+
+    def _lanes(self, painter: QPainter, camera: Camera, area: QRectF) -> None:
+        """A band behind every second lane, and its title at the edge in sight; drawn in the widget's pixels."""
+        lanes = self.scene.layout.lanes()
+        if len(lanes) < 2:
+            return
+        theme, metrics = self.look.theme, self.scene.metrics
+        ground = mix(theme.color("hover"), theme.color("window"), 0.5)
+        painter.setFont(theme.font(11, 600))
+        for number, (lane, first, last) in enumerate(lanes):
+            rows = camera.rect_from_canvas(metrics.area((0, 0), (first - 0.3, last + 0.3)))
+            band = self._band(rows, area)
+            if number % 2 == 0:
+                painter.fillRect(band, ground)
+            painter.setPen(theme.color("muted"))
+            spot = band.intersected(area).adjusted(theme.px(10), theme.px(5), 0, 0)
+            if spot.height() > theme.px(16):
+                painter.drawText(spot, Qt.AlignmentFlag.AlignLeft, self.look.lanes.get(lane, f"Group {lane + 1}"))
+
+    def _band(self, rows: QRectF, area: QRectF) -> QRectF:
+        if self.scene.metrics.down:
+            return QRectF(rows.left(), area.top(), rows.width(), area.height())
+        return QRectF(area.left(), rows.top(), area.width(), rows.height())
+
+
+def _hairline(colour: QColor, dotted: bool = False) -> QPen:
+    pen = QPen(colour, 1)
+    pen.setCosmetic(True)
+    if dotted:
+        pen.setStyle(Qt.PenStyle.DotLine)
+    return pen
+
+
+def _stroke(painter: QPainter, pen: QPen, paths: Iterable[QPainterPath | None]) -> None:
+    painter.setPen(pen)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for path in paths:
+        if path is not None:
+            painter.drawPath(path)
+
+
+def _rounded(painter: QPainter, boxes: list[QRectF]) -> None:
+    for box in boxes:
+        painter.drawRoundedRect(box, box.height() / 2, box.height() / 2)
+
+

@@ -1,0 +1,194 @@
+"""The tree with its places: boxes of nodes, what lies in a rectangle, and ready-made shapes for far zooms."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainterPath, QPolygonF
+
+from app.widgets.tree_canvas.geometry import Metrics
+from app.widgets.tree_canvas.layout import Strip, TreeLayout
+from app.widgets.tree_canvas.model import TreeModel, TreeNode
+
+BLOCK_DEPTHS, BLOCK_ROWS = 8, 64
+THICK_STEPS = 3
+"""Classes of edge width where edges are drawn in bulk."""
+
+
+@dataclass(slots=True)
+class Block:
+    """Shapes of neighbouring nodes by state, drawn by a handful of calls."""
+
+    bounds: QRectF = field(default_factory=QRectF)
+    boxes: dict[str, list[QRectF]] = field(default_factory=dict)
+    middles: dict[str, QPolygonF] = field(default_factory=dict)
+    lines: dict[str, QPainterPath] = field(default_factory=dict)
+    curves: dict[tuple[str, int], QPainterPath] = field(default_factory=dict)
+
+
+class Scene:
+    """Model, layout and sizes together; `deepest` is the last depth that is shown (None: all)."""
+
+    def __init__(self) -> None:
+        self.model = TreeModel()
+        self.layout = TreeLayout(self.model)
+        self.metrics = Metrics()
+        self.deepest: int | None = None
+        self._blocks: dict[tuple[int, int], list[Block]] = {}
+
+    def clear(self) -> None:
+        """An empty tree."""
+        hidden, settled = self.layout.hidden, self.layout.settled
+        self.model = TreeModel()
+        self.layout = TreeLayout(self.model)
+        self.layout.hidden, self.layout.settled = hidden, settled
+        self.deepest = None
+        self._blocks.clear()
+
+    def add(self, nodes: Iterable[TreeNode]) -> None:
+        """Let the tree grow, moving nothing that stands."""
+        depths = self.model.add(nodes)
+        if self.layout.settled:
+            self.rebuild()
+        elif self.layout.grow(depths):
+            self._blocks.clear()
+        else:
+            self.forget(depths)
+
+    def rebuild(self) -> None:
+        """Place everything anew: something was folded, hidden or turned."""
+        self.layout.rebuild()
+        self._blocks.clear()
+
+    def restyle(self, metrics: Metrics) -> None:
+        """Other sizes."""
+        if metrics != self.metrics:
+            self.metrics = metrics
+            self._blocks.clear()
+
+    def forget(self, depths: Iterable[int]) -> None:
+        """Shapes of these depths are to be made anew."""
+        stale = {(depth + after) // BLOCK_DEPTHS for depth in depths for after in (0, 1)}
+        for key in [key for key in self._blocks if key[0] in stale]:
+            del self._blocks[key]
+
+    # Places
+
+    @property
+    def last(self) -> int:
+        """The last depth shown; -1 in an empty tree."""
+        end = len(self.layout.strips) - 1
+        return end if self.deepest is None else min(end, self.deepest)
+
+    def shown(self, node: int | None) -> bool:
+        """Whether it is drawn at all."""
+        return node is not None and self.layout.placed(node) and self.model.depth[node] <= self.last
+
+    def box(self, node: int) -> QRectF:
+        """Where a shown node is drawn. Raises KeyError for a hidden one."""
+        return self.metrics.box(self.model.depth[node], self.layout.row(node))
+
+    def bounds(self) -> QRectF:
+        """Around everything that is shown."""
+        if self.last < 0:
+            return QRectF()
+        return self.metrics.area((0, self.last), self.layout.extent())
+
+    def depths_in(self, rect: QRectF) -> range:
+        """Depths to look at for what lies in `rect`."""
+        first, last = self.metrics.depths_in(rect)
+        return range(max(0, first), min(self.last, last) + 1)
+
+    def nodes_in(self, rect: QRectF) -> Iterator[int]:
+        """Shown nodes whose boxes reach into `rect`."""
+        top, bottom = self.metrics.rows_in(rect)
+        for depth in self.depths_in(rect):
+            for base, strip in self.layout.column(depth):
+                for place in strip.between(top - base, bottom - base):
+                    yield strip.nodes[place]
+
+    def node_at(self, point: QPointF) -> int | None:
+        """The node drawn at a point of the canvas."""
+        spot = QRectF(point, point)
+        return next((node for node in self.nodes_in(spot) if self.box(node).contains(point)), None)
+
+    def edges_in(self, rect: QRectF, most: int = 300) -> Iterator[tuple[int, int]]:
+        """(parent, child) of edges that may pass through `rect`; evenly thinned out to `most` a column and lane."""
+        top, bottom = self.metrics.rows_in(rect)
+        for depth in self.depths_in(rect):
+            for base, strip in self.layout.column(depth):
+                hull = self._hull(strip, top - base, bottom - base)
+                step = max(1, len(hull) // most)
+                for place in range(hull.start, hull.stop, step):
+                    node = strip.nodes[place]
+                    parent = self.model.nodes[node].parent
+                    if parent is not None:
+                        yield parent, node
+
+    def _hull(self, strip: Strip, top: float, bottom: float) -> range:
+        """Children in sight, and those whose edges come from parents in sight: the order makes it one range."""
+        here = strip.between(top, bottom)
+        before, after = range(here.start), range(here.stop, len(strip.nodes))
+        first = bisect_left(before, top, key=lambda place: self._parent_row(strip.nodes[place]))
+        last = here.stop + bisect_right(after, bottom, key=lambda place: self._parent_row(strip.nodes[place]))
+        return range(first, last)
+
+    def _parent_row(self, child: int) -> float:
+        """Row of the parent, counted in the child's lane."""
+        spec = self.model.nodes[child]
+        if spec.parent is None:
+            return self.layout.rows[child]
+        lane = self.model.nodes[spec.parent].lane
+        return self.layout.rows[spec.parent] + self.layout.base[lane] - self.layout.base[spec.lane]
+
+    # Shapes for far zooms
+
+    def blocks(self, rect: QRectF) -> Iterator[Block]:
+        """Ready-made shapes of everything that may reach into `rect`."""
+        depths = self.depths_in(rect)
+        if not depths:
+            return
+        for number in range(depths[0] // BLOCK_DEPTHS, depths[-1] // BLOCK_DEPTHS + 1):
+            for block in self._blocks_of(number):
+                if block.bounds.intersects(rect):
+                    yield block
+
+    def _blocks_of(self, number: int) -> list[Block]:
+        first = number * BLOCK_DEPTHS
+        end = min(self.last + 1, first + BLOCK_DEPTHS)
+        if (number, end) not in self._blocks:
+            for key in [key for key in self._blocks if key[0] == number]:
+                del self._blocks[key]
+            self._blocks[number, end] = self._make_blocks(range(first, end))
+        return self._blocks[number, end]
+
+    def _make_blocks(self, depths: range) -> list[Block]:
+        chunks: dict[int, Block] = {}
+        for depth in depths:
+            for base, strip in self.layout.column(depth):
+                for node, row in zip(strip.nodes, strip.rows, strict=True):
+                    block = chunks.setdefault(int((base + row) // BLOCK_ROWS), Block())
+                    self._put(block, node, self.metrics.box(depth, base + row))
+        return list(chunks.values())
+
+    def _put(self, block: Block, node: int, box: QRectF) -> None:
+        spec = self.model.nodes[node]
+        state = spec.state
+        block.boxes.setdefault(state, []).append(box)
+        block.middles.setdefault(state, QPolygonF()).append(box.center())
+        block.bounds = block.bounds.united(box)
+        if spec.parent is None:
+            return
+        parent = self.box(spec.parent)
+        start, end = self.metrics.tail(parent), self.metrics.head(box)
+        line = block.lines.setdefault(state, QPainterPath())
+        line.moveTo(start)
+        line.lineTo(end)
+        thick = min(THICK_STEPS - 1, int(spec.weight * THICK_STEPS))
+        curve = block.curves.setdefault((state, thick), QPainterPath())
+        curve.moveTo(start)
+        curve.cubicTo(*self.metrics.bend(start, end), end)
+        block.bounds = block.bounds.united(parent)
