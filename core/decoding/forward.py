@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
+from core.decoding.lean import is_growing, lean_pass
 from core.model import LoadedModel
+
+_LEAN_EXTRA = {"attention_mask", "position_ids"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,7 @@ class Forward:
         self._extra: dict[str, Any] = {}
         self._keeps = "logits_to_keep" in model.forward_parameters
         self._ids: torch.Tensor | None = None
+        self._lean = lean_pass(model) if is_growing(cache) else None
 
     def encode(self, source: torch.Tensor) -> None:
         """Run the encoder over source ids [B, S]; the decoder attends to it from now on."""
@@ -65,11 +70,26 @@ class Forward:
 
     def __call__(self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Any) -> Output:
         """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
+        if self._lean is not None and not hidden and extra.keys() <= _LEAN_EXTRA:
+            self.passes += 1
+            logits = self._lean(ids, self.cache, keep, extra.get("attention_mask"), extra.get("position_ids"))
+            return Output(logits, None)
+        limit = getattr(self.cache, "longest_pass", None)
+        if limit and ids.shape[1] > limit:
+            return self._in_pieces(torch.split(ids, limit, dim=1), keep, hidden, extra)
         outputs = self._run(ids, keep, hidden, extra)
         self.passes += 1
         logits = outputs.logits[:, -keep:] if keep else outputs.logits
         states = outputs.decoder_hidden_states if self._encoder is not None else outputs.get("hidden_states")
         return Output(logits.float(), states if hidden else None)
+
+    def _in_pieces(self, pieces: Sequence[torch.Tensor], keep: int, hidden: bool, extra: dict[str, Any]) -> Output:
+        """One pass after another, for caches that can look at so many tokens at once only."""
+        read = [self(piece, keep=keep, hidden=hidden, **extra) for piece in pieces]
+        logits = torch.cat([output.logits for output in read], dim=1)
+        states = [output.hidden for output in read if output.hidden is not None]
+        joined = tuple(torch.cat(layer, dim=1) for layer in zip(*states, strict=True)) if states else None
+        return Output(logits[:, -keep:] if keep else logits, joined)
 
     def _run(self, ids: torch.Tensor, keep: int, hidden: bool, extra: dict[str, Any]) -> Any:
         kwargs: dict[str, Any] = {"use_cache": True, "return_dict": True, **extra}
@@ -78,14 +98,23 @@ class Forward:
         if keep and self._keeps:
             kwargs["logits_to_keep"] = keep
         if self._encoder is not None:
-            return self.model.model(
+            return self._network(ids.shape[1])(
                 decoder_input_ids=ids, encoder_outputs=self._encoder, past_key_values=self.cache, **kwargs
             )
         if self.model.is_mamba:
             return self._run_mamba(ids, kwargs)
         if self.cache is not None:
-            return self.model.model(input_ids=ids, past_key_values=self.cache, **kwargs)
+            return self._network(ids.shape[1])(input_ids=ids, past_key_values=self.cache, **kwargs)
         return self._run_prepared(ids, kwargs)
+
+    def _network(self, tokens: int) -> Any:
+        """The module; for single steps on a cache made for it, the compiled one (kept with the model)."""
+        if tokens > 1 or not getattr(self.cache, "compiled", False):
+            return self.model.model
+        if "compiled" not in self.model.remembered:
+            mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"
+            self.model.remembered["compiled"] = torch.compile(self.model.model, mode=mode, dynamic=False)
+        return self.model.remembered["compiled"]
 
     def _run_mamba(self, ids: torch.Tensor, kwargs: dict[str, Any]) -> Any:
         """The state is made by the model on the first pass."""

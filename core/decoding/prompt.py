@@ -9,13 +9,14 @@ from core.errors import EmptyPromptError, ParameterError, PromptError, PromptToo
 from core.model import LoadedModel
 
 
-def encode(model: LoadedModel, prompt: str | Sequence[Any]) -> list[int]:
-    """Token ids of the prompt, special tokens included as the tokenizer adds them.
+def encode(model: LoadedModel, prompt: str | Sequence[Any], unbounded: bool = False) -> list[int]:
+    """Token ids of the prompt, special tokens included as the tokenizer adds them; `unbounded` lifts the limit of the
+    model's context.
 
     Raises TokenizerMissingError, EmptyPromptError, PromptTooLongError, PromptError, ParameterError.
     """
     ids = _ids(model, prompt) or _begin(model)
-    if model.context is not None and len(ids) > model.context:
+    if not unbounded and model.context is not None and len(ids) > model.context:
         raise PromptTooLongError(len(ids), model.context)
     if outside := [i for i in ids if not 0 <= i < model.vocabulary]:
         raise ParameterError(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from transformers import GenerationConfig
 
 from core import caches
 from core.caches.base import CacheBackend
+from core.caches.needs import needs
 from core.decoding.forward import Forward, Output
 from core.decoding.funnel import Context, Funnel, build_funnel
 from core.decoding.observe import Reading
@@ -33,9 +35,12 @@ from core.events import (
 )
 from core.model import LoadedModel
 from core.request import Request
-from core.settings import non_default
+from core.settings import check, non_default
 from core.strategies.base import Strategy
 from core.text import TextStream
+
+_DRAFT_ROOM = 128
+"""Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""
 
 
 @dataclass(slots=True)
@@ -79,12 +84,14 @@ class DecodingRun:
         cancel: threading.Event,
     ) -> None:
         self.model, self.request, self.strategy, self.config, self.cancel = model, request, strategy, config, cancel
-        self.prompt_ids = encode(model, request.prompt)
-        self.start_ids = self._decoder_start() if model.is_encoder_decoder else self.prompt_ids
-        self.stopping: Stopping = build_stopping(config, len(self.start_ids), model.context)
-        self._check_room()
         self.backend = self._choose_backend()
-        self.forward = Forward(model, self.backend.build(model, self.max_length, request.cache_options))
+        self.prompt_ids = encode(model, request.prompt, self.backend.unbounded)
+        self.start_ids = self._decoder_start() if model.is_encoder_decoder else self.prompt_ids
+        self.stopping: Stopping = build_stopping(
+            config, len(self.start_ids), None if self.backend.unbounded else model.context
+        )
+        self._check_room()
+        self.forward = Forward(model, self._build_cache())
         self.generator = torch.Generator(model.device).manual_seed(request.seed)
         self.results: list[Written] = []
         self.stopped = False
@@ -289,10 +296,34 @@ class DecodingRun:
             raise CacheError(f"There is no cache “{name}”.", f"Choose one of: {known}.") from None
         if reason := backend.why_not(self.model, self.strategy.name):
             raise CacheError(f"{backend.title} cannot serve: {reason}", "Choose another cache or another model.")
+        _check_options(backend, self.request.cache_options)
         return backend
+
+    def _build_cache(self) -> Any:
+        """An empty cache, with room and memory for drafts that may have to be taken back."""
+        drafts = "truncate" in needs(self.strategy.name)
+        room = self.max_length + (_DRAFT_ROOM if drafts else 0)
+        cache = self.backend.build(self.model, room, self.request.cache_options)
+        if drafts and hasattr(cache, "activate_past_recording"):
+            cache.activate_past_recording()
+        return cache
 
     def _negative_ids(self) -> torch.Tensor | None:
         if self.request.negative_prompt is None:
             return None
         ids = torch.tensor([encode(self.model, self.request.negative_prompt)], device=self.model.device)
         return ids.repeat(self.sequences, 1)
+
+
+def _check_options(backend: CacheBackend, given: Mapping[str, Any]) -> None:
+    """Types and ranges of the cache's settings. Raises ParameterError."""
+    known = {parameter.name: parameter for parameter in backend.parameters}
+    for name, value in given.items():
+        if name not in known:
+            raise ParameterError(
+                f"The cache “{backend.title}” has no setting “{name}”.",
+                f"It knows: {', '.join(known) or 'none'}.",
+                name,
+            )
+        if value is not None:
+            check(known[name], value)

@@ -24,6 +24,7 @@ from core.errors import CacheError
 _REMEDY = "Choose the dynamic cache for this."
 
 
+@torch.inference_mode()
 def truncate(cache: Any, length: int) -> None:
     """Keep the first `length` tokens. Raises CacheError for a state, or a window that has moved past them."""
     held = length_of(cache)
@@ -33,6 +34,7 @@ def truncate(cache: Any, length: int) -> None:
         _truncate_layer(layer, length)
 
 
+@torch.inference_mode()
 def select(cache: Any, positions: Sequence[int] | torch.Tensor) -> None:
     """Keep the tokens at `positions` (ascending). Raises CacheError as `truncate` does."""
     kept = [int(p) for p in (positions.tolist() if isinstance(positions, torch.Tensor) else positions)]
@@ -40,6 +42,7 @@ def select(cache: Any, positions: Sequence[int] | torch.Tensor) -> None:
         _select_layer(layer, kept)
 
 
+@torch.inference_mode()
 def copy(cache: Any) -> Any:
     """An independent cache with the same content."""
     if isinstance(cache, EncoderDecoderCache):

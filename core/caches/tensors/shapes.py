@@ -111,8 +111,9 @@ def state_bytes(model: LoadedModel, batch: int) -> int:
         return 0
     config = model.config
     if config.model_type in ("mamba", "falcon_mamba"):
-        convolution = config.intermediate_size * config.conv_kernel
-        return recurrent * batch * (convolution + config.intermediate_size * config.state_size) * element_size(model)
+        # The state itself is kept in float32 whatever the weights are.
+        channel = int(config.conv_kernel) * element_size(model) + int(config.state_size) * 4
+        return recurrent * batch * int(config.intermediate_size) * channel
     return batch * _probe(model)
 
 

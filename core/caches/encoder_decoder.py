@@ -1,0 +1,66 @@
+"""The encoder–decoder cache: a back end of its own for each half."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from core.caches.base import CacheBackend
+from core.caches.dynamic import measure
+from core.caches.reasons import own_memory
+from core.strategies.base import Parameter
+
+if TYPE_CHECKING:
+    from core.model import LoadedModel
+
+SELF = Parameter(
+    "self", "Self-attention", "choice", "dynamic",
+    "How the text written so far is kept. It grows with every token.",
+    choices=("dynamic", "static", "quantized", "offloaded"), option=True,
+)  # fmt: skip
+CROSS = Parameter(
+    "cross", "Cross-attention", "choice", "dynamic",
+    "How what the encoder read is kept. It is filled once and never grows.",
+    choices=("dynamic", "offloaded"), option=True,
+)  # fmt: skip
+
+
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+    """An EncoderDecoderCache of the two halves. Raises CacheError when a half cannot be built here."""
+    from transformers import EncoderDecoderCache  # heavy, and only a run needs it
+
+    own = _half(options, "self").build(model, length, {})
+    other = _half(options, "cross").build(model, length, {})
+    pair: Any = EncoderDecoderCache
+    return pair(own.self_attention_cache, other.cross_attention_cache)
+
+
+def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+    """Self-attention by its back end at `length` tokens; cross-attention takes the same bytes in every place."""
+    return _half(options, "self").predict(model, length, batch, {"source_length": options.get("source_length")})
+
+
+def refuse(model: LoadedModel, strategy: str) -> str | None:
+    """There must be two halves."""
+    if not model.is_encoder_decoder:
+        return f"{model.name} has no encoder, so there is no second half to keep."
+    return own_memory(model)
+
+
+def _half(options: Mapping[str, Any], which: str) -> CacheBackend:
+    from core import caches  # the registry lists this file, so it cannot be imported above
+
+    return caches.registry[options.get(which) or "dynamic"]
+
+
+BACKEND = CacheBackend(
+    name="encoder_decoder",
+    title="Encoder–decoder",
+    summary="both halves, each kept in its own way",
+    build=build,
+    measure=measure,
+    predict=predict,
+    parameters=(SELF, CROSS),
+    order=40,
+    refuse=refuse,
+)

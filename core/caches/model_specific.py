@@ -1,0 +1,44 @@
+"""The model's own cache: windows, recurrent states or both, as its configuration lays them out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from core.caches.base import CacheBackend
+from core.caches.dynamic import measure
+from core.caches.reasons import layer_kinds, own_memory
+from core.caches.sliding_window import build, predict
+
+if TYPE_CHECKING:
+    from core.model import LoadedModel
+
+
+def make(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+    """Every layer gets the memory it was designed with; None where only the model knows how."""
+    return None if own_memory(model) else build(model, length, options)
+
+
+def refuse(model: LoadedModel, strategy: str) -> str | None:
+    """For plain attention it would be the dynamic cache under another name."""
+    if own_memory(model):
+        return None
+    if layer_kinds(model) == {"full_attention"}:
+        return f"every layer of {model.name} has plain full attention: its own cache is “Dynamic”."
+    if strategy == "token_tree":
+        return "a token tree needs every earlier token in place; choose “Dynamic”."
+    return None
+
+
+BACKEND = CacheBackend(
+    name="model_specific",
+    title="Model's own",
+    summary="windows and states as the model was designed",
+    build=make,
+    measure=measure,
+    predict=predict,
+    aliases=("hybrid", "mamba", "recurrent"),
+    paper="Gu & Dao 2023, Mamba; Gemma Team 2024, Gemma 2",
+    order=35,
+    refuse=refuse,
+)

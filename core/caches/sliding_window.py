@@ -1,0 +1,54 @@
+"""The sliding-window cache: layers trained with a window keep no more than the window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from core.caches.base import CacheBackend
+from core.caches.dynamic import measure
+from core.caches.reasons import has_windows, no_states
+
+if TYPE_CHECKING:
+    from core.model import LoadedModel
+
+
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+    """Windowed layers keep the last `sliding_window` − 1 tokens (the next one fills the window), others everything."""
+    from core.caches.tensors.windowed import by_config, with_cross  # torch is loaded only when something runs
+
+    return with_cross(model, by_config(model))
+
+
+def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+    """As dynamic, with min(length, window − 1) tokens in windowed layers."""
+    from core.caches.tensors.shapes import predict_cross, predict_windowed  # needs torch
+
+    return predict_windowed(model, length, batch) + predict_cross(model, length, batch, options)
+
+
+def refuse(model: LoadedModel, strategy: str) -> str | None:
+    """Only layers trained with a window give the same text without the rest."""
+    if reason := no_states(model):
+        return reason
+    if not has_windows(model):
+        return (
+            f"{model.name} was trained without a window: leaving out old tokens would change its text. "
+            "“Sink” does that knowingly."
+        )
+    if strategy == "token_tree":
+        return "a token tree needs every earlier token in place; choose “Dynamic”."
+    return None
+
+
+BACKEND = CacheBackend(
+    name="sliding_window",
+    title="Sliding window",
+    summary="windowed layers keep their window only",
+    build=build,
+    measure=measure,
+    predict=predict,
+    paper="Beltagy et al. 2020, Longformer; Jiang et al. 2023, Mistral 7B",
+    order=30,
+    refuse=refuse,
+)

@@ -1,0 +1,69 @@
+"""The static cache: room for the whole text, allocated once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from core.caches.base import CacheBackend
+from core.caches.dynamic import measure
+from core.caches.reasons import layer_kinds, no_states
+from core.strategies.base import Parameter
+
+if TYPE_CHECKING:
+    from core.model import LoadedModel
+
+COMPILE = Parameter(
+    "compile", "Compile", "bool", False,
+    "Translate the decoding step into machine code for this size. The first run waits for it, a minute or so; later "
+    "ones are faster. Needs a C++ compiler.",
+    option=True,
+)  # fmt: skip
+ROOM = Parameter(
+    "max_cache_len", "Room for at least", "int", 0,
+    "Tokens to allocate for. 0: exactly the prompt and the new tokens.",
+    minimum=0, maximum=10_000_000, soft_maximum=8192, step=64, option=True, advanced=True, unset=0,
+)  # fmt: skip
+
+
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+    """An empty cache of fixed size. Raises CacheError when compiling is asked for and impossible here."""
+    from core.caches.tensors.fixed import build_fixed  # torch is loaded only when something runs
+
+    return build_fixed(model, max(length, options.get("max_cache_len") or 0), bool(options.get("compile")))
+
+
+def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+    """Bytes of the allocation when `length` is the greatest length of the run; it never grows."""
+    from core.caches.tensors.fixed import predict_fixed  # needs torch
+    from core.caches.tensors.shapes import predict_cross
+
+    room = max(length, options.get("max_cache_len") or 0)
+    own = predict_fixed(model, room, batch, bool(options.get("compile")))
+    return own + predict_cross(model, length, batch, options)
+
+
+def refuse(model: LoadedModel, strategy: str) -> str | None:
+    """Needs attention layers, and a model that takes a cache longer than its text."""
+    if reason := no_states(model):
+        return reason
+    if not model.model._can_compile_fullgraph:
+        return f"{model.name} cannot read a cache with empty places at its end."
+    if strategy in ("assisted", "prompt_lookup", "early_exit", "token_tree") and layer_kinds(model) != {
+        "full_attention"
+    }:
+        return "a fixed window cannot take refused drafts back once it is full; choose “Dynamic”."
+    return None
+
+
+BACKEND = CacheBackend(
+    name="static",
+    title="Static",
+    summary="room for the whole text, allocated once",
+    build=build,
+    measure=measure,
+    predict=predict,
+    parameters=(COMPILE, ROOM),
+    order=20,
+    refuse=refuse,
+)

@@ -1,0 +1,101 @@
+"""Caches of a fixed size, allocated once."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import torch
+from transformers.cache_utils import (
+    DynamicCache,
+    EncoderDecoderCache,
+    StaticCache,
+    StaticLayer,
+    StaticSlidingWindowLayer,
+)
+
+from core.caches.tensors.shapes import LayerShape, element_size, layer_shapes, state_bytes
+from core.errors import CacheError
+from core.model import LoadedModel
+
+COUNTER_BYTES = 8
+"""Every fixed layer counts its tokens in a tensor of its own."""
+_ROUND = 128
+"""Compiled code is made for one size: sizes are rounded up to this, so that runs of like length share it."""
+
+
+class _InPlace:
+    """Rows change places inside the storage, whose address compiled code relies on."""
+
+    keys: Any
+    values: Any
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        """Row i becomes what row `beam_idx[i]` was; another number of rows needs new storages."""
+        if not self.is_initialized:  # type: ignore[attr-defined]
+            return
+        for name in ("keys", "values"):
+            old = getattr(self, name)
+            rows = old.index_select(0, beam_idx.to(old.device))
+            if rows.shape == old.shape:
+                old.copy_(rows)
+            else:
+                setattr(self, name, rows)
+
+
+class FixedLayer(_InPlace, StaticLayer):  # type: ignore[no-untyped-call]
+    """Keeps everything, up to its size."""
+
+
+class FixedWindowLayer(_InPlace, StaticSlidingWindowLayer):  # type: ignore[no-untyped-call]
+    """Keeps its window."""
+
+
+def build_fixed(model: LoadedModel, length: int, compiled: bool = False) -> Any:
+    """An empty fixed cache for `length` tokens. Raises CacheError when compiling is asked for and impossible."""
+    if compiled:
+        check_compiler(model)
+    cache = StaticCache(config=model.config, max_cache_len=rounded(length, compiled))
+    cache.layers = [_convert(layer, shape) for layer, shape in zip(cache.layers, layer_shapes(model), strict=False)]
+    if not model.is_encoder_decoder:
+        cache.compiled = compiled  # type: ignore[attr-defined]
+        return cache
+    pair: Any = EncoderDecoderCache(cache, DynamicCache(config=model.config))
+    pair.compiled = compiled
+    return pair
+
+
+def _convert(layer: Any, shape: LayerShape) -> Any:
+    plain: Any = FixedLayer
+    windowed: Any = FixedWindowLayer
+    if type(layer) is StaticLayer:
+        return plain(layer.max_cache_len)
+    if type(layer) is StaticSlidingWindowLayer:
+        return windowed(layer.max_cache_len, sliding_window=shape.window)
+    return layer
+
+
+def predict_fixed(model: LoadedModel, length: int, batch: int, compiled: bool = False) -> int:
+    """Bytes of the whole allocation for `length` tokens, states and counters included."""
+    size, length, total = element_size(model), rounded(length, compiled), state_bytes(model, batch)
+    for shape in layer_shapes(model):
+        if shape.attends:
+            held = length if shape.window is None else min(length, shape.window)
+            total += shape.attention_bytes(held, batch, size) + COUNTER_BYTES
+    return total
+
+
+def rounded(length: int, compiled: bool) -> int:
+    """Tokens really allocated for."""
+    return -(-length // _ROUND) * _ROUND if compiled else length
+
+
+def check_compiler(model: LoadedModel) -> None:
+    """Raises CacheError naming what torch.compile lacks on this machine."""
+    if model.device.type == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
+        raise CacheError(
+            "Compiling for the CPU needs a C++ compiler, and this machine has none.",
+            "Install one (g++, clang or the Visual Studio build tools), or switch compiling off.",
+        )
+    if model.device.type not in ("cpu", "cuda"):
+        raise CacheError(f"torch does not compile for {model.device.type} reliably.", "Switch compiling off.")

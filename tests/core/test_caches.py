@@ -1,0 +1,268 @@
+"""Every cache back end: the same text as without one, and every byte accounted for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+import core
+from core.caches.tensors import shapes
+from core.errors import CacheError, ParameterError, StrategyError
+from core.events import CacheMeasured, RunStarted
+from tests.core import tiny
+
+NEW = 30
+EXACT = tuple(name for name, backend in core.caches.registry.items() if backend.exact)
+
+
+def request(cache: str, options: dict[str, Any] | None = None, length: int = 12, **settings: Any) -> core.Request:
+    """A run of exactly NEW tokens."""
+    settings = {"max_new_tokens": NEW, "min_new_tokens": NEW, **settings}
+    return core.Request(tiny.prompt(length), GenerationConfig(**settings), cache=cache, cache_options=options or {})
+
+
+def serving(kind: str, names: tuple[str, ...] = EXACT) -> list[str]:
+    """Back ends that serve a tiny model."""
+    return [name for name in names if core.caches.registry[name].why_not(tiny.shared(kind)) is None]
+
+
+def reachable_storages(thing: Any, seen: set[int], found: dict[int, int]) -> None:
+    """Bytes by address of every tensor storage that can be reached from an object: an accounting of another kind."""
+    if id(thing) in seen or isinstance(thing, (torch.nn.Module, type, str, int, float, torch.dtype, torch.device)):
+        return
+    seen.add(id(thing))
+    if isinstance(thing, torch.Tensor):
+        storage = thing.untyped_storage()
+        if storage.nbytes():
+            found[storage.data_ptr()] = storage.nbytes()
+    elif isinstance(thing, dict):
+        for item in thing.values():
+            reachable_storages(item, seen, found)
+    elif isinstance(thing, (list, tuple)):
+        for item in thing:
+            reachable_storages(item, seen, found)
+    elif hasattr(thing, "__dict__"):
+        reachable_storages(vars(thing), seen, found)
+
+
+def feed(model: core.LoadedModel, cache: Any, ids: list[int]) -> torch.Tensor:
+    """Last logits after feeding ids to a decoder on `cache`."""
+    name = "cache_params" if model.is_mamba else "past_key_values"
+    with torch.inference_mode():
+        return model.model(torch.tensor([ids]), use_cache=True, **{name: cache}).logits[0, -1]
+
+
+@pytest.mark.parametrize("kind", tiny.ALL)
+@pytest.mark.parametrize("settings", [{}, {"do_sample": True}, {"penalty_alpha": 0.6, "top_k": 3}], ids=str)
+def test_exact_back_ends_write_the_same(kind: str, settings: dict[str, Any]) -> None:
+    model = tiny.shared(kind)
+    if kind == "mamba" and "penalty_alpha" in settings:
+        with pytest.raises(StrategyError, match="recurrent state"):
+            core.run(model, request("dynamic", **settings))
+        return
+    written = {name: core.run(model, request(name, **settings)).sequences for name in serving(kind)}
+    assert len(written) >= 2
+    assert all(sequences == written["dynamic"] for sequences in written.values()), written
+
+
+@pytest.mark.parametrize("kind", tiny.ALL)
+def test_dynamic_is_what_the_model_writes_alone(kind: str) -> None:
+    model = tiny.shared(kind)
+    for sequences in (core.run(model, request(name)).sequences for name in serving(kind)):
+        assert sequences == tiny.reference(model, tiny.prompt(12), request("dynamic").config)
+
+
+@pytest.mark.parametrize("kind", tiny.DECODERS)
+def test_measuring_finds_every_storage_at_every_length(kind: str) -> None:
+    model = tiny.shared(kind)
+    for name in serving(kind):
+        backend = core.caches.registry[name]
+        if name.startswith("offloaded"):
+            continue  # what lies in a file is no storage in memory
+        cache = backend.build(model, 40, {})
+        lengths = [5, *range(6, 22)]
+        for before, length in zip([0, *lengths], lengths, strict=False):
+            feed(model, cache, tiny.prompt(40)[before:length])
+            found: dict[int, int] = {}
+            reachable_storages(cache, set(), found)
+            now = backend.measure(cache)
+            assert now.bytes == sum(found.values())
+            assert now.bytes == sum(size for *_, size in now.parts) == sum(now.layers)
+            assert now.bytes == backend.predict(model, 40 if name == "static" else length, 1, {})
+            assert now.tokens == length
+
+
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_both_halves_are_predicted(kind: str, rows: int) -> None:
+    model = tiny.shared(kind)
+    more = {"do_sample": True, "num_return_sequences": rows} if rows > 1 else {}
+    for name in serving(kind):
+        backend = core.caches.registry[name]
+        events = core.run(model, request(name, **more)).events
+        last = [event for event in events if isinstance(event, CacheMeasured)][-1]
+        length = NEW + 1 if name in ("static", "offloaded_static") else last.tokens
+        assert last.bytes == backend.predict(model, length, rows, {"source_length": 12})
+        assert {"self", "cross"} <= {part for _, part, _ in last.parts}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_state_does_not_grow(dtype: torch.dtype) -> None:
+    model = tiny.make("mamba")
+    model.model.to(dtype)
+    events = core.run(model, request("model_specific")).events
+    sizes = {event.bytes for event in events if isinstance(event, CacheMeasured)}
+    assert sizes == {core.caches.registry["model_specific"].predict(model, 1, 1, {})}
+    assert {part for event in events if isinstance(event, CacheMeasured) for _, part, _ in event.parts} == {"state"}
+
+
+def test_states_of_other_kinds_are_seen_by_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny.make("mamba")
+    by_configuration = shapes.state_bytes(model, 2)
+    monkeypatch.setattr(type(model.config), "model_type", "another")
+    assert shapes.state_bytes(model, 2) == by_configuration
+
+
+@pytest.mark.parametrize("kind", ["mistral", "gemma2", "gemma3"])
+def test_windows_stop_growing(kind: str) -> None:
+    model, sizes = tiny.shared(kind), {}
+    for name in ("dynamic", "sliding_window"):
+        events = core.run(model, request(name)).events
+        sizes[name] = [event for event in events if isinstance(event, CacheMeasured)][-1]
+    windowed = [a < b for a, b in zip(sizes["sliding_window"].layers, sizes["dynamic"].layers, strict=True)]
+    assert windowed == [True] * 4 if kind == "mistral" else [True, False] * 2
+    assert sizes["sliding_window"].tokens == sizes["dynamic"].tokens
+
+
+@pytest.mark.parametrize("kind", tiny.DECODERS)
+@pytest.mark.parametrize("keep", [3, 11, 12])
+def test_a_truncated_cache_goes_on_as_if_nothing_had_been_there(kind: str, keep: int) -> None:
+    model, ids = tiny.shared(kind), tiny.prompt(20)
+    for name in serving(kind):
+        backend = core.caches.registry[name]
+        cache = backend.build(model, 40, {})
+        if hasattr(cache, "activate_past_recording"):
+            cache.activate_past_recording()
+        feed(model, cache, ids[:12])
+        if name == "static" and kind in ("mistral", "gemma2", "gemma3"):
+            with pytest.raises(CacheError, match="window has moved past"):
+                backend.truncate(cache, keep)
+            continue
+        backend.truncate(cache, keep)
+        fresh = backend.build(model, 40, {})
+        feed(model, fresh, ids[:keep])
+        assert backend.measure(cache).tokens == keep
+        torch.testing.assert_close(feed(model, cache, ids[15:]), feed(model, fresh, ids[15:]))
+
+
+def test_a_window_that_moved_on_cannot_be_taken_back() -> None:
+    model, backend = tiny.shared("mistral"), core.caches.registry["sliding_window"]
+    cache = backend.build(model, 40, {})
+    feed(model, cache, tiny.prompt(20))
+    with pytest.raises(CacheError, match="window has moved past"):
+        backend.truncate(cache, 15)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "mistral"])
+def test_selected_tokens_are_what_stays(kind: str) -> None:
+    model, ids = tiny.shared(kind), tiny.prompt(12)
+    for name in serving(kind):
+        backend = core.caches.registry[name]
+        if backend.why_not(model, "token_tree"):
+            continue
+        cache = backend.build(model, 40, {})
+        feed(model, cache, ids)
+        before = [(layer.keys.clone(), layer.values.clone()) for layer in cache.layers]
+        kept = [0, 1, 2, 3, 5, 8, 11]
+        backend.select(cache, torch.tensor(kept))
+        for layer, (keys, values) in zip(cache.layers, before, strict=True):
+            assert torch.equal(layer.keys[:, :, : len(kept)], keys[:, :, kept])
+            assert torch.equal(layer.values[:, :, : len(kept)], values[:, :, kept])
+        assert backend.measure(cache).tokens == len(kept)
+
+
+@pytest.mark.parametrize("kind", [*tiny.DECODERS, "mamba"])
+def test_copies_are_independent(kind: str) -> None:
+    model, ids = tiny.shared(kind), tiny.prompt(20)
+    for name in serving(kind):
+        backend = core.caches.registry[name]
+        cache = backend.build(model, 40, {})
+        feed(model, cache, ids[:12])
+        twin = backend.copy(cache)
+        assert backend.measure(twin) == backend.measure(cache)
+        expected = feed(model, cache, ids[12:16] if kind != "mamba" else ids[12:13])
+        feed(model, cache, ids[:1])
+        again = feed(model, twin, ids[12:16] if kind != "mamba" else ids[12:13])
+        torch.testing.assert_close(again, expected)
+
+
+def test_copies_of_both_halves() -> None:
+    model, backend = tiny.shared("t5"), core.caches.registry["dynamic"]
+    cache = backend.build(model, 10, {})
+    with torch.inference_mode():
+        ids = torch.tensor([[3]])
+        model.model(input_ids=torch.tensor([tiny.prompt()]), decoder_input_ids=ids, past_key_values=cache)
+        twin = backend.copy(cache)
+        model.model(encoder_outputs=(torch.zeros(1, 12, 32),), decoder_input_ids=ids, past_key_values=cache)
+    assert backend.measure(twin).tokens == 1
+    assert backend.measure(cache).tokens == 2
+    assert twin.is_updated == dict.fromkeys(range(3), True)
+
+
+def test_the_static_cache_is_as_large_as_asked() -> None:
+    model, backend = tiny.shared("llama"), core.caches.registry["static"]
+    events = core.run(model, request("static", {"max_cache_len": 200})).events
+    sizes = {event.bytes for event in events if isinstance(event, CacheMeasured)}
+    assert sizes == {backend.predict(model, 42, 1, {"max_cache_len": 200})}
+    assert backend.predict(model, 42, 1, {"compile": True}) == backend.predict(model, 128, 1, {})
+
+
+def test_compiling_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(CacheError, match=r"needs a C\+\+ compiler"):
+        core.run(tiny.shared("llama"), request("static", {"compile": True}))
+
+
+@pytest.mark.parametrize(
+    ("cache", "kind", "words"),
+    [
+        ("nonsense", "gpt2", "There is no cache"),
+        ("static", "mamba", "recurrent states"),
+        ("sliding_window", "gpt2", "trained without a window"),
+        ("model_specific", "llama", "its own cache is “Dynamic”"),
+        ("encoder_decoder", "gpt2", "has no encoder"),
+    ],
+)
+def test_a_cache_that_cannot_serve_says_why(cache: str, kind: str, words: str) -> None:
+    with pytest.raises(CacheError, match=words):
+        core.run(tiny.shared(kind), request(cache))
+
+
+@pytest.mark.parametrize("options", [{"compiled": True}, {"compile": "yes"}, {"max_cache_len": -1}])
+def test_wrong_cache_settings_are_named(options: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(options))):
+        core.run(tiny.shared("llama"), request("static", options))
+
+
+def test_listing_the_back_ends_loads_no_torch() -> None:
+    code = "import sys, core.caches; assert list(core.caches.registry); assert 'torch' not in sys.modules, 'loaded'"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_back_end_answers_for_every_model_and_strategy() -> None:
+    for kind in tiny.ALL:
+        for backend in core.caches.registry.values():
+            for strategy in (*core.strategies.registry, "never heard of"):
+                reason = backend.why_not(tiny.shared(kind), strategy)
+                assert reason is None or (reason.endswith(".") and len(reason) > 20)
+
+
+def test_the_run_names_its_cache() -> None:
+    first = core.run(tiny.shared("mistral"), request("sliding_window")).events[0]
+    assert isinstance(first, RunStarted)
+    assert first.cache == "sliding_window"
