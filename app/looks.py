@@ -15,8 +15,9 @@ from app.theme import Theme, theme_for
 if TYPE_CHECKING:
     from app.main_window import MainWindow
 
-SIDE_WIDTHS = (300, 324)
+SIDE_WIDTHS, LEAST_WIDTHS = (300, 324), (236, 250)
 STEP = 0.1
+GROWTH = 0.6
 
 
 class Looks(QObject):
@@ -42,6 +43,8 @@ class Looks(QObject):
         window.setStyleSheet(theme.stylesheet() + rules(theme))
         for part in (window.toolbar, window.setup, window.centre, window.inspector, window.timeline, window.status):
             part.set_theme(theme)
+        for panel, width in zip((window.setup, window.inspector), LEAST_WIDTHS, strict=True):
+            panel.setMinimumWidth(self._side(width))
         self._show_state()
 
     @Slot(str)
@@ -51,9 +54,11 @@ class Looks(QObject):
         self.apply()
 
     def set_font_scale(self, scale: float) -> None:
-        """Change the text size; 1.0 is 100 %."""
+        """Change the text size; 1.0 is 100 %. The side panels grow along."""
+        before = self._side(1000)
         self._window.settings.appearance.font_scale = round(min(LARGEST_SCALE, max(SMALLEST_SCALE, scale)), 2)
         self.apply()
+        self._widen(self._side(1000) / before)
 
     @Slot()
     def enlarge_text(self) -> None:
@@ -92,8 +97,7 @@ class Looks(QObject):
         for name in ("setup", "inspector", "timeline"):
             getattr(window, name).setVisible(getattr(layout, name))
         window.centre.show_view(layout.view)
-        left, right = (self._side(width) for width in SIDE_WIDTHS)
-        window.splitter.setSizes([left, max(200, window.width() - left - right), right])
+        self._set_widths(*(self._side(width) for width in SIDE_WIDTHS))
         if kept.contains("panels"):
             window.splitter.restoreState(kept.value("panels"))
         self._show_state()
@@ -106,6 +110,17 @@ class Looks(QObject):
         for name, is_open in self._panels().items():
             setattr(layout, name, is_open)
         window.geometry_store().setValue("panels", window.splitter.saveState())
+
+    def _widen(self, ratio: float) -> None:
+        """Make the side panels wider by `ratio`; before the window has been laid out they have no widths yet."""
+        if self._window.isVisible():
+            left, _middle, right = self._window.splitter.sizes()
+            self._set_widths(round(left * ratio), round(right * ratio))
+        else:
+            self._set_widths(*(self._side(width) for width in SIDE_WIDTHS))
+
+    def _set_widths(self, left: int, right: int) -> None:
+        self._window.splitter.setSizes([left, max(1, self._window.width() - left - right), right])
 
     def _toggle(self, name: str) -> None:
         panel = getattr(self._window, name)
@@ -125,7 +140,7 @@ class Looks(QObject):
     def _side(self, width: int) -> int:
         """Width of a side panel: it grows with the text, but less, for the middle must keep its place."""
         scale = self.theme.scale if self.theme is not None else 1.0
-        return round(width * (1 + (scale - 1) * 0.6))
+        return round(width * (1 + (scale - 1) * GROWTH))
 
     @Slot()
     def _on_system_scheme(self) -> None:

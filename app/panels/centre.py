@@ -193,7 +193,8 @@ class Centre(QWidget):
         column.addWidget(self.progress)
         messages = QVBoxLayout()
         messages.setContentsMargins(16, 0, 16, 0)
+        messages.setSpacing(0)
         for banner in (self.error_banner, self.notice_banner):
             messages.addWidget(banner)
-        column.addLayout(messages)
+        self.columns[0].layout().insertLayout(1, messages)  # under the tabs, which then keep their place
         column.addWidget(self.splitter, 1)

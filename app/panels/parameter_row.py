@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSlider, QVBoxLayout, 
 from app import values
 from app.panels.editors import FloatEditor, IntEditor, make_editor
 from app.theme import Theme
+from app.widgets.elided_label import ElidedLabel
 from core.strategies import Parameter
 
 SLIDER_STEPS = 1000
@@ -132,7 +133,7 @@ class ParameterRow(QWidget):
         self.editor = make_editor(self.parameter, self)
         self.editor.edited.connect(self._on_edited)
         self.editor.installEventFilter(self)
-        self.label = QLabel(self.parameter.title, self)
+        self.label = ElidedLabel(self.parameter.title, self)
         self.label.setBuddy(self.editor)
         self.label.installEventFilter(self)
         self.note = QLabel(self, wordWrap=True)

@@ -54,6 +54,8 @@ class Toolbar(QFrame):
         for picker in self.pickers:
             picker.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
             row.addWidget(picker, 0, Qt.AlignmentFlag.AlignVCenter)
+        for part in (self.brand, self.seed):
+            part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         row.addStretch(1)
         for part in (self.seed, self.text, self.run):
             row.addWidget(part, 0, Qt.AlignmentFlag.AlignVCenter)

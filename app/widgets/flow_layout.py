@@ -44,10 +44,8 @@ class FlowLayout(QLayout):
         return self.minimumSize()
 
     def minimumSize(self) -> QSize:
-        size = QSize(0, 0)
-        for item in self._items:
-            size = size.expandedTo(item.minimumSize())
-        return size
+        """One child high; as narrow as it takes, for a child too wide is made narrower."""
+        return QSize(0, max((item.minimumSize().height() for item in self._items), default=0))
 
     def _place(self, rect: QRect, move: bool) -> int:
         """Height used in `rect`'s width."""

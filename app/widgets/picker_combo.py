@@ -126,7 +126,7 @@ class PickerCombo(QComboBox):
         return self._scaled(self._width)
 
     def minimumSizeHint(self) -> QSize:
-        return self._scaled(92)
+        return self._scaled(76)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
