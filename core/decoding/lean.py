@@ -1,0 +1,223 @@
+"""A lean forward pass for small Llama-like models: the same numbers with a third of the Python.
+
+At a few million weights most of a token's time is the interpreter walking modules, not arithmetic. This pass reads the
+module's own weights (query, key and value in one matrix, gate and up in another) and does the same operations in the
+same order. It is used for float32 modules of exactly the listed classes, unhooked and unpatched, after it has been seen
+to agree with the module itself; everything else goes through the module.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+from transformers import DynamicCache, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
+from transformers.cache_utils import DynamicLayer
+
+from core.model import LoadedModel
+
+log = logging.getLogger(__name__)
+
+_CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
+_FORWARDS = {cls: cls.forward for cls in _CLASSES}
+_STEADY_ROPES = ("default", "linear", "llama3")
+"""Rotary embeddings whose angles do not depend on the text's length."""
+LARGEST = 256 * 2**20
+"""Bytes of weights up to which the joined matrices (a copy) are worth their memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One layer's weights, joined."""
+
+    norm_in: torch.Tensor
+    qkv: torch.Tensor
+    qkv_bias: torch.Tensor | None
+    q_norm: torch.Tensor | None
+    k_norm: torch.Tensor | None
+    out: torch.Tensor
+    out_bias: torch.Tensor | None
+    norm_mlp: torch.Tensor
+    gate_up: torch.Tensor
+    down: torch.Tensor
+
+
+class LeanLlama:
+    """`__call__(ids [B, n], cache)` gives logits [B, keep, V] as the module would, and extends the cache."""
+
+    def __init__(self, network: Any) -> None:
+        self._network = network
+        self._stamp = _stamp(network)
+        config = network.config
+        self._eps = config.rms_norm_eps
+        self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self._width = getattr(config, "head_dim", None) or config.hidden_size // self._heads
+        self._embed, self._norm = network.model.embed_tokens.weight, network.model.norm.weight
+        self._layers = [_join(layer) for layer in network.model.layers]
+        self._act = network.model.layers[0].mlp.act_fn
+        self._cos, self._sin = self._angles(512)
+
+    def is_current(self) -> bool:
+        """Whether the module's weights, forward and hooks are as they were when this was made."""
+        return self._stamp == _stamp(self._network) and is_plain(self._network)
+
+    def __call__(
+        self, ids: torch.Tensor, cache: Any, keep: int = 1, mask: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """`mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following the cache."""
+        past, count = int(cache.get_seq_length()), ids.shape[1]
+        cos, sin = self._rotation(past, count, positions)
+        causal = mask is None and count > 1 and past == 0
+        if mask is None and count > 1 and past:
+            mask = _causal_mask(past, count, ids.device)
+        hidden = F.embedding(ids, self._embed)
+        for index, layer in enumerate(self._layers):
+            hidden = hidden + self._attend(layer, index, hidden, cos, sin, cache, mask, causal)
+            hidden = hidden + self._mlp(layer, hidden)
+        hidden = hidden[:, -keep:] if keep else hidden
+        return F.linear(F.rms_norm(hidden, self._norm.shape, self._norm, self._eps), self._network.lm_head.weight)
+
+    def _attend(
+        self, layer: _Layer, index: int, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Any,
+        mask: torch.Tensor | None, causal: bool,
+    ) -> torch.Tensor:  # fmt: skip
+        batch, count, _ = hidden.shape
+        normed = F.rms_norm(hidden, layer.norm_in.shape, layer.norm_in, self._eps)
+        joined = F.linear(normed, layer.qkv, layer.qkv_bias).view(batch, count, -1, self._width).transpose(1, 2)
+        turned = joined[:, : self._heads + self._kv_heads]
+        if layer.q_norm is not None and layer.k_norm is not None:
+            turned = self._norm_heads(turned, layer.q_norm, layer.k_norm)
+        # rotate_half(x) · sin is x with its halves swapped, times sin with its first half negated.
+        turned = torch.addcmul(turned * cos, turned.roll(self._width // 2, -1), sin)
+        keys, values = cache.update(turned[:, self._heads :], joined[:, self._heads + self._kv_heads :], index)
+        read = F.scaled_dot_product_attention(
+            turned[:, : self._heads], keys, values, attn_mask=mask, is_causal=causal,
+            enable_gqa=self._heads != self._kv_heads,
+        )  # fmt: skip
+        return F.linear(read.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
+
+    def _norm_heads(self, turned: torch.Tensor, q_norm: torch.Tensor, k_norm: torch.Tensor) -> torch.Tensor:
+        queries = F.rms_norm(turned[:, : self._heads], q_norm.shape, q_norm, self._eps)
+        keys = F.rms_norm(turned[:, self._heads :], k_norm.shape, k_norm, self._eps)
+        return torch.cat([queries, keys], dim=1)
+
+    def _mlp(self, layer: _Layer, hidden: torch.Tensor) -> torch.Tensor:
+        normed = F.rms_norm(hidden, layer.norm_mlp.shape, layer.norm_mlp, self._eps)
+        gate, up = F.linear(normed, layer.gate_up).chunk(2, -1)
+        return F.linear(self._act(gate) * up, layer.down)
+
+    def _rotation(
+        self, past: int, count: int, positions: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """cos and signed sin, [n, head width], at the positions of this pass."""
+        if positions is not None:
+            index = positions.reshape(-1)
+            self._reach(int(index.max()) + 1)
+            return self._cos[index], self._sin[index]
+        self._reach(past + count)
+        return self._cos[past : past + count], self._sin[past : past + count]
+
+    def _reach(self, length: int) -> None:
+        if length > self._cos.shape[0]:
+            self._cos, self._sin = self._angles(2 * length)
+
+    def _angles(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        positions = torch.arange(length, device=self._embed.device)[None]
+        cos, sin = self._network.model.rotary_emb(self._embed, positions)
+        half = self._width // 2
+        return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
+
+
+def _join(layer: Any) -> _Layer:
+    attention, mlp = layer.self_attn, layer.mlp
+    parts = (attention.q_proj, attention.k_proj, attention.v_proj)
+    biased = parts[0].bias is not None
+    q_norm, k_norm = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
+    return _Layer(
+        norm_in=layer.input_layernorm.weight,
+        qkv=torch.cat([part.weight for part in parts]),
+        qkv_bias=torch.cat([part.bias for part in parts]) if biased else None,
+        q_norm=q_norm.weight if q_norm is not None else None,
+        k_norm=k_norm.weight if k_norm is not None else None,
+        out=attention.o_proj.weight,
+        out_bias=attention.o_proj.bias,
+        norm_mlp=layer.post_attention_layernorm.weight,
+        gate_up=torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]),
+        down=mlp.down_proj.weight,
+    )
+
+
+def _causal_mask(past: int, count: int, device: torch.device) -> torch.Tensor:
+    """Additive [n, P + n]: every position sees the past, itself and those before it."""
+    mask = torch.full((count, past + count), torch.finfo(torch.float32).min, device=device)
+    return mask.triu_(past + 1)
+
+
+def is_plain(network: Any) -> bool:
+    """Exactly one of the known classes, with nobody's forward or hooks in the way."""
+    if type(network).forward is not _FORWARDS.get(type(network)) or "forward" in vars(network) or network.training:
+        return False
+    return not any(
+        module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module) for module in network.modules()
+    )
+
+
+def _fits(network: Any) -> bool:
+    config = network.config
+    biased_mlp = getattr(config, "mlp_bias", False)
+    windowed = "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
+        isinstance(network, MistralForCausalLM) and config.sliding_window
+    )
+    size = sum(p.numel() * p.element_size() for p in network.parameters())
+    return (
+        network.dtype == torch.float32 and size <= LARGEST and not biased_mlp and not windowed
+        and config.rope_parameters["rope_type"] in _STEADY_ROPES and network.lm_head.bias is None
+        and config._attn_implementation == "sdpa"
+    )  # fmt: skip
+
+
+def _stamp(network: Any) -> tuple[int, ...]:
+    """Changes when any weight is replaced or written to."""
+    return tuple(
+        number for p in network.parameters() for number in (p.data_ptr(), 0 if p.is_inference() else p._version)
+    )
+
+
+def is_growing(cache: Any) -> bool:
+    """Whether the cache is transformers' plain one: keeps everything, on the model's device."""
+    return (
+        type(cache) is DynamicCache
+        and not cache.offloading
+        and all(type(layer) is DynamicLayer for layer in cache.layers)
+    )
+
+
+def lean_pass(model: LoadedModel) -> LeanLlama | None:
+    """The lean pass of a model that has one; made once, checked against the module, and remade when weights change."""
+    network = model.model
+    known: LeanLlama | None = model.remembered.get("lean")
+    if known is not None and known.is_current():
+        return known
+    model.remembered["lean"] = None
+    if is_plain(network) and _fits(network):
+        lean = LeanLlama(network)
+        model.remembered["lean"] = lean if _agrees(lean, network) else None
+    found: LeanLlama | None = model.remembered["lean"]
+    return found
+
+
+def _agrees(lean: LeanLlama, network: Any) -> bool:
+    """Whether both give the same logits for a few tokens, at once and one by one."""
+    ids = torch.arange(1, 8, device=network.device)[None] % network.config.vocab_size
+    expected = network(ids, use_cache=False).logits
+    cache = DynamicCache(config=network.config)
+    parts = [lean(ids[:, :4], cache, 0), lean(ids[:, 4:5], cache, 0), lean(ids[:, 5:], cache, 0)]
+    scale = expected.abs().max().clamp(min=1.0)
+    close = bool(((torch.cat(parts, dim=1) - expected).abs().max() / scale) < 1e-4)
+    if not close and not bool(torch.isnan(expected).any()):
+        log.warning("the lean pass disagrees with %s; the module itself is used", type(network).__name__)
+    return close
