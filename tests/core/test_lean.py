@@ -1,0 +1,137 @@
+"""The lean pass gives what the module gives, and steps aside whenever it could not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+import core
+from core.decoding.lean import is_growing, lean_pass
+from tests.core import tiny
+
+
+def qwen2() -> core.LoadedModel:
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=61, hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=256,
+    )  # fmt: skip
+    network = Qwen2ForCausalLM(config)
+    for name, parameter in network.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter)
+    return core.wrap(network)
+
+
+def scaled_rope() -> core.LoadedModel:
+    rope = {"rope_type": "linear", "factor": 3.0, "rope_theta": 10_000.0}
+    return tiny.make("llama", rope_parameters=rope)
+
+
+MODELS = {
+    "llama": lambda: tiny.make("llama"),
+    "one head each": lambda: tiny.make("llama", num_key_value_heads=4),
+    "qwen3": lambda: tiny.make("qwen3"),
+    "qwen2": qwen2,
+    "mistral": lambda: tiny.make("mistral", sliding_window=None),
+    "scaled rope": scaled_rope,
+}
+
+
+@torch.no_grad()
+def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits of 40 tokens in uneven portions: the module's and the lean pass's."""
+    lean = lean_pass(model)
+    assert lean is not None
+    ids = torch.randint(3, 61, (rows, 40), generator=torch.Generator().manual_seed(1))
+    mine, theirs, outputs = DynamicCache(config=model.config), DynamicCache(config=model.config), []
+    for portion in torch.split(ids, [12, 1, 1, 5, 1, 20], dim=1):
+        outputs.append((lean(portion, mine, 0), model.model(portion, past_key_values=theirs).logits))
+    return torch.cat([a for a, _ in outputs], 1), torch.cat([b for _, b in outputs], 1)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("name", MODELS)
+def test_same_logits(name: str, rows: int) -> None:
+    mine, theirs = both(MODELS[name](), rows)
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_tree_mask_and_positions() -> None:
+    """Two children of one parent, in one pass, equal two passes of their own."""
+    model = tiny.make("llama")
+    lean = lean_pass(model)
+    assert lean is not None
+    low = torch.finfo(torch.float32).min
+    mask = torch.tensor([[0, 0, 0, 0, low], [0, 0, 0, low, 0]])[None, None]
+    with torch.no_grad():
+        cache = DynamicCache(config=model.config)
+        lean(torch.tensor([[5, 6, 7]]), cache)
+        mine = lean(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[3, 3]]))
+        theirs = [model.model(torch.tensor([[5, 6, 7, child]])).logits[0, -1] for child in (8, 9)]
+    torch.testing.assert_close(mine[0], torch.stack(theirs), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mistral", "gemma2", "gemma3", "t5", "bart", "mamba"])
+def test_other_models_go_through_the_module(kind: str) -> None:
+    assert lean_pass(tiny.shared(kind)) is None
+
+
+def test_other_types_and_ropes_go_through_the_module() -> None:
+    assert lean_pass(core.wrap(tiny.make("llama").model.to(torch.bfloat16))) is None
+    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
+    assert lean_pass(tiny.make("llama", rope_parameters=rope)) is None
+
+
+def count_calls(model: core.LoadedModel) -> list[int]:
+    calls: list[int] = []
+    original = model.model.forward
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        return original(*args, **kwargs)
+
+    model.model.forward = forward
+    return calls
+
+
+def test_a_patched_forward_is_called() -> None:
+    model, request = tiny.make("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=5))
+    before = core.run(model, request).sequences
+    calls = count_calls(model)
+    assert core.run(model, request).sequences == before
+    assert len(calls) == len(before[0])
+
+
+def test_a_hook_is_called() -> None:
+    model, request = tiny.make("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=5))
+    core.run(model, request)
+    seen: list[int] = []
+    model.model.model.layers[1].register_forward_hook(lambda *args: seen.append(1))
+    core.run(model, request)
+    assert seen
+
+
+def test_changed_weights_are_noticed() -> None:
+    model, request = tiny.make("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=12))
+    core.run(model, request)
+    with torch.no_grad():
+        model.model.model.layers[0].self_attn.q_proj.weight.normal_()
+    assert core.run(model, request).sequences == tiny.reference(model, tiny.prompt(), request.config)
+
+
+def test_a_subclass_goes_through_the_module() -> None:
+    class Other(LlamaForCausalLM):
+        pass
+
+    assert lean_pass(core.wrap(Other(tiny.make("llama").model.config))) is None
+
+
+def test_only_the_plain_cache() -> None:
+    model = tiny.shared("mistral")
+    assert is_growing(DynamicCache())
+    assert not is_growing(DynamicCache(config=model.config))
+    assert not is_growing(None)
