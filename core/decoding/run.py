@@ -101,7 +101,11 @@ class DecodingRun:
         self._new_tokens = 0
         self._peak = 0
         self.acceptance: tuple[int, int] | None = None
-        """Speculation: tokens (accepted, drafted)."""
+        """Speculation: tokens (accepted, examined)."""
+        self.draft_seconds: float | None = None
+        self.verify_seconds: float | None = None
+        self.overhead_seconds: float | None = None
+        self.predicted_speedup: float | None = None
 
     @property
     def sequences(self) -> int:
@@ -210,7 +214,7 @@ class DecodingRun:
         """Bytes of the cache now."""
         now = self.backend.measure(self.forward.cache)
         self._peak = max(self._peak, now.bytes)
-        return CacheMeasured(step, now.tokens, now.bytes, self._peak, now.parts, now.layers)
+        return CacheMeasured(step, now.tokens, now.bytes, self._peak, now.parts, now.layers, now.held, now.error)
 
     def end(self, tracks: Sequence[Track]) -> Iterator[Event]:
         """Close what is still open (the user stopped) and keep the sequences as the run's results."""
@@ -248,6 +252,10 @@ class DecodingRun:
             target_passes=passes,
             tokens_per_target_pass=self._new_tokens / passes if passes and self._new_tokens else None,
             acceptance_rate=accepted / drafted if drafted else None,
+            draft_seconds=self.draft_seconds,
+            verify_seconds=self.verify_seconds,
+            overhead_seconds=self.overhead_seconds,
+            predicted_speedup=self.predicted_speedup,
             cache_bytes=self.backend.measure(self.forward.cache).bytes,
             cache_peak_bytes=self._peak,
         )

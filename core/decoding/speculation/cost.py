@@ -1,0 +1,100 @@
+"""What a target pass over q tokens costs on this machine, measured once per model and remembered."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import torch
+
+from core.decoding.speculation.passes import Passes, causal
+from core.model import LoadedModel
+
+SIZES = (1, 2, 4, 8, 16, 32)
+_BUDGET = 0.25
+"""Seconds a measurement may take; larger sizes are then extrapolated."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyCost:
+    """Seconds of one pass over so many tokens."""
+
+    sizes: tuple[int, ...]
+    seconds: tuple[float, ...]
+
+    @property
+    def one(self) -> float:
+        """Seconds of a pass over one token."""
+        return self.seconds[0]
+
+    def ratio(self, count: float) -> float:
+        """Time of a pass over `count` tokens ÷ over one; linear between what was measured and beyond it."""
+        if count <= 1 or len(self.sizes) == 1:
+            return 1.0
+        high = min(bisect_left(self.sizes, count), len(self.sizes) - 1)
+        low = high - 1
+        share = (count - self.sizes[low]) / (self.sizes[high] - self.sizes[low])
+        return (self.seconds[low] + share * (self.seconds[high] - self.seconds[low])) / self.one
+
+    @property
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        """(tokens, time ÷ that of one) for every size."""
+        return tuple((size, value / self.one) for size, value in zip(self.sizes, self.seconds, strict=True))
+
+
+def cost_key() -> str:
+    """Where `LoadedModel.remembered` keeps the curve; another number of threads is another machine."""
+    return f"verify_cost/{torch.get_num_threads()}"
+
+
+def remembered_cost(model: LoadedModel) -> VerifyCost | None:
+    """The curve, if it has been measured."""
+    found: VerifyCost | None = model.remembered.get(cost_key())
+    return found
+
+
+def verify_cost(passes: Passes, token: int) -> VerifyCost:
+    """The curve of the model behind `passes`: remembered, or measured now behind the text it has read."""
+    model = passes.forward.model
+    known = remembered_cost(model)
+    if known is None:
+        known = model.remembered[cost_key()] = _measure(passes, token)
+    return known
+
+
+def _measure(passes: Passes, token: int) -> VerifyCost:
+    """Two passes a size, the better counts; the memory is left as it was."""
+    counted = passes.forward.passes
+    _time_pass(passes, token, 1)  # the first pass of a shape pays for setting up
+    begun = time.perf_counter()
+    sizes: list[int] = []
+    seconds: list[float] = []
+    for size in _fitting(passes):
+        if len(sizes) > 1 and time.perf_counter() - begun > _BUDGET:
+            break
+        taken = min(_time_pass(passes, token, size) for _ in range(2))
+        sizes.append(size)
+        seconds.append(max(taken, seconds[-1]) if seconds else taken)
+    passes.forward.passes = counted
+    return VerifyCost(tuple(sizes), tuple(seconds))
+
+
+def _fitting(passes: Passes) -> list[int]:
+    """Sizes that the model's positions have room for."""
+    context = passes.forward.model.context
+    room = max(SIZES) if context is None else context - passes.length
+    return [size for size in SIZES if size <= max(room, 1)]
+
+
+def _time_pass(passes: Passes, token: int, size: int) -> float:
+    device = passes.forward.model.device
+    ids = torch.full((1, size), token, device=device)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    begun = time.perf_counter()
+    logits = passes.nodes(ids, range(size), causal(size))
+    logits[0, 0].item()  # wait for the device
+    taken = time.perf_counter() - begun
+    passes.settle(())
+    return taken

@@ -1,0 +1,29 @@
+"""What the frame asks of a drafter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.text import Text
+from core.decoding.speculation.tree import Branch
+
+
+class Drafter(Protocol):
+    """Proposes tokens behind the text; keeps whatever memory it needs in step with it."""
+
+    name: str
+    makes_trees: bool
+
+    def room(self, length: int) -> int:
+        """Longest draft it could make behind a text of `length` tokens."""
+
+    def propose(self, text: Text, plan: Plan) -> Branch | None:
+        """Tokens behind the last one of `text`; an empty branch for no idea, None when the run was cancelled."""
+
+    def settle(self, accepted: Sequence[int]) -> None:
+        """These tokens behind the text were accepted: keep their memory, forget that of the others."""
+
+    def close(self, length: int) -> None:
+        """The text ended with `length` tokens: forget what lies behind."""

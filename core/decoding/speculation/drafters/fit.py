@@ -1,0 +1,58 @@
+"""Which drafter fits which target, and why not. Imports no torch, so that a picker can ask it early."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from core.model import LoadedModel
+
+_STACKS = {"gpt2": "h", "llama": "layers", "mistral": "layers", "qwen2": "layers", "qwen3": "layers",
+           "gemma": "layers", "gemma2": "layers", "gemma3_text": "layers", "phi3": "layers",
+           "gpt_neox": "layers", "smollm3": "layers", "olmo2": "layers"}  # fmt: skip
+"""Architectures that are embedding, layers, norm and head, with the name of the list of layers."""
+
+
+def layer_list_name(model: LoadedModel) -> str | None:
+    """Attribute of the base model that holds its layers; None where it is no plain stack."""
+    return _STACKS.get(str(model.model.config.model_type))
+
+
+def why_not_target(model: LoadedModel) -> str | None:
+    """Why rejected tokens could not be taken back out of this model's memory; None when they can."""
+    if model.is_recurrent:
+        return f"{model.name} keeps a recurrent state; drafted tokens that are refused cannot be taken back out of it."
+    if not model.model._supports_default_dynamic_cache():
+        return f"{model.name} keeps a memory of its own kind, from which refused tokens cannot be taken back."
+    return None
+
+
+def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
+    """Why `draft` cannot draft for `target`; None when it fits. Drafters are not translated between tokenizers."""
+    if reason := why_not_target(draft):
+        return reason
+    if draft.is_encoder_decoder != target.is_encoder_decoder:
+        kinds = ("a decoder-only model", "an encoder–decoder")
+        return (
+            f"{draft.name} is {kinds[draft.is_encoder_decoder]}, {target.name} is {kinds[target.is_encoder_decoder]}."
+        )
+    if not same_tokens(target, draft):
+        return (
+            f"{draft.name} writes with another tokenizer than {target.name}, so its tokens mean something else. "
+            "Drafts are not translated; choose a draft model of the same family."
+        )
+    return None
+
+
+def same_tokens(one: LoadedModel, other: LoadedModel) -> bool:
+    """Whether equal ids mean equal text. Without tokenizers: whether the vocabularies have one size."""
+    if one.tokenizer is None or other.tokenizer is None:
+        return one.vocabulary == other.vocabulary
+    if one.tokenizer is other.tokenizer:
+        return True
+    return _words(one.tokenizer) == _words(other.tokenizer)
+
+
+def _words(tokenizer: Any) -> dict[str, int]:
+    words: dict[str, int] = tokenizer.get_vocab()
+    return words

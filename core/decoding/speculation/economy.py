@@ -1,0 +1,195 @@
+"""The automatic draft length: draft a token only while it is likely to earn more time than it costs.
+
+The verify-cost curve of this machine, the time of a draft pass and the running acceptance (of drafted tokens by the
+probability their drafter gave them) price every further token; the pace to beat is what the run reaches now. When no
+length beats plain decoding, drafting pauses, for longer after every attempt in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.decoding.speculation.cost import VerifyCost
+from core.decoding.speculation.plan import Gate
+from core.decoding.speculation.schedule import Outcome
+
+_BINS = 10
+_PRIOR = 3.0
+"""How many observations the first guess is worth."""
+_LONGEST = 16
+_MOST_NODES = 31
+_MARGIN = 1.02
+"""Drafting has to promise this much more than plain decoding."""
+_PAUSES = (8, 256)
+_MEMORY = 0.92
+_FORGET = 0.98
+
+
+@dataclass(slots=True)
+class Experience:
+    """What was learnt about a set of drafters on a target; kept between runs."""
+
+    hits: dict[tuple[int, int], float] = field(default_factory=dict)
+    """(drafter, bin of its probability) → accepted."""
+    trials: dict[tuple[int, int], float] = field(default_factory=dict)
+    """The same → examined."""
+    accepted: float = 2.1
+    """Of the levels examined, with a first guess of 70 %."""
+    examined: float = 3.0
+    draft_pass: float | None = None
+    """Seconds of one draft pass."""
+    verify_one: float | None = None
+    """Seconds of a target pass over one token, by the latest passes."""
+    tokens: float = 0.0
+    """Tokens a round, and its seconds, running averages' numerator and denominator."""
+    seconds: float = 0.0
+    pause: int = _PAUSES[0]
+    """Plain steps after the next attempt in vain."""
+
+    @property
+    def acceptance(self) -> float:
+        """Share of levels with an accepted node."""
+        return min(self.accepted / self.examined, 0.995)
+
+
+class Economy:
+    """The `auto` schedule, and the gate its drafters ask."""
+
+    def __init__(self, cost: VerifyCost, memory: dict[str, Any], key: str, guesses: Sequence[float | None]) -> None:
+        """`guesses`: a first guess of the acceptance for drafters without probabilities of their own, else None."""
+        self._cost = cost
+        self._guesses = guesses
+        self._known: Experience = memory.setdefault(key, Experience())
+        self._known.verify_one = self._known.verify_one or cost.one
+        self._left = 0
+        self.gate: Gate | None = self
+
+    # -- the schedule
+
+    def length(self) -> int:
+        """The longest draft while drafting pays, 0 in a pause."""
+        if self._left > 0:
+            self._left -= 1
+            return 0
+        if self._pays():
+            return _LONGEST
+        known = self._known
+        if known.examined < 8.0:
+            return 2
+        self._left, known.pause = known.pause, min(known.pause * 2, _PAUSES[1])
+        return 1
+
+    def learn(self, outcome: Outcome) -> None:
+        """Acceptance by probability, the pace, and what passes cost."""
+        self._learn_acceptance(outcome)
+        known, tree = self._known, outcome.tree
+        if outcome.passes:
+            known.draft_pass = _blend(known.draft_pass, outcome.draft_seconds / outcome.passes)
+        known.verify_one = _blend(known.verify_one, outcome.verify_seconds / self._cost.ratio(len(tree)))
+        known.tokens = _MEMORY * known.tokens + len(outcome.verdict.path) + 1
+        known.seconds = _MEMORY * known.seconds + outcome.draft_seconds + outcome.verify_seconds
+        if outcome.verdict.path and self._pays():
+            known.pause = _PAUSES[0]
+
+    def learn_plain(self, seconds: float) -> None:
+        """What a pass over one token costs."""
+        self._known.verify_one = _blend(self._known.verify_one, seconds)
+
+    def _learn_acceptance(self, outcome: Outcome) -> None:
+        known, tree, verdict = self._known, outcome.tree, outcome.verdict
+        levels = len(verdict.path) + (not verdict.is_bonus)
+        known.accepted = _FORGET * known.accepted + len(verdict.path)
+        known.examined = _FORGET * known.examined + levels
+        for child in _examined(outcome):
+            key = (tree.drafters[child], _bin(tree.probabilities[child]))
+            decision = verdict.decisions.get(child)
+            hit = decision.ratio if decision else float(child in verdict.path)
+            known.hits[key] = _FORGET * known.hits.get(key, 0.0) + hit
+            known.trials[key] = _FORGET * known.trials.get(key, 0.0) + 1.0
+
+    def _pays(self) -> bool:
+        """Whether some length promises more tokens a second than plain decoding."""
+        one, draft = self._one, self._draft_pass
+        beta = self._known.acceptance
+        best = max(
+            expected_tokens(beta, length) / (self._cost.ratio(length + 1) * one + length * draft)
+            for length in range(1, _LONGEST + 1)
+        )
+        return best * one > _MARGIN
+
+    # -- the gate
+
+    def accept(self, drafter: int, probability: float) -> float:
+        """Observed acceptance at about this probability, beginning with the probability itself."""
+        guess = self._guesses[drafter]
+        first = probability if guess is None else guess
+        key = (drafter, _bin(probability))
+        return (self._known.hits.get(key, 0.0) + _PRIOR * first) / (self._known.trials.get(key, 0.0) + _PRIOR)
+
+    def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
+        """Compare what one more level brings with what its draft pass and its nodes cost at the present pace."""
+        count = len(chances)
+        if not count or nodes + count > _MOST_NODES:
+            return False
+        price = self._draft_pass + count * self._node_price(nodes)
+        return sum(chances) * self._known.acceptance > self._pace * price
+
+    def is_worth(self, chance: float, nodes: int) -> bool:
+        """Compare what one more node brings with its place in the target's pass."""
+        return nodes < _MOST_NODES and chance > self._pace * self._node_price(nodes)
+
+    def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
+        """Children in order of likelihood, as long as each is worth its place."""
+        if sampled:
+            first = self.accept(drafter, probabilities[0])
+            shares: list[float] = [chance * first * (1 - first) ** turn for turn in range(3)]
+        else:
+            shares = [chance * self.accept(drafter, probability) for probability in probabilities]
+        return sum(1 for share in shares if self.is_worth(share, nodes))
+
+    @property
+    def _one(self) -> float:
+        return self._known.verify_one or self._cost.one
+
+    @property
+    def _draft_pass(self) -> float:
+        return self._known.draft_pass if self._known.draft_pass is not None else self._one / 8
+
+    @property
+    def _pace(self) -> float:
+        """Tokens a second to beat: what rounds with drafts reach, at least that of plain decoding."""
+        plain = 1 / self._one
+        return max(plain, self._known.tokens / self._known.seconds) if self._known.seconds else plain
+
+    def _node_price(self, nodes: int) -> float:
+        """Seconds one more node adds to the target's pass, averaged over the next few: a curve may have steps."""
+        now = self._cost.ratio(nodes + 1)
+        return self._one * min((self._cost.ratio(nodes + 1 + more) - now) / more for more in (1, 2, 4))
+
+
+def expected_tokens(beta: float, length: int) -> float:
+    """(1 − β^(γ+1)) / (1 − β): tokens a target pass yields at acceptance β and draft length γ."""
+    return length + 1.0 if beta >= 1 else (1 - beta ** (length + 1)) / (1 - beta)
+
+
+def expected_speedup(beta: float, length: float, cost: float) -> float:
+    """(1 − β^(γ+1)) / ((1 − β)(γc + 1)), c = time of a draft token ÷ time of a target pass."""
+    tokens = length + 1.0 if beta >= 1 else (1 - beta ** (length + 1)) / (1 - beta)
+    return tokens / (length * cost + 1)
+
+
+def _examined(outcome: Outcome) -> Iterable[int]:
+    """Drafted nodes that were compared with the target's choice: children of the root and of the accepted path."""
+    for node in (0, *outcome.verdict.path):
+        yield from outcome.tree.children[node]
+
+
+def _bin(probability: float) -> int:
+    return min(int(probability * _BINS), _BINS - 1)
+
+
+def _blend(old: float | None, new: float) -> float:
+    """A running average that a single slow pass cannot throw off."""
+    return new if old is None else old + 0.15 * (min(new, 2.5 * old) - old)

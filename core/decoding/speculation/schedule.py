@@ -1,0 +1,84 @@
+"""How long a draft should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from core.decoding.speculation.plan import Gate
+from core.decoding.speculation.tree import DraftTree
+from core.decoding.speculation.verify import Verdict
+
+FIRST_LENGTH = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A round as a schedule sees it."""
+
+    tree: DraftTree
+    verdict: Verdict
+    passes: int
+    """Draft passes it took."""
+    draft_seconds: float
+    verify_seconds: float
+
+
+class Schedule(Protocol):
+    """Asked for a length before every round, told of the outcome after it."""
+
+    gate: Gate | None
+
+    def length(self) -> int:
+        """Longest path to draft now; 0 for a plain step."""
+
+    def learn(self, outcome: Outcome) -> None:
+        """A round with drafted tokens ended."""
+
+    def learn_plain(self, seconds: float) -> None:
+        """A plain step ended."""
+
+
+class Constant:
+    """Always the same."""
+
+    gate: Gate | None = None
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def length(self) -> int:
+        """The number set."""
+        return self._length
+
+    def learn(self, outcome: Outcome) -> None:
+        """Learns nothing."""
+
+    def learn_plain(self, seconds: float) -> None:
+        """Learns nothing."""
+
+
+class Heuristic:
+    """2 more after a draft that was accepted whole, else 1 less, never below 1.
+
+    `memory` keeps the length between runs (`heuristic`); without it every run starts anew (`heuristic_transient`).
+    """
+
+    gate: Gate | None = None
+
+    def __init__(self, first: int, memory: dict[str, Any] | None = None, key: str = "") -> None:
+        self._memory = memory if memory is not None else {}
+        self._key = key
+        self._memory.setdefault(key, first)
+
+    def length(self) -> int:
+        """The present length."""
+        return int(self._memory[self._key])
+
+    def learn(self, outcome: Outcome) -> None:
+        """Grow or shrink."""
+        change = 2 if outcome.verdict.is_bonus else -1
+        self._memory[self._key] = max(1, self.length() + change)
+
+    def learn_plain(self, seconds: float) -> None:
+        """A plain step says nothing of drafts."""

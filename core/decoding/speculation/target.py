@@ -1,0 +1,78 @@
+"""The target during speculation: scores of all nodes of a round, from one pass."""
+
+from __future__ import annotations
+
+import torch
+
+from core.decoding.forward import Forward, Output
+from core.decoding.run import DecodingRun
+from core.decoding.speculation import rollback
+from core.decoding.speculation.passes import Passes
+from core.decoding.speculation.processing import NodeFunnel
+from core.decoding.speculation.text import Text
+from core.decoding.speculation.tree import DraftTree
+
+
+class Target:
+    """The run's model with a cache that can be rolled back, and its funnel.
+
+    Guidance (CFG) needs a second reading of every node without the prompt; it keeps a cache of its own in step.
+    """
+
+    def __init__(self, run: DecodingRun) -> None:
+        self._run = run
+        run.forward.cache = rollback.full_width_cache(run.model)
+        self.passes = Passes(run.forward)
+        guides = [stage for stage in run.funnel.stages if stage.name == "guidance_scale"]
+        self.funnel = NodeFunnel(stage for stage in run.funnel.stages if stage.name != "guidance_scale")
+        self.names = [(stage.name, stage.label) for stage in (*guides, *self.funnel.stages)]
+        self._guide = _Guide(run) if guides else None
+
+    def first(self, output: Output, text: Text) -> list[torch.Tensor]:
+        """Scores behind the prompt: raw and after every stage, each [1, V]."""
+        self.passes.length = len(text)
+        raw = self._run.repair(output.last)
+        scores = [raw] if self._guide is None else [raw, self._guide.first(raw, text)]
+        return [*scores, *self.funnel.trace([text.tensor], scores[-1])[1:]]
+
+    def score(self, text: Text, tree: DraftTree) -> list[torch.Tensor]:
+        """Scores behind every node, each [N, V]."""
+        ids = torch.tensor([tree.ids], device=self._run.model.device)
+        raw = self._run.repair(self.passes.nodes(ids, tree.depths, tree.sees()))
+        scores = [raw] if self._guide is None else [raw, self._guide.nodes(raw, ids, tree)]
+        return [*scores, *self.funnel.tree(text.tensor, tree, scores[-1])[1:]]
+
+    def settle(self, path: list[int]) -> None:
+        """Keep root and accepted path."""
+        self.passes.settle([0, *path])
+        if self._guide:
+            self._guide.passes.settle([0, *path])
+
+    def crop(self, length: int) -> None:
+        """Cut the cache to the first `length` tokens of the text."""
+        surplus = self.passes.length - length
+        self.passes.crop(length)
+        if self._guide:
+            self._guide.passes.crop(self._guide.passes.length - max(surplus, 0))
+
+
+class _Guide:
+    """The reading without the prompt (or with a negative one) that guidance steers away from."""
+
+    def __init__(self, run: DecodingRun) -> None:
+        self._negative = run.context.negative_ids
+        self._scale = float(run.config.guidance_scale)
+        self.passes = Passes(Forward(run.model, rollback.full_width_cache(run.model)))
+
+    def first(self, raw: torch.Tensor, text: Text) -> torch.Tensor:
+        """Guided scores behind the prompt, [1, V]."""
+        ids = text.tensor[:, -1:] if self._negative is None else self._negative[:1]
+        return self._steer(raw, self.passes.text(ids))
+
+    def nodes(self, raw: torch.Tensor, ids: torch.Tensor, tree: DraftTree) -> torch.Tensor:
+        """Guided scores behind every node, [N, V]."""
+        return self._steer(raw, self.passes.nodes(ids, tree.depths, tree.sees()))
+
+    def _steer(self, raw: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
+        towards, away = torch.log_softmax(raw, -1), torch.log_softmax(away, -1)
+        return self._scale * (towards - away) + away

@@ -1,0 +1,178 @@
+"""The token tree of a round: nodes in depth-first order, who may see whom, and several drafts merged into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+Trial = tuple[int, int]
+"""(node, drafter): a token that a drafter proposed; the same node may be tried more than once."""
+
+
+@dataclass(slots=True)
+class Branch:
+    """What one drafter proposes. Nodes count from 1 and follow their parents; 0 is the last token of the text."""
+
+    ids: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    probabilities: list[float] = field(default_factory=list)
+    """The drafter's processed probability of each node given its parent."""
+    trials: list[int] = field(default_factory=list)
+    """Nodes in the order in which they were drawn; a token drawn twice at one parent is one node and two trials."""
+    q: dict[int, torch.Tensor | None] = field(default_factory=dict)
+    """Parent → the distribution [V] its children were drawn from (sampling); None for a point mass."""
+
+    def add(self, parent: int, token: int, probability: float) -> int:
+        """A new node and its first trial; its number."""
+        self.ids.append(token)
+        self.parents.append(parent)
+        self.probabilities.append(probability)
+        self.trials.append(len(self.ids))
+        return len(self.ids)
+
+    @staticmethod
+    def chain(ids: list[int], probabilities: list[float], q: Sequence[torch.Tensor | None] = ()) -> Branch:
+        """One token after another."""
+        count = len(ids)
+        return Branch(
+            ids, list(range(count)), probabilities, list(range(1, count + 1)), dict(enumerate(q)) if q else {}
+        )
+
+
+@dataclass
+class DraftTree:
+    """The merged proposal in depth-first order. Index 0 of every list is the root, the last token of the text."""
+
+    ids: list[int]
+    parents: list[int]
+    """-1 for the root."""
+    depths: list[int]
+    drafters: list[int]
+    probabilities: list[float]
+    trials: dict[int, list[Trial]]
+    """Parent → what was proposed behind it, in drawing order, drafter by drafter."""
+    q: dict[tuple[int, int], torch.Tensor | None]
+    """(parent, drafter) → the distribution its children were drawn from."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def drafted(self) -> int:
+        """Nodes without the root."""
+        return len(self.ids) - 1
+
+    @cached_property
+    def children(self) -> list[list[int]]:
+        """Children of every node, in order."""
+        children: list[list[int]] = [[] for _ in self.ids]
+        for node, parent in enumerate(self.parents):
+            if parent >= 0:
+                children[parent].append(node)
+        return children
+
+    @cached_property
+    def is_chain(self) -> bool:
+        """No node has two children."""
+        return all(parent == node - 1 for node, parent in enumerate(self.parents))
+
+    def sees(self) -> npt.NDArray[np.bool_]:
+        """[N, N]: row i marks node i and its ancestors."""
+        return ancestry(self.parents)
+
+    def path(self, node: int) -> list[int]:
+        """Token ids from below the root down to `node`."""
+        ids: list[int] = []
+        while node > 0:
+            ids.append(self.ids[node])
+            node = self.parents[node]
+        return ids[::-1]
+
+
+def ancestry(parents: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """[N, N]: row i marks i and its ancestors, for nodes that follow their parents (-1: none)."""
+    sees = np.eye(len(parents), dtype=np.bool_)
+    for node, parent in enumerate(parents):
+        if parent >= 0:
+            sees[node] |= sees[parent]
+    return sees
+
+
+def merge(root: int, branches: Sequence[Branch]) -> DraftTree:
+    """All drafters' proposals as one prefix tree: equal tokens behind equal paths are one node."""
+    if len(branches) == 1 and branches[0].parents == list(range(len(branches[0].ids))):
+        return _chain(root, branches[0])
+    book: _Book = _Book(root)
+    places = [book.insert(branch, drafter) for drafter, branch in enumerate(branches)]
+    order = book.depth_first()
+    place_of = {old: new for new, old in enumerate(order)}
+    tree = DraftTree(
+        ids=[book.ids[old] for old in order],
+        parents=[place_of[book.parents[old]] if old else -1 for old in order],
+        depths=[book.depths[old] for old in order],
+        drafters=[book.drafters[old] for old in order],
+        probabilities=[book.probabilities[old] for old in order],
+        trials={},
+        q={},
+    )
+    for drafter, (branch, places_of) in enumerate(zip(branches, places, strict=True)):
+        for node in branch.trials:
+            parent = place_of[places_of[branch.parents[node - 1]]]
+            tree.trials.setdefault(parent, []).append((place_of[places_of[node]], drafter))
+        tree.q.update({(place_of[places_of[parent]], drafter): q for parent, q in branch.q.items()})
+    return tree
+
+
+def _chain(root: int, branch: Branch) -> DraftTree:
+    count = len(branch.ids)
+    return DraftTree(
+        ids=[root, *branch.ids],
+        parents=list(range(-1, count)),
+        depths=list(range(count + 1)),
+        drafters=[0] * (count + 1),
+        probabilities=[1.0, *branch.probabilities],
+        trials={node: [(node + 1, 0)] for node in range(count)},
+        q={(parent, 0): q for parent, q in branch.q.items()},
+    )
+
+
+class _Book:
+    """Nodes as they are entered; 0 is the root."""
+
+    def __init__(self, root: int) -> None:
+        self.ids, self.parents, self.depths, self.drafters, self.probabilities = [root], [-1], [0], [0], [1.0]
+        self._children: list[dict[int, int]] = [{}]
+
+    def insert(self, branch: Branch, drafter: int) -> list[int]:
+        """Enter a branch; where each of its nodes (and the root, first) now is."""
+        places = [0]
+        for token, parent, probability in zip(branch.ids, branch.parents, branch.probabilities, strict=True):
+            places.append(self._enter(places[parent], token, drafter, probability))
+        return places
+
+    def _enter(self, parent: int, token: int, drafter: int, probability: float) -> int:
+        known = self._children[parent].get(token)
+        if known is not None:
+            return known
+        place = self._children[parent][token] = len(self.ids)
+        self.ids.append(token)
+        self.parents.append(parent)
+        self.depths.append(self.depths[parent] + 1)
+        self.drafters.append(drafter)
+        self.probabilities.append(probability)
+        self._children.append({})
+        return place
+
+    def depth_first(self) -> list[int]:
+        """Nodes in preorder, children in the order they came."""
+        order, stack = [], [0]
+        while stack:
+            node = stack.pop()
+            order.append(node)
+            stack.extend(reversed(self._children[node].values()))
+        return order

@@ -1,0 +1,92 @@
+"""What the speculative strategies share: settings, and when they cannot serve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from core.strategies.base import Parameter
+from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
+
+if TYPE_CHECKING:
+    from core.model import LoadedModel
+
+SAMPLE = Parameter(
+    "do_sample", "Sample", "bool", False,
+    "Roll dice as sampling does; off, the text is exactly that of greedy decoding.",
+)  # fmt: skip
+SCHEDULE = Parameter(
+    "schedule", "Draft length", "choice", "auto",
+    "auto drafts while it pays on this machine; constant drafts the same number always; heuristic takes 2 more after a "
+    "draft accepted whole, else 1 less, and remembers it; heuristic_transient begins anew with every run.",
+    choices=("auto", "constant", "heuristic", "heuristic_transient"), option=True,
+)  # fmt: skip
+DRAFT_TOKENS = Parameter(
+    "num_assistant_tokens", "Drafted tokens", "int", None,
+    "How many tokens to draft in a round: always (constant), or at first (heuristic). Unset, 5.",
+    minimum=1, maximum=256, soft_maximum=20, step=1,
+)  # fmt: skip
+THRESHOLD = Parameter(
+    "assistant_confidence_threshold", "Confidence threshold", "float", None,
+    "Stop drafting behind a token that its drafter gave less than this probability. 0 switches it off.",
+    minimum=0.0, maximum=1.0, step=0.05, unset=0.0, advanced=True,
+)  # fmt: skip
+VERIFIER = Parameter(
+    "verifier", "Verifier", "choice", "auto",
+    "greedy follows the target's first choice; sampling throws a die for every drafted token; auto takes the one that "
+    "keeps the text's distribution.",
+    choices=("auto", "greedy", "sampling"), option=True, advanced=True,
+)  # fmt: skip
+SETTINGS = (*SAMPLING, *PENALTIES, *SAMPLING_ADVANCED, *EVERYWHERE)
+FLAGS = {"num_beams": 1, "penalty_alpha": None, "dola_layers": None, "num_return_sequences": 1}
+LENGTH = replace(NEW_TOKENS, default=120)
+
+
+def refusal(*checks: Callable[[LoadedModel, Any], str | None]) -> Callable[[LoadedModel, Any], str | None]:
+    """A strategy's `refuse`: the first reason that any check gives, those of every speculative strategy before."""
+
+    def refuse(model: LoadedModel, request: Any) -> str | None:
+        for check in (_rollback, _cache, _one_text, *checks):
+            if reason := check(model, request):
+                return reason
+        return None
+
+    return refuse
+
+
+def needs_draft(model: LoadedModel, request: Any) -> str | None:
+    """Every draft model has to fit; without a request only the target is judged."""
+    from core.decoding.speculation.drafters.fit import why_not_draft  # keeps this package light
+
+    if request is None:
+        return None
+    if not request.drafters:
+        return "no draft model is chosen."
+    reasons = (why_not_draft(model, draft) for draft in request.drafters)
+    return next((reason for reason in reasons if reason), None)
+
+
+def _rollback(model: LoadedModel, request: Any) -> str | None:
+    from core.decoding.speculation.drafters.fit import why_not_target  # keeps this package light
+
+    return why_not_target(model)
+
+
+def _cache(model: LoadedModel, request: Any) -> str | None:
+    if request is None or request.cache in ("dynamic", "auto"):
+        return None
+    return f"refused tokens are taken back out of the cache, and the {request.cache} cache cannot do that; use dynamic."
+
+
+def _one_text(model: LoadedModel, request: Any) -> str | None:
+    config = getattr(request, "config", None)
+    if config is None:
+        return None
+    if (config.num_beams or 1) > 1:
+        return "drafts are verified for one text at a time, and beam search keeps several (num_beams is above 1)."
+    if (config.num_return_sequences or 1) > 1:
+        return "it writes one text at a time (num_return_sequences is above 1)."
+    if "SynthID" in type(config.watermarking_config).__name__:
+        return "a SynthID watermark keeps a state that cannot be rolled back."
+    return None

@@ -1,0 +1,51 @@
+"""Drafters for the tiny models, and what speculation must equal."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+
+import core
+from core.events import DraftRound, TokenChosen
+from tests.core import tiny
+
+LENGTH = 32
+NO_END = [tiny.VOCABULARY + 5]
+"""An end token that no tiny model has: the text runs to its limit."""
+
+
+@cache
+def near(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedModel:
+    """The shared tiny model with its weights shaken: agrees with it often, but not always."""
+    network = copy.deepcopy(tiny.shared(kind).model)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() > 1:
+                parameter.add_(torch.randn(parameter.shape, generator=generator) * parameter.std() * noise)
+    return core.wrap(network, name=f"near-{kind}-{seed}")
+
+
+def config(**more: Any) -> GenerationConfig:
+    """Greedy, to the limit."""
+    return GenerationConfig(**{"max_new_tokens": LENGTH, "eos_token_id": NO_END, **more})
+
+
+def greedy(model: core.LoadedModel, ids: list[int] | None = None, **more: Any) -> list[int]:
+    """What plain greedy decoding writes."""
+    result = core.run(model, core.Request(ids or tiny.prompt(), config(**more), strategy="greedy", top_n=0))
+    return result.sequences[0]
+
+
+def rounds(result: Any) -> list[DraftRound]:
+    """The rounds of a run."""
+    return [event for event in result.events if isinstance(event, DraftRound)]
+
+
+def chosen(result: Any) -> list[TokenChosen]:
+    """The tokens of a run."""
+    return [event for event in result.events if isinstance(event, TokenChosen)]
