@@ -13,11 +13,15 @@ from app.views import inspector_rows as rows
 from app.views.wording import WIDEST_PERCENT, token_text
 from app.widgets.bars import Bars
 from app.widgets.funnel import Funnel
+from app.widgets.text_block import TextBlock
 from core.events import Event, TokenChosen
 from core.explain import explain
 
-FOLLOW_MS = 66
-"""While text streams the inspector follows the newest token at most 15 times a second."""
+FOLLOW_MS = 100
+"""While text streams the inspector follows the newest token ten times a second; more only tires the eye."""
+
+LEAST_WIDTH = 360
+"""Pixels that large type may claim for the panel at least."""
 
 
 class Section(QWidget):
@@ -49,19 +53,6 @@ class Section(QWidget):
         self._remark.setVisible(bool(remark))
 
 
-def _words(parent: QWidget, role: str = "", rich: bool = False) -> QLabel:
-    """A label whose text can be selected with mouse and keyboard."""
-    label = QLabel(parent)
-    label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.RichText if rich else Qt.TextFormat.PlainText)
-    flags = Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-    label.setTextInteractionFlags(flags)
-    label.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-    if role:
-        label.setProperty("role", role)
-    return label
-
-
 class Inspector(QScrollArea):
     """Speaks of the selected token, else of the newest one."""
 
@@ -72,16 +63,16 @@ class Inspector(QScrollArea):
         self._told: TokenChosen | None = None
         self._body = QFrame(self)
         self._body.setProperty("role", "panel")
-        self._heading = _words(self._body, "heading")
-        self._title = _words(self._body, "title")
-        self._facts = _words(self._body, "muted")
+        self._heading = TextBlock(self._body, "heading")
+        self._title = TextBlock(self._body, "title")
+        self._facts = TextBlock(self._body, "muted")
         self._card = QFrame(self._body)
         self._card.setProperty("role", "card")
-        self._sentence = _words(self._card, rich=True)
+        self._sentence = TextBlock(self._card, rich=True)
         self._candidates = Section("Alternatives", Bars(theme, "Alternatives"), self._body)
         self._layers = Section("Layers", Bars(theme, "Layers"), self._body)
         self._funnel = Section("Funnel", Funnel(theme), self._body)
-        self._numbers = Section("This step", _words(self._body, "muted", rich=True), self._body)
+        self._numbers = Section("This step", TextBlock(self._body, "muted", rich=True), self._body)
         self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
         self._timer.timeout.connect(self._tell)
         self._build()
@@ -101,6 +92,7 @@ class Inspector(QScrollArea):
         column = QVBoxLayout(self._body)
         for widget in (self._heading, self._title, self._facts, self._card, *self._sections):
             column.addWidget(widget)
+        column.insertSpacing(column.indexOf(self._card), 6)
         column.addStretch(1)
         self.setWidget(self._body)
         self.verticalScrollBar().rangeChanged.connect(self._keep_width)
@@ -110,12 +102,12 @@ class Inspector(QScrollArea):
         self._theme = theme
         self._body.layout().setSpacing(theme.px(4))
         self._keep_width()
+        self.setMinimumWidth(min(theme.px(284), LEAST_WIDTH))
         self._card.layout().setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
-        self._facts.setContentsMargins(0, 0, 0, theme.px(9))
-        self._sentence.setFont(theme.font(13))
         # Three lines, so that what is below does not move with every token.
-        self._sentence.setMinimumHeight(theme.px(17) * 3)
-        self._sentence.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self._sentence.set_least_height(theme.px(17) * 3)
+        for block in (self._heading, self._title, self._facts, self._numbers.part):
+            block.refit()
         for section in self._sections:
             section.set_theme(theme)
             section.setContentsMargins(0, theme.px(14), 0, 0)
@@ -135,7 +127,10 @@ class Inspector(QScrollArea):
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Follow the newest token, not faster than the eye."""
         self._run = run
-        if run.selected is None and not self._timer.isActive():
+        if run.finished is not None:
+            self._timer.stop()
+            self._tell()
+        elif run.selected is None and not self._timer.isActive():
             self._timer.start()
 
     def cursor_moved(self, run: Run) -> None:
@@ -163,9 +158,9 @@ class Inspector(QScrollArea):
             self._tell_nothing()
             return
         token = self._run.tokens[index]
-        newest = self._run.selected is None and self._run.following
+        newest = self._run.selected is None and self._run.following and self._run.finished is None
         heading = f"TOKEN {index + 1:,}{' · NEWEST' if newest else ''}"
-        self._heading.setText(heading)
+        self._heading.set_text(heading)
         if token is not self._told:
             self._told = token
             self._tell_token(token, self._run.started.vocabulary if self._run.started else 0)
@@ -173,24 +168,24 @@ class Inspector(QScrollArea):
     def _tell_nothing(self) -> None:
         self._told = None
         waiting = self._run is not None and self._run.outcome is None
-        self._heading.setText("INSPECTOR")
-        self._title.setText("Waiting for the first token" if waiting else "No token yet")
-        self._facts.setText("" if waiting else "Run something, then click a token: here you read why it was chosen.")
+        self._heading.set_text("INSPECTOR")
+        self._title.set_text("Waiting for the first token" if waiting else "No token yet")
+        self._facts.set_text("" if waiting else "Run something, then click a token: here you read why it was chosen.")
         for part in (self._card, *self._sections):
             part.hide()
         self._settle()
 
     def _tell_token(self, token: TokenChosen, vocabulary: int) -> None:
-        self._title.setText(token_text(token.piece))
-        self._facts.setText(rows.facts(token, vocabulary))
-        self._sentence.setText(rows.emphasized(explain(token, vocabulary)))
+        self._title.set_text(token_text(token.piece))
+        self._facts.set_text(rows.facts(token, vocabulary))
+        self._sentence.set_text(rows.emphasized(explain(token, vocabulary)))
         self._card.show()
         self._tell_candidates(token)
         self._tell_layers(token)
         stages = rows.funnel_stages(token)
         self._funnel.part.set_stages(stages)
         self._funnel.setVisible(bool(stages))
-        self._numbers.part.setText(rows.joined(rows.numbers(token)))
+        self._numbers.part.set_text(rows.joined(rows.numbers(token)))
         self._numbers.show()
         self._settle()
 

@@ -154,7 +154,7 @@ class Column:
         text = self.text
         pieces = [piece for piece in text.pieces_in(line.start, line.end) if piece in text.specials]
         spans = [text.piece_span(piece) for piece in pieces if text.starts[piece] < self.limit]
-        return [stretch for start, end in spans for stretch in line.spans(start + 1, end)]
+        return [stretch for start, end in spans for stretch in line.spans(start + 1, end - 1)]
 
     def _mark(self, piece: int, line: Line, row_end: int) -> Mark | None:
         start, end = self.text.piece_span(piece)

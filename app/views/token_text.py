@@ -29,7 +29,7 @@ def control_name(piece: str) -> str:
 def pill(piece: str) -> str:
     """What stands for a control token: its name between thin spaces."""
     name = control_name(piece) or visible(piece.strip()) or "special"
-    return f"{_THIN}{_TIE}{name.replace(' ', _TIE)}{_TIE}"
+    return f"{_THIN}{_TIE}{name.replace(' ', _TIE)}{_TIE}{_THIN}"
 
 
 class TokenText:

@@ -55,6 +55,7 @@ class TokenView(QAbstractScrollArea):
         self._page = Page(theme)
         self._choice = TextChoice()
         self._pressed: QPoint | None = None
+        self._place: tuple[int, int] | None = None
         self._hover_place = QRect()
         self._popover = Popover(theme, self)
         self._legend = Legend(theme, self)
@@ -122,11 +123,12 @@ class TokenView(QAbstractScrollArea):
         self._arrange()
 
     def cursor_moved(self, run: Run) -> None:
-        """Draw up to the cursor, and keep that place in sight."""
+        """Draw up to the cursor, and keep that place in sight; another sequence is shown where it stands."""
+        moved_in_same = self._place is not None and self._place[0] == run.shown and self._place[1] != run.cursor
         self._page.run = run
         self._arrange()
         column = self._page.shown()
-        if column is not None and run.cursor:
+        if column is not None and run.cursor and moved_in_same:
             top = column.row_top(max(0, column.drawn_rows - 1))
             self._reveal(top, column.metrics.row, around=self.viewport().height() // 4)
 
@@ -166,6 +168,7 @@ class TokenView(QAbstractScrollArea):
         ended = run is not None and (run.finished is not None or run.outcome is not None) and run.following
         look.newest = run.cursor - 1 if run and not ended and run.cursor else None
         look.hovered = None if run is None else look.hovered
+        self._place = (run.shown, run.cursor) if run else None
 
     def _place_parts(self) -> None:
         theme, pad = self._look.theme, self._padding()

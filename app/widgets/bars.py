@@ -124,7 +124,7 @@ class Bars(QWidget):
 
     def _paint_row(self, painter: QPainter, row: BarRow, top: float, columns: list[tuple[float, float]]) -> None:
         theme, height = self._theme, self._theme.px(23)
-        label_width = theme.px(88)
+        label_width = min(theme.px(88), self.width() * 0.3)
         font = theme.font(13, 600 if row.strong else 400, tabular=True)
         color = "accent" if row.strong else "muted" if row.faint else "text"
         painter.setFont(font)

@@ -211,7 +211,7 @@ def test_parts_keep_their_place_from_token_to_token(inspector: Inspector) -> Non
 def test_everything_said_can_be_selected_and_rows_copied(inspector: Inspector) -> None:
     speak(inspector, token(0, " fox", 0.31, 3))
     for label in (inspector._title, inspector._facts, inspector._sentence):
-        assert label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
+        assert label.label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
     bars = inspector._candidates.part
     bars.copy()
     table = QGuiApplication.clipboard().text().splitlines()

@@ -1,0 +1,71 @@
+"""Selectable text that changes often: its surroundings are laid out anew only when its height changes."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+
+class TextBlock(QWidget):
+    """A wrapped label. A label by itself asks for a new layout of everything at every change of its text."""
+
+    def __init__(self, parent: QWidget | None = None, role: str = "", rich: bool = False) -> None:
+        super().__init__(parent)
+        self.label = QLabel(self)
+        self.label.setWordWrap(True)
+        self.label.setTextFormat(Qt.TextFormat.RichText if rich else Qt.TextFormat.PlainText)
+        flags = Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        self.label.setTextInteractionFlags(flags)
+        self.label.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        if role:
+            self.label.setProperty("role", role)
+        self._least = self._height = 0
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def text(self) -> str:
+        """What it says."""
+        return self.label.text()
+
+    def set_text(self, text: str) -> None:
+        """Say something else."""
+        if text == self.label.text():
+            return
+        self.label.setText(text)
+        self._check()
+
+    def set_least_height(self, pixels: int) -> None:
+        """Keep room for that much, so that shorter texts move nothing."""
+        self._least = pixels
+        self.refit()
+
+    def refit(self) -> None:
+        """Measure again, after the font has changed."""
+        self._height = -1
+        self._check()
+
+    def _check(self) -> None:
+        height = self.heightForWidth(self.width())
+        if height != self._height:
+            self._height = height
+            self.updateGeometry()
+
+    def heightForWidth(self, width: int) -> int:
+        """Height of the wrapped text, or the least one."""
+        return max(self._least, self.label.heightForWidth(max(1, width)))
+
+    def sizeHint(self) -> QSize:
+        """Wide enough for a few words."""
+        return QSize(120, self.heightForWidth(max(120, self.width())))
+
+    def minimumSizeHint(self) -> QSize:
+        """It can be narrow."""
+        return QSize(60, self._least)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The label fills it."""
+        self.label.setGeometry(self.rect())
+        super().resizeEvent(event)
