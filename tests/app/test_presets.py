@@ -1,0 +1,115 @@
+"""Generation configs as files, and transformers as the judge of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import resources
+from app import presets
+from app.presets import Preset, PresetProblem
+from core.strategies import registry
+
+
+def saved(folder: Path, strategy: str, values: dict[str, Any], **extra: Any) -> Path:
+    return presets.save(folder, Preset("mine", strategy, values, extra))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "values"),
+    [
+        ("greedy", {"max_new_tokens": 50, "repetition_penalty": 1.3, "stop_strings": ["The end"]}),
+        ("sampling", {"temperature": 0.7, "top_p": 0.9, "top_k": 0, "num_return_sequences": 3}),
+        ("contrastive", {"penalty_alpha": 0.6, "top_k": 4}),
+        ("dola", {"dola_layers": "low", "do_sample": False, "repetition_penalty": 1.2}),
+    ],
+)
+def test_what_is_saved_is_loaded(tmp_path: Path, strategy: str, values: dict[str, Any]) -> None:
+    preset = presets.load(saved(tmp_path, strategy, values))
+    assert (preset.strategy, dict(preset.values)) == (strategy, values)
+    assert preset.notice == ""
+
+
+def test_transformers_reads_several_of_a_folder_by_name(tmp_path: Path) -> None:
+    from transformers import GenerationConfig
+
+    presets.save(tmp_path, Preset("careful", "sampling", {"temperature": 0.7}))
+    presets.save(tmp_path, Preset("contrastive", "contrastive", {"penalty_alpha": 0.5, "top_k": 6}))
+    careful = GenerationConfig.from_pretrained(tmp_path, "careful.json")
+    assert (careful.do_sample, careful.temperature) == (True, 0.7)
+    contrastive = GenerationConfig.from_pretrained(tmp_path, "contrastive.json")
+    assert (contrastive.penalty_alpha, contrastive.top_k) == (0.5, 6)
+    assert [name for name, _path in presets.folder_presets(tmp_path)] == ["careful", "contrastive"]
+
+
+def test_reads_what_transformers_writes(tmp_path: Path) -> None:
+    from transformers import GenerationConfig
+
+    config = GenerationConfig(do_sample=True, temperature=0.6, top_p=0.8, pad_token_id=3, watermark_me=1)
+    config.save_pretrained(tmp_path, "theirs.json")
+    preset = presets.load(tmp_path / "theirs.json")
+    assert preset.strategy == "sampling"
+    assert preset.values["temperature"] == 0.6
+    assert "pad_token_id" in preset.notice
+    assert "transformers_version" not in preset.notice
+    again = presets.load(presets.save(tmp_path, preset))
+    assert again.extra["pad_token_id"] == 3
+
+
+def test_options_of_a_strategy_stand_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    own = replace(registry["greedy"].parameter("max_new_tokens"), name="width", option=True)
+    changed = replace(registry["greedy"], parameters=(*registry["greedy"].parameters, own))
+    monkeypatch.setitem(registry._entries, "greedy", changed)  # type: ignore[arg-type, attr-defined]
+    path = saved(tmp_path, "greedy", {"width": 3, "max_new_tokens": 9})
+    assert json.loads(path.read_text(encoding="utf-8"))[presets.OWN_KEY] == {"options": {"width": 3}}
+    assert presets.load(path).values == {"width": 3, "max_new_tokens": 9}
+
+
+@pytest.mark.parametrize(
+    ("data", "mode"),
+    [
+        ({}, "greedy"),
+        ({"do_sample": True, "penalty_alpha": 0.6}, "sampling"),
+        ({"penalty_alpha": 0.6}, "contrastive"),
+        ({"penalty_alpha": 0.6, "top_k": 1}, "greedy"),
+        ({"dola_layers": "high"}, "dola"),
+        ({"num_beams": 4}, "beam_search"),
+        ({"num_beams": 4, "do_sample": True}, "beam_sampling"),
+        ({"num_beams": 4, "num_beam_groups": 2}, "diverse_beam_search"),
+        ({"force_words_ids": [[1]]}, "constrained_beam_search"),
+        ({"prompt_lookup_num_tokens": 3}, "prompt_lookup"),
+    ],
+)
+def test_flags_decide_as_in_transformers(data: dict[str, Any], mode: str) -> None:
+    assert presets.mode_of(data) == mode
+
+
+def test_a_strategy_that_is_not_here_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(PresetProblem, match="reading tea leaves"):
+        presets.from_config("odd", {presets.OWN_KEY: {"strategy": "reading_tea_leaves"}})
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3"])
+def test_a_file_that_is_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(PresetProblem, match=r"x\.json"):
+        presets.load(path)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a/b", "..", 'a"b'])
+def test_names_that_are_no_file_names(tmp_path: Path, name: str) -> None:
+    with pytest.raises(PresetProblem, match="file's name"):
+        presets.save(tmp_path, Preset(name, "greedy"))
+
+
+def test_the_shipped_ones_are_whole() -> None:
+    shipped = presets.folder_presets(resources.path("presets"))
+    assert [name for name, _path in shipped] == ["Careful", "Playful"]
+    for _name, path in shipped:
+        assert presets.load(path).notice == ""

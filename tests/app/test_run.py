@@ -1,0 +1,107 @@
+"""The Run: events sorted in, one cursor, one selection."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import outcomes
+from app.requests import RunRequest
+from app.run import Run
+from core.events import CacheMeasured, Finished, Metrics, Notice, Prefilled, SequenceFinished
+from tests.ui.fake_engine import ScriptedEngine, chosen
+
+
+def run_of(texts: int = 1, tokens: int = 4) -> Run:
+    import threading
+
+    engine = ScriptedEngine([" a", " b", " c", " d"][:tokens])
+    request = RunRequest("storyteller", "One two", params={"num_return_sequences": texts})
+    run = Run(request)
+    run.apply(engine.stream(request, threading.Event()))
+    return run
+
+
+def test_sorts_events_in() -> None:
+    run = run_of()
+    assert run.started is not None
+    assert [token.text for token in run.prompt] == ["One", " two"]
+    assert isinstance(run.prefilled, Prefilled)
+    assert isinstance(run.cache, CacheMeasured)
+    assert isinstance(run.finished, Finished)
+    assert run.text == " a b c d"
+    assert len(run.events) == 2 + 4 * 2 + 2
+
+
+def test_cursor_follows_until_it_is_moved() -> None:
+    run = Run(RunRequest("m"))
+    run.apply([chosen(0, " a"), chosen(1, " b")])
+    assert (run.cursor, run.following) == (2, True)
+    assert run.move_cursor(1)
+    run.apply([chosen(2, " c")])
+    assert (run.cursor, run.text) == (1, " a")
+    assert [token.text for token in run.visible_tokens] == [" a"]
+
+
+def test_cursor_at_the_end_follows_again_and_is_kept_in_bounds() -> None:
+    run = run_of()
+    run.move_cursor(-5)
+    assert run.cursor == 0
+    run.move_cursor(99)
+    assert (run.cursor, run.following) == (4, True)
+    assert not run.move_cursor(4)
+
+
+def test_selection_outside_is_none() -> None:
+    run = run_of()
+    assert run.select(2)
+    assert run.selected_token is run.tokens[2]
+    assert run.select(40)
+    assert run.selected is None
+
+
+def test_each_text_has_its_own_tokens() -> None:
+    run = run_of(texts=3)
+    assert len(run.sequences) == 3
+    run.select(1)
+    run.show(2)
+    assert (run.selected, run.cursor) == (None, 4)
+    assert all(token.sequence == 2 for token in run.tokens)
+    with pytest.raises(IndexError, match="3 texts"):
+        run.show(3)
+
+
+def test_tail_comes_with_the_last_token_only() -> None:
+    run = Run(RunRequest("m"))
+    run.apply([chosen(0, " a"), chosen(1, ""), SequenceFinished(0, "eos", tail="�")])
+    assert run.text == " a�"
+    run.move_cursor(1)
+    assert run.text == " a"
+
+
+def test_notices_are_kept() -> None:
+    run = Run(RunRequest("m"))
+    run.apply([Notice("setting_ignored", "so and so")])
+    assert [notice.message for notice in run.notices] == ["so and so"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "words"),
+    [
+        ("eos", "", "EOS after 1 token"),
+        ("length", "", "length limit after 1 token"),
+        ("stop_string", "The end", "stop text after 1 token: 'The end'"),
+        ("something_new", "", "something new after 1 token"),
+    ],
+)
+def test_endings_in_words(reason: str, detail: str, words: str) -> None:
+    run = Run(RunRequest("m"))
+    ended = SequenceFinished(0, reason, detail)
+    run.apply([chosen(0, " a"), ended, Finished("completed", ((1,),), (" a",), Metrics())])
+    assert outcomes.completed(run) == outcomes.Outcome("completed", words)
+
+
+def test_obeyed_stop_is_stopped() -> None:
+    run = Run(RunRequest("m"))
+    run.apply([SequenceFinished(0, "stopped"), Finished("stopped", ((),), ("",), Metrics())])
+    assert outcomes.completed(run).kind == "stopped"
+    assert outcomes.stopped(Run(RunRequest("m"))).message == "stopped after 0 tokens"

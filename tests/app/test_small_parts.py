@@ -1,0 +1,108 @@
+"""Chats as text, examples, error reports, shortcuts, the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app import chat, cli, examples
+from app.requests import LoadRequest, RunRequest, report
+from app.shortcuts import SHORTCUTS, key_of
+from core import strategies
+from core.errors import ParameterError, PromptTooLongError
+
+
+def test_chat_turns() -> None:
+    text = "Hello\nthere\nassistant: Hi.\nUser:  What now?\n\nsystem:\n"
+    assert chat.parse(text) == (
+        {"role": "user", "content": "Hello\nthere"},
+        {"role": "assistant", "content": "Hi."},
+        {"role": "user", "content": "What now?"},
+    )
+    assert chat.parse("") == ()
+
+
+def test_chats_come_back() -> None:
+    turns = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "two\nlines"})
+    assert chat.parse(chat.format_turns(turns)) == turns
+
+
+def test_shipped_examples_fit_their_strategies() -> None:
+    usable = examples.load(known_strategies=strategies.registry)
+    assert len({example.id for example in usable}) == len(usable)
+    for example in usable:
+        assert example.title
+        assert example.text
+        assert set(example.params) <= set(strategies.registry[example.strategy].parameter_names), example.id
+
+
+def test_example_files_may_know_more(tmp_path: Path) -> None:
+    path = tmp_path / "examples.json"
+    entries = [
+        {"id": "a", "title": "A", "messages": [{"role": "user", "content": "hi"}], "news": 1},
+        {"id": "b", "title": "B", "prompt": "x", "strategy": "unheard_of"},
+    ]
+    path.write_text(json.dumps(entries), encoding="utf-8")
+    first, second = examples.load(path)
+    assert (first.is_chat, first.text, second.text) == (True, "user: hi", "x")
+    assert [example.id for example in examples.load(path, {""})] == ["a"]
+    assert examples.load(tmp_path / "none.json") == []
+
+
+def test_errors_of_the_core_keep_their_words() -> None:
+    words = report(PromptTooLongError(600, 512), "trace")
+    assert (words.title, words.kind, words.details) == ("The prompt cannot be used", "PromptTooLongError", "trace")
+    assert "88 more" in words.cause
+    assert "Shorten" in words.remedy
+    assert report(ParameterError("x", "y", "top_p")).parameter == "top_p"
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "remedy"),
+    [
+        (MemoryError(), "MemoryError", "smaller model"),
+        (FileNotFoundError("gone"), "gone", "folder"),
+        (ValueError("odd"), "odd", "Try again."),
+    ],
+)
+def test_other_errors_get_some(error: BaseException, cause: str, remedy: str) -> None:
+    words = report(error)
+    assert words.cause == cause
+    assert remedy in words.remedy
+
+
+def test_no_key_has_two_meanings() -> None:
+    keys = [key for shortcut in SHORTCUTS for key in shortcut.keys]
+    assert len(keys) == len(set(keys))
+    assert key_of("run") == "Ctrl+Return"
+    assert key_of("nothing") == ""
+    assert next(s.label for s in SHORTCUTS if s.action == "looks.enlarge_text") == "Ctrl++"
+
+
+def test_command_line() -> None:
+    options = cli.parse(
+        ["--model", "m", "--param", "temperature=0.8", "--param", "stop_strings=a=b", "--size", "1280x800",
+         "--seed", "7", "--run", "--font-scale", "1.5", "--theme", "dark", "--screenshot", "x.png"]
+    )  # fmt: skip
+    assert options.params == (("temperature", "0.8"), ("stop_strings", "a=b"))
+    assert (options.size, options.seed, options.run, options.font_scale) == ((1280, 800), 7, True, 1.5)
+    assert (options.prompt, options.screenshot) == (None, Path("x.png"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--param", "x"], ["--size", "big"], ["--seed", "-1"], ["--font-scale", "9"], ["--theme", "pink"], ["--mod", "x"]],
+)
+def test_command_line_refuses(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.parse(arguments)
+    assert end.value.code == 2
+    assert arguments[0] in capsys.readouterr().err
+
+
+def test_a_run_knows_how_to_load_its_model() -> None:
+    assert RunRequest("m").loading() == LoadRequest("m")
+    own = LoadRequest("m", device="cpu")
+    assert RunRequest("m", load=own).loading() is own

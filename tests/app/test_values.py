@@ -1,0 +1,75 @@
+"""Values of settings, typed and read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app import values
+from app.values import ValueProblem
+from core.strategies import registry
+from core.strategies.base import Parameter
+
+SAMPLING = registry["sampling"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("temperature", "0.8", 0.8),
+        ("top_k", "0", 0),
+        ("min_p", "off", None),
+        ("min_p", "0.05", 0.05),
+        ("renormalize_logits", "yes", True),
+        ("stop_strings", "The end\n\\n\\n", ["The end", "\n\n"]),
+        ("bad_words_ids", "[[1, 2], [3]]", [[1, 2], [3]]),
+        ("bad_words_ids", "fox\ngreen owl", ["fox", "green owl"]),
+        ("suppress_tokens", "", None),
+    ],
+)
+def test_reads(name: str, text: str, value: Any) -> None:
+    assert values.parse(SAMPLING.parameter(name), text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("temperature", "0", "above 0"),
+        ("top_p", "1.5", "at most 1"),
+        ("top_k", "-1", "at least 0"),
+        ("top_k", "2.5", "whole number"),
+        ("temperature", "warm", "a number"),
+        ("renormalize_logits", "maybe", "true or false"),
+        ("bad_words_ids", "[[1, 2]", "does not end well"),
+    ],
+)
+def test_says_why_not(name: str, text: str, why: str) -> None:
+    with pytest.raises(ValueProblem, match=why):
+        values.parse(SAMPLING.parameter(name), text)
+
+
+def test_choices() -> None:
+    layers = registry["dola"].parameter("dola_layers")
+    assert values.parse(layers, "high") == "high"
+    assert values.parse(layers, "[2, 4]") == [2, 4]
+    with pytest.raises(ValueProblem, match="low, high"):
+        values.parse(layers, "middle")
+
+
+@pytest.mark.parametrize("value", [None, ["a b", "c\nd"], [[1, 2], [3]], [5, 6]])
+def test_text_fields_give_back_what_they_show(value: Any) -> None:
+    assert values.parse_tokens(values.format_text(value)) == value
+
+
+def test_summary_is_short() -> None:
+    changed = {"top_p": 0.92, "temperature": 0.8, "top_k": 0}
+    assert values.summary(SAMPLING.parameters, changed) == "temperature 0.8 · top-p 0.92 · +1"
+    assert values.summary(SAMPLING.parameters, {}) == ""
+    assert values.short(True) == "on"
+    assert values.short(None) == "off"
+
+
+def test_within_leaves_other_types_alone() -> None:
+    flag = Parameter("x", "X", "bool", False, "help", minimum=5)
+    assert values.within(flag, True) is True

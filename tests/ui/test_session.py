@@ -1,0 +1,278 @@
+"""The session and its worker: one outcome each run, no token lost, nothing left behind."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.collector import Collector
+from app.requests import LoadRequest, Outcome, RunRequest
+from app.session import Session
+from app.worker import Mailbox
+from core.errors import CorruptWeightsError, NumericError
+from core.events import Finished, TokenChosen
+from tests.ui.fake_engine import STORY, ScriptedEngine, chosen
+
+WAIT_MS = 10_000
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def session(qtbot: QtBot, engine: ScriptedEngine) -> Iterator[Session]:
+    session = Session(engine)
+    yield session
+    session.shut_down()
+    session.deleteLater()
+
+
+def ended(qtbot: QtBot, session: Session, request: RunRequest) -> Outcome:
+    """The outcome of a run from its start to its end."""
+    with qtbot.waitSignal(session.finished, timeout=WAIT_MS) as signal:
+        session.start(request)
+    return signal.args[0]
+
+
+REQUEST = RunRequest("storyteller", "Once upon")
+
+
+def test_a_run_arrives_whole(qtbot: QtBot, session: Session) -> None:
+    outcome = ended(qtbot, session, REQUEST)
+    run = session.run
+    assert run is not None
+    assert outcome == run.outcome == Outcome("completed", f"EOS after {len(STORY)} tokens")
+    assert run.text == "".join(STORY)
+    assert isinstance(run.events[-1], Finished)
+
+
+def test_batches_come_in_order_and_amount_to_all(qtbot: QtBot, session: Session) -> None:
+    heard: list[Any] = []
+    session.eventsArrived.connect(lambda run, events: heard.extend(events))
+    ended(qtbot, session, REQUEST)
+    assert session.run is not None
+    assert heard == session.run.events
+
+
+def test_the_first_token_does_not_wait_for_others(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+    engine.hold = threading.Event()
+    session.start(REQUEST)
+    qtbot.waitUntil(lambda: len(session.run.tokens) == 10, timeout=WAIT_MS)
+    assert session.state == "running"
+    with qtbot.waitSignal(session.finished, timeout=WAIT_MS):
+        engine.hold.set()
+
+
+def test_stop_keeps_what_was_written(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+    engine.hold = threading.Event()
+    session.start(REQUEST)
+    qtbot.waitUntil(lambda: len(session.run.tokens) == 10, timeout=WAIT_MS)
+    with qtbot.waitSignal(session.finished, timeout=WAIT_MS) as signal:
+        session.stop()
+        assert session.state == "stopping"
+    assert signal.args[0] == Outcome("stopped", "stopped after 10 tokens")
+    assert session.run.text == "".join(STORY[:10])
+    assert session.state == "idle"
+    assert engine.closed == 1
+
+
+def test_a_failure_says_what_and_keeps_the_text(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+    engine.fail_at, engine.error = 5, NumericError("NaN at step 5.", "Load it in float32.")
+    with qtbot.waitSignal(session.failed, timeout=WAIT_MS) as failed:
+        outcome = ended(qtbot, session, REQUEST)
+    assert outcome.kind == "failed"
+    assert outcome.error == failed.args[0]
+    assert (outcome.error.cause, outcome.error.remedy) == ("NaN at step 5.", "Load it in float32.")
+    assert "Traceback" in outcome.error.details
+    assert session.run.text == "".join(STORY[:5])
+    assert ended(qtbot, session, REQUEST).kind == "failed"
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), RuntimeError("odd")])
+def test_whatever_is_raised_there_is_an_outcome(
+    qtbot: QtBot, session: Session, engine: ScriptedEngine, error: BaseException
+) -> None:
+    engine.fail_at, engine.error = 0, error
+    assert ended(qtbot, session, REQUEST).kind == "failed"
+
+
+def test_a_stream_that_just_ends_has_failed(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+    engine.stream = lambda request, cancel: iter([chosen(0, " a")])  # type: ignore[method-assign]
+    outcome = ended(qtbot, session, REQUEST)
+    assert (outcome.kind, session.run.text) == ("failed", " a")
+
+
+def test_a_model_that_does_not_load(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+    engine.load_error = CorruptWeightsError("model.safetensors is cut short.", "Copy it again.")
+    heard: list[Any] = []
+    session.failed.connect(heard.append)
+    outcome = ended(qtbot, session, REQUEST)
+    assert outcome.error.kind == "CorruptWeightsError"
+    assert len(heard) == 1
+    with qtbot.waitSignal(session.failed, timeout=WAIT_MS):
+        session.load_model("storyteller")
+    assert session.model is None
+    assert session.state == "idle"
+
+
+def test_loading_is_told_once_for_a_model(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+    loading: list[str] = []
+    session.modelLoading.connect(loading.append)
+    with qtbot.waitSignal(session.modelReady, timeout=WAIT_MS) as ready:
+        session.load_model("storyteller")
+        assert session.state == "loading"
+    assert ready.args[0].name == "storyteller"
+    ended(qtbot, session, REQUEST)
+    assert loading == ["storyteller"]
+    assert session.state == "idle"
+
+
+def test_a_load_behind_a_run_of_the_same_model(qtbot: QtBot, session: Session) -> None:
+    session.load_model(LoadRequest("storyteller"))
+    assert ended(qtbot, session, REQUEST).kind == "completed"
+    qtbot.waitUntil(lambda: session.state == "idle", timeout=WAIT_MS)
+
+
+def test_other_permissions_load_anew(qtbot: QtBot, session: Session) -> None:
+    loading: list[str] = []
+    session.modelLoading.connect(loading.append)
+    ended(qtbot, session, REQUEST)
+    ended(qtbot, session, RunRequest("storyteller", load=LoadRequest("storyteller", allow_pickle=True)))
+    assert len(loading) == 2
+
+
+def test_a_run_in_the_place_of_another(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+    engine.hold = threading.Event()
+    kinds: list[str] = []
+    session.finished.connect(lambda outcome: kinds.append(outcome.kind))
+    session.start(REQUEST)
+    qtbot.waitUntil(lambda: len(session.run.tokens) == 10, timeout=WAIT_MS)
+    session.start(RunRequest("storyteller", "Second"))
+    session.start(RunRequest("storyteller", "Third"))
+    engine.hold.set()
+    qtbot.waitUntil(lambda: len(kinds) == 2, timeout=WAIT_MS)
+    assert kinds == ["stopped", "completed"]
+    assert session.run.request.prompt == "Third"
+    assert [run.prompt for run in engine.runs] == ["Once upon", "Third"]
+
+
+def test_cursor_selection_and_texts_are_told(qtbot: QtBot, session: Session) -> None:
+    ended(qtbot, session, RunRequest("storyteller", "x", params={"num_return_sequences": 2}))
+    with qtbot.waitSignal(session.cursorMoved):
+        session.move_cursor(3)
+    with qtbot.assertNotEmitted(session.cursorMoved):
+        session.move_cursor(3)
+    with qtbot.waitSignal(session.selectionChanged):
+        session.select_token(2)
+    with qtbot.assertNotEmitted(session.selectionChanged):
+        session.select_token(2)
+    with qtbot.waitSignals([session.selectionChanged, session.cursorMoved]):
+        session.show_sequence(1)
+    assert (session.run.shown, session.run.selected) == (1, None)
+
+
+def test_shutting_down_ends_the_run_with_an_outcome(qtbot: QtBot) -> None:
+    engine = ScriptedEngine(hold=threading.Event())
+    session = Session(engine)
+    outcomes: list[Outcome] = []
+    session.finished.connect(outcomes.append)
+    session.start(REQUEST)
+    qtbot.waitUntil(lambda: len(session.run.tokens) == 10, timeout=WAIT_MS)
+    session.shut_down()
+    assert [outcome.kind for outcome in outcomes] == ["stopped"]
+    assert engine.closed == 1
+    session.start(REQUEST)
+    session.load_model("storyteller")
+    assert not session.busy
+    session.deleteLater()
+
+
+def test_two_hundred_starts_and_stops_at_random(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
+    """Every start has one outcome, whenever it is stopped; nothing keeps running."""
+    engine.tokens = [" x"] * 400
+    engine.delay = 0.0002
+    dice = random.Random(5)
+    outcomes: list[Outcome] = []
+    session.finished.connect(outcomes.append)
+    threads = threading.active_count()
+    for number in range(200):
+        session.start(REQUEST)
+        for _ in range(dice.randrange(4)):
+            qtbot.waitUntil(lambda: True)
+        if dice.random() < 0.5:
+            wanted = dice.randrange(12)
+            qtbot.waitUntil(lambda wanted=wanted: len(session.run.tokens) >= wanted, timeout=WAIT_MS)
+        session.stop()
+        qtbot.waitUntil(lambda number=number: len(outcomes) == number + 1, timeout=WAIT_MS)
+    assert {outcome.kind for outcome in outcomes} <= {"stopped", "completed"}
+    assert engine.closed == len(engine.runs)
+    assert threading.active_count() <= threads + 1
+    assert not session.busy
+
+
+def test_mailbox_tells_the_first_letter_only() -> None:
+    box = Mailbox()
+    events = [chosen(step, " a") for step in range(3)]
+    assert [box.put(event) for event in events] == [True, False, False]
+    assert box.take() == events
+    assert box.put(events[0])
+
+
+def test_mailbox_loses_nothing_between_threads() -> None:
+    """The reader takes only when told; were a letter put without telling, it would be left in the box."""
+    box, taken, told = Mailbox(), [], threading.Semaphore(0)
+    count = 20_000
+    last = chosen(count, " end")
+
+    def write() -> None:
+        for step in range(count):
+            if box.put(chosen(0, " a") if step % 1000 else last):
+                told.release()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while len(taken) < count and told.acquire(timeout=5):
+        taken += box.take()
+    writer.join()
+    assert len(taken) == count
+
+
+def test_the_collector_owns_the_garbage(qtbot: QtBot) -> None:
+    collectors = [Collector(), Collector()]
+    for collector in collectors:
+        collector.start()
+    assert not gc.isenabled()
+    collectors[0].stop()
+    assert not gc.isenabled()
+    collectors[1].stop()
+    collectors[1].stop()
+    assert gc.isenabled()
+
+
+def test_the_collector_collects_what_is_due(qtbot: QtBot) -> None:
+    collector = Collector()
+    collector.start()
+    try:
+        gc.collect()
+        kept = [[] for _ in range(gc.get_threshold()[0] + 100)]
+        assert gc.get_count()[0] > gc.get_threshold()[0]
+        collector.collect()
+        assert gc.get_count()[0] <= gc.get_threshold()[0]
+        del kept
+    finally:
+        collector.stop()
+
+
+def test_tokens_of_a_batch_are_the_engines_own(qtbot: QtBot, session: Session) -> None:
+    """Events cross the threads as they are, not as copies that Qt made of them."""
+    ended(qtbot, session, REQUEST)
+    assert all(type(event) is not dict for event in session.run.events)
+    assert isinstance(session.run.tokens[0], TokenChosen)
