@@ -162,6 +162,8 @@ class BeamCandidate:
     """Constraint tokens met on the way from the prompt to here."""
     text: str = ""
     """What it adds to the text of its path (as TokenChosen.text)."""
+    ended: str = ""
+    """Why the text ends with it (as SequenceFinished.reason); empty where it would go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,10 @@ class CacheMeasured(Event):
     parts: tuple[tuple[str, str, int], ...] = ()
     """(place, part, bytes): place device/host/disk; part keys, values, scales, residual, self, cross, state."""
     layers: tuple[int, ...] = ()
+    held: tuple[tuple[int, int], ...] = ()
+    """Places in the text, [start, stop), that the most forgetful layer still holds; () when none forgets."""
+    error: float | None = None
+    """Quantized caches: relative error of the keys."""
 
 
 @dataclass(frozen=True, slots=True)

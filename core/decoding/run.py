@@ -110,7 +110,12 @@ class DecodingRun:
     @property
     def sequences(self) -> int:
         """How many texts are written side by side."""
-        return int(self.config.num_return_sequences or 1) if self.config.do_sample else 1
+        return int(self.config.num_return_sequences or 1) if self.config.do_sample or self.beams > 1 else 1
+
+    @property
+    def beams(self) -> int:
+        """Hypotheses kept at once; 1 for strategies that have none."""
+        return int(self.config.num_beams or 1)
 
     @property
     def max_length(self) -> int:
@@ -125,7 +130,7 @@ class DecodingRun:
     @cached_property
     def context(self) -> Context:
         """What processors are built from."""
-        device, beams = self.model.device, int(self.config.num_beams or 1)
+        device = self.model.device
         eos = sorted(eos_ids(self.config))
         return Context(
             model=self.model,
@@ -134,7 +139,7 @@ class DecodingRun:
             max_length=self.max_length,
             encoder_ids=torch.tensor([self.prompt_ids], device=device),
             eos=torch.tensor(eos, device=device) if eos else None,
-            keep=len(eos) + 1 if beams > 1 else 1,
+            keep=max(len(eos) + 1, 2) if self.beams > 1 else 1,
             negative_ids=self._negative_ids(),
         )
 
@@ -210,6 +215,11 @@ class DecodingRun:
             yield self.measure(step)
         self._last = time.perf_counter()
 
+    def note_length(self, tokens: int) -> None:
+        """Beams: the text is this long now; figures on speed speak of one hypothesis, the best in the end."""
+        self._first = self._first or time.perf_counter()
+        self._new_tokens = tokens
+
     def measure(self, step: int) -> CacheMeasured:
         """Bytes of the cache now."""
         now = self.backend.measure(self.forward.cache)
@@ -239,7 +249,7 @@ class DecodingRun:
         """Figures of the run so far."""
         now = time.perf_counter()
         decoding = self._last - self._first if self._first else 0.0
-        later = self._new_tokens - self.sequences
+        later = self._new_tokens - (1 if self.beams > 1 else self.sequences)
         accepted, drafted = self.acceptance or (0, 0)
         passes = self.forward.passes
         return Metrics(
@@ -320,7 +330,7 @@ class DecodingRun:
         if self.request.negative_prompt is None:
             return None
         ids = torch.tensor([encode(self.model, self.request.negative_prompt)], device=self.model.device)
-        return ids.repeat(self.sequences, 1)
+        return ids.repeat(1 if self.beams > 1 else self.sequences, 1)
 
 
 def _check_options(backend: CacheBackend, given: Mapping[str, Any]) -> None:

@@ -33,7 +33,7 @@ def measure_storages(cache: Any) -> Measurement:
             total += size
         layers.append(total)
     listed = tuple((place, part, size) for (place, part), size in parts.items())
-    return Measurement(sum(layers), _length(cache), listed, tuple(layers))
+    return Measurement(sum(layers), _length(cache), listed, tuple(layers), _held(cache), _error(cache))
 
 
 def pieces(layer: Any) -> Iterator[tuple[str, str, torch.Tensor, int]]:
@@ -73,3 +73,16 @@ def _length(cache: Any) -> int:
         return int(cache.get_seq_length())
     except (ValueError, IndexError, AttributeError):  # a purely recurrent state has no length
         return 0
+
+
+def _held(cache: Any) -> tuple[tuple[int, int], ...]:
+    """What the layer that forgets most still holds."""
+    ranges: list[tuple[tuple[int, int], ...]] = [layer.held() for _, layer in _layers(cache) if hasattr(layer, "held")]
+    return min(ranges, key=lambda held: sum(stop - start for start, stop in held), default=())
+
+
+def _error(cache: Any) -> float | None:
+    """Relative error of quantized keys over all layers."""
+    sums = [layer.squares for _, layer in _layers(cache) if hasattr(layer, "squares")]
+    lost, whole = sum(float(pair[0]) for pair in sums), sum(float(pair[1]) for pair in sums)
+    return (lost / whole) ** 0.5 if whole else None

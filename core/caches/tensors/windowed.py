@@ -33,6 +33,11 @@ class WindowLayer(DynamicSlidingWindowLayer):  # type: ignore[no-untyped-call]  
         self.compact()
         return seen
 
+    def held(self) -> tuple[tuple[int, int], ...]:
+        """Places in the text, [start, stop), of the tokens held."""
+        count = self.keys.shape[-2] if self.is_initialized else 0
+        return ((self.cumulative_length - count, self.cumulative_length),)
+
     def compact(self) -> None:
         """Give back the storage behind keys and values that are not kept."""
         self.keys, self.values = compacted(self.keys), compacted(self.values)

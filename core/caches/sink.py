@@ -1,0 +1,80 @@
+"""The sink cache: text without end in a window of constant size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from core.caches.base import CacheBackend
+from core.caches.dynamic import measure
+from core.caches.reasons import plain_attention_only
+from core.strategies.base import Parameter
+
+if TYPE_CHECKING:
+    from core.model import LoadedModel
+
+WINDOW = Parameter(
+    "window_length", "Window", "int", 256,
+    "Tokens the model sees at a time, the sinks included. Memory never grows beyond it.",
+    minimum=3, maximum=1_000_000, soft_maximum=2048, step=16, option=True,
+)  # fmt: skip
+SINKS = Parameter(
+    "num_sink_tokens", "Sink tokens", "int", 4,
+    "First tokens of the text that are never forgotten. Models rest their attention on them; without any the text "
+    "falls apart as soon as the first ones leave.",
+    minimum=0, maximum=100_000, soft_maximum=16, step=1, option=True,
+)  # fmt: skip
+
+
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+    """An empty sink cache. Raises CacheError when the window does not fit the sinks or the model's context."""
+    from core.caches.tensors.sink import build_sink  # torch is loaded only when something runs
+
+    return build_sink(model, *_sizes(options))
+
+
+def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+    """As dynamic, for min(length, window − 1) tokens: the next token fills the window."""
+    from core.caches.tensors.shapes import predict_full  # needs torch
+
+    return predict_full(model, min(length, _sizes(options)[0] - 1), batch)
+
+
+def refuse(model: LoadedModel, strategy: str) -> str | None:
+    """Keys must be turnable to another place."""
+    if model.is_encoder_decoder:
+        return f"{model.name} is an encoder–decoder; a sink cache moves rotary positions, and it has none."
+    if reason := plain_attention_only(model, "Sink"):
+        return reason
+    from core.caches.tensors.rotary import rotary_functions  # a model is there, so torch is loaded
+
+    if rotary_functions(model) is None:
+        return (
+            f"{model.name} does not mark positions by rotating whole keys (RoPE), so tokens cannot move up when older "
+            "ones are forgotten."
+        )
+    return None
+
+
+def _sizes(options: Mapping[str, Any]) -> tuple[int, int]:
+    """(window, sinks), defaults filled in."""
+    window, sinks = options.get("window_length"), options.get("num_sink_tokens")
+    return int(WINDOW.default if window is None else window), int(SINKS.default if sinks is None else sinks)
+
+
+BACKEND = CacheBackend(
+    name="sink",
+    title="Sink",
+    summary="the first tokens and the latest: text without end",
+    build=build,
+    measure=measure,
+    predict=predict,
+    parameters=(WINDOW, SINKS),
+    exact=False,
+    paper="Xiao et al. 2024, Efficient Streaming Language Models with Attention Sinks",
+    aliases=("streaming_llm",),
+    order=50,
+    refuse=refuse,
+    offers=frozenset({"reorder", "copy"}),
+    unbounded=True,
+)

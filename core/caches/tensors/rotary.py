@@ -1,0 +1,64 @@
+"""Rotary positions, done and undone with the model's own functions."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+import torch
+
+from core.errors import CacheError
+from core.model import LoadedModel
+
+
+def rotary_functions(model: LoadedModel) -> tuple[Any, Any] | None:
+    """(module that makes cosines and sines from positions, function that applies them); None where a model has no
+    rotary positions, or applies them in another way than to whole keys of every layer."""
+    network = model.model
+    table = getattr(network.get_decoder(), "rotary_emb", None)
+    apply = getattr(sys.modules[type(network).__module__], "apply_rotary_pos_emb", None)
+    if table is None or apply is None:
+        return None
+    if list(inspect.signature(apply).parameters)[:4] != ["q", "k", "cos", "sin"]:
+        return None
+    if list(inspect.signature(table.forward).parameters)[:2] != ["x", "position_ids"]:
+        return None
+    partial = any(getattr(model.config, name, None) for name in ("no_rope_layers", "kv_lora_rank", "nope_layers"))
+    return None if partial or "layer_type" in inspect.signature(table.forward).parameters else (table, apply)
+
+
+class Rotary:
+    """Turns keys [B, H, T, D] to places in the text and back, in float32."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        functions = rotary_functions(model)
+        if functions is None:
+            raise CacheError(f"{model.name} has no rotary positions.", "Choose another cache.")
+        self._table, self._apply = functions
+        self._cosines = self._sines = torch.empty(1, 0, 0, device=model.device)
+
+    def turn(self, keys: torch.Tensor, start: int) -> torch.Tensor:
+        """Keys as the model sees them at places start, start + 1, …"""
+        cosines, sines = self._angles(start, start + keys.shape[-2])
+        return self._rotate(keys, cosines, sines)
+
+    def turn_back(self, keys: torch.Tensor, start: int) -> torch.Tensor:
+        """The inverse: keys without any place. Rotations that also scale are unscaled."""
+        cosines, sines = self._angles(start, start + keys.shape[-2])
+        square = cosines.square() + sines.square()
+        return self._rotate(keys, cosines / square, -sines / square)
+
+    def _rotate(self, keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+        width = cosines.shape[-1]
+        part = keys[..., :width].float()
+        turned = self._apply(part, part, cosines, sines)[1].to(keys.dtype)
+        return turned if width == keys.shape[-1] else torch.cat([turned, keys[..., width:]], dim=-1)
+
+    def _angles(self, start: int, stop: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines [1, stop − start, R], made once for all places up to the farthest seen."""
+        if stop > self._cosines.shape[1]:
+            device = self._cosines.device
+            places = torch.arange(max(stop, 256), device=device)[None]
+            self._cosines, self._sines = self._table(torch.empty(0, dtype=torch.float32, device=device), places)
+        return self._cosines[:, start:stop], self._sines[:, start:stop]

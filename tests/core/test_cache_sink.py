@@ -1,0 +1,144 @@
+"""The sink cache against StreamingLLM written out token by token with no cache class at all."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import GenerationConfig
+
+import core
+from core.caches.tensors.rotary import Rotary
+from core.errors import CacheError
+from core.events import CacheMeasured, Prefilled, SequenceFinished
+from tests.core import tiny
+
+WINDOW, SINKS = 10, 2
+OPTIONS = {"window_length": WINDOW, "num_sink_tokens": SINKS}
+
+
+def turned(vectors: torch.Tensor, width: int, base: float = 10000.0) -> torch.Tensor:
+    """RoPE for vectors [H, T, width] at places 0 … T − 1, by its definition (Su et al. 2021)."""
+    place = torch.arange(vectors.shape[1])[:, None]
+    angle = place / base ** (torch.arange(0, width, 2) / width)
+    cosine, sine = angle.cos(), angle.sin()
+    first, second = vectors[..., : width // 2], vectors[..., width // 2 :]
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+
+
+class Streaming:
+    """A tiny Llama read one token at a time; per layer a list of (unturned key, value), cut to sinks and latest."""
+
+    def __init__(self, model: core.LoadedModel) -> None:
+        self.net, self.kept = model.model, [[] for _ in range(model.layers)]
+
+    def read(self, token: int) -> torch.Tensor:
+        net = self.net.model
+        state = net.embed_tokens.weight[token]
+        for layer, kept in zip(net.layers, self.kept, strict=True):
+            attention = layer.self_attn
+            x = layer.input_layernorm(state)
+            query = attention.q_proj(x).view(4, 1, 8)
+            kept.append((attention.k_proj(x).view(2, 8), attention.v_proj(x).view(2, 8)))
+            if len(kept) > WINDOW:
+                del kept[SINKS]
+            place = len(kept) - 1
+            keys = turned(torch.stack([key for key, _ in kept], 1), 8).repeat_interleave(2, 0)
+            values = torch.stack([value for _, value in kept], 1).repeat_interleave(2, 0)
+            query = turned(query.expand(4, place + 1, 8), 8)[:, -1:]
+            heads = scaled_dot_product_attention(query[None], keys[None], values[None])[0]
+            state = state + attention.o_proj(heads.reshape(-1))
+            state = state + layer.mlp(layer.post_attention_layernorm(state))
+        return self.net.lm_head(net.norm(state))
+
+
+def test_it_is_streaming_llm() -> None:
+    model, ids = tiny.shared("llama"), tiny.prompt(40)
+    backend = core.caches.registry["sink"]
+    cache, naive = backend.build(model, 0, OPTIONS), Streaming(model)
+    with torch.inference_mode():
+        for number, token in enumerate(ids):
+            logits = model.model(torch.tensor([[token]]), past_key_values=cache).logits[0, -1]
+            torch.testing.assert_close(logits, naive.read(token), rtol=1e-3, atol=1e-3)
+            assert backend.measure(cache).tokens == min(number + 1, WINDOW - 1)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+def test_within_the_window_it_is_the_dynamic_cache(kind: str) -> None:
+    config = GenerationConfig(max_new_tokens=30, min_new_tokens=30)
+    written = [
+        core.run(tiny.shared(kind), core.Request(tiny.prompt(), config, cache=cache)).sequences
+        for cache in ("sink", "dynamic")
+    ]
+    assert written[0] == written[1]
+
+
+def test_text_outgrows_the_context_and_memory_stays_flat() -> None:
+    model = tiny.shared("llama")
+    config = GenerationConfig(max_new_tokens=600, min_new_tokens=600)
+    events = core.run(model, core.Request(tiny.prompt(), config, cache="sink", cache_options=OPTIONS)).events
+    measured = [event for event in events if isinstance(event, CacheMeasured)]
+    ended = next(event for event in events if isinstance(event, SequenceFinished))
+    expected = core.caches.registry["sink"].predict(model, 600, 1, OPTIONS)
+    assert {event.bytes for event in measured} == {expected}
+    assert ended.reason == "length"
+    seen = 12 + 600 - 1  # the last token is not read
+    assert measured[-1].held == ((0, SINKS), (seen - (WINDOW - 1 - SINKS), seen))
+
+
+def test_prompts_longer_than_the_context_are_read_in_pieces() -> None:
+    model = tiny.shared("llama")
+    request = core.Request(
+        tiny.prompt(700), GenerationConfig(max_new_tokens=5, min_new_tokens=5), cache="sink", cache_options=OPTIONS
+    )
+    result = core.run(model, request)
+    assert next(event for event in result.events if isinstance(event, Prefilled)).tokens == 700
+    assert len(result.sequences[0]) == 5
+    assert result.metrics.target_passes == 3 + 4
+
+
+@pytest.mark.parametrize(
+    "settings", [{"do_sample": True, "num_return_sequences": 3}, {"penalty_alpha": 0.6, "top_k": 3}]
+)
+def test_rows_go_their_own_ways(settings: dict[str, object]) -> None:
+    config = GenerationConfig(max_new_tokens=30, min_new_tokens=30, **settings)
+    result = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, cache="sink", cache_options=OPTIONS))
+    rows = max(int(settings.get("num_return_sequences", 1)), int(settings.get("top_k", 1)))
+    last = [event for event in result.events if isinstance(event, CacheMeasured)][-1]
+    assert last.bytes == core.caches.registry["sink"].predict(tiny.shared("llama"), 99, rows, OPTIONS)
+
+
+def test_turning_back_undoes_turning_even_when_it_scales() -> None:
+    model = tiny.make("llama", rope_parameters={
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64,
+    })  # fmt: skip
+    rotary, keys = Rotary(model), torch.randn(1, 2, 9, 8)
+    assert not torch.allclose(rotary.turn(keys, 5), keys)
+    torch.testing.assert_close(rotary.turn_back(rotary.turn(keys, 5), 5), keys)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"window_length": 5, "num_sink_tokens": 4}, "no room beside"),
+        ({"window_length": 257}, "longer than the model's"),
+    ],
+)
+def test_windows_that_cannot_be(options: dict[str, int], words: str) -> None:
+    with pytest.raises(CacheError, match=words):
+        core.run(tiny.shared("llama"), core.Request([5], cache="sink", cache_options=options))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("gpt2", "RoPE"), ("mistral", "full attention in every layer"), ("t5", "encoder–decoder"), ("mamba", "recurrent")],
+)
+def test_models_it_cannot_serve(kind: str, words: str) -> None:
+    assert words in (core.caches.registry["sink"].why_not(tiny.shared(kind)) or "")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "words"), [("prompt_lookup", "cannot forget its last tokens"), ("token_tree", "at chosen places")]
+)
+def test_what_it_forgot_cannot_be_taken_back(strategy: str, words: str) -> None:
+    assert words in (core.caches.registry["sink"].why_not(tiny.shared("llama"), strategy) or "")
