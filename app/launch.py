@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Signal
@@ -160,6 +161,7 @@ def save_picture(window: MainWindow, path: Path) -> None:
     painter = QPainter(image)
     window.render(painter, QPoint())
     painter.end()
-    path.parent.mkdir(parents=True, exist_ok=True) if not path.parent.exists() else None
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
     if not image.save(str(path), "PNG"):
         raise LaunchProblem(f"The picture could not be saved as {path}. Choose a folder you may write to.")

@@ -44,7 +44,7 @@ class Looks(QObject):
         for part in (window.toolbar, window.setup, window.centre, window.inspector, window.timeline, window.status):
             part.set_theme(theme)
         for panel, width in zip((window.setup, window.inspector), LEAST_WIDTHS, strict=True):
-            panel.setMinimumWidth(self._side(width))
+            panel.setMinimumWidth(width)
         self._show_state()
 
     @Slot(str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app import meter
@@ -15,6 +16,7 @@ from app.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 
 REFRESH_MS = 1000
+GAP = 20
 
 
 class StatusLine(QFrame):
@@ -97,8 +99,23 @@ class StatusLine(QFrame):
         }
         for name, text in texts.items():
             self.figures[name].setText(text)
-            self.figures[name].setVisible(bool(text))
         self.settings.setVisible(self._run is not None and self._run.started is not None)
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show the figures there are, without those that a narrow window has no room for."""
+        told = [name for name, label in self.figures.items() if label.text()]
+        widths = {name: self.figures[name].sizeHint().width() + GAP for name in told}
+        others = sum(label.sizeHint().width() + GAP for label in (self.device, self.outcome, self.settings))
+        for name in _LEAST_WANTED:
+            if name in widths and others + sum(widths.values()) > self.width():
+                del widths[name]
+        for name, label in self.figures.items():
+            label.setVisible(name in widths)
 
     def set_theme(self, theme: Theme) -> None:
         """Small, muted, with figures of one width."""
@@ -115,7 +132,7 @@ class StatusLine(QFrame):
     def _lay_out(self) -> None:
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 0, 10, 0)
-        row.setSpacing(20)
+        row.setSpacing(GAP)
         self.device.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         row.addWidget(self.device)
         for label in self.figures.values():
@@ -132,6 +149,9 @@ _TITLES = {
     "cache": "Cache size",
     "acceptance": "Accepted drafts",
 }
+
+
+_LEAST_WANTED = ("prefill", "cache", "first_token", "acceptance")
 
 
 def _device_name(device: str) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
 from app.panels.seed import SeedBox
 from app.theme import Theme
 from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
+
+NAME_FROM = 800
+"""Width (at 100 %) from which there is room for the program's name."""
 
 
 class Toolbar(QFrame):
@@ -17,6 +21,7 @@ class Toolbar(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="toolbar")
         self.setProperty("role", "bar")
+        self._theme: Theme | None = None
         self.brand = QLabel()
         self.brand.setProperty("role", "brand")
         self.brand.setAccessibleName("Tokenscope")
@@ -39,11 +44,21 @@ class Toolbar(QFrame):
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
+        self._theme = theme
         self.brand.setText(f'Token<span style="color:{theme.accent}">scope</span>')
         for part in (*self.pickers, self.seed, self.run):
             part.set_theme(theme)
         self.text.setFixedSize(theme.px(38), theme.px(34))
         self.setFixedHeight(theme.px(52))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """In a narrow window the name gives way to what can be pressed."""
+        self.brand.setVisible(self._theme is None or self.width() >= self._theme.px(NAME_FROM))
 
     def _lay_out(self) -> None:
         row = QHBoxLayout(self)

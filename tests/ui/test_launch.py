@@ -1,0 +1,118 @@
+"""The command line, from its words to a picture or a message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import qasync
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app import build_window, launch
+from app.cli import parse
+from core.errors import NumericError
+from tests.ui.fake_engine import STORY, ScriptedEngine
+
+Launch = Callable[..., int]
+
+
+@pytest.fixture
+def start(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> Launch:
+    """Do what `python -m app` does, within this process."""
+
+    def started(engine: ScriptedEngine, *words: object) -> int:
+        window = build_window(config_dir, engine, furnished=False)
+        qtbot.addWidget(window)
+        with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
+            code = loop.run_until_complete(launch.start(window, parse([str(word) for word in words])))
+        asyncio.set_event_loop(None)
+        return int(code)
+
+    return started
+
+
+def test_runs_and_leaves_a_picture_of_exactly_that_size(start: Launch, tmp_path: Path) -> None:
+    engine, path = ScriptedEngine(), tmp_path / "new" / "out.png"
+    code = start(
+        engine, "--model", "storyteller", "--strategy", "sampling", "--param", "temperature=0.8", "--prompt", "A fox",
+        "--run", "--view", "tokens", "--size", "1024x700", "--theme", "dark", "--seed", 7, "--screenshot", path,
+    )  # fmt: skip
+    assert code == 0
+    image = QImage(str(path))
+    assert (image.width(), image.height()) == (1024, 700)
+    assert image.pixelColor(3, 3).lightness() < 60
+    (request,) = engine.runs
+    assert (request.prompt, request.seed, request.params["temperature"]) == ("A fox", 7, 0.8)
+
+
+def test_leaves_a_picture_without_a_run(start: Launch, tmp_path: Path) -> None:
+    engine = ScriptedEngine()
+    assert start(engine, "--screenshot", tmp_path / "out.png", "--size", "900x600") == 0
+    assert QImage(str(tmp_path / "out.png")).size().toTuple() == (900, 600)
+    assert engine.runs == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "no-such-model"], "There is no model “no-such-model”"),
+        (["--strategy", "guessing"], "There is no strategy “guessing”"),
+        (["--cache", "pocket"], "There is no cache “pocket”"),
+        (["--strategy", "greedy", "--param", "temperature=1"], "Greedy has no setting “temperature”"),
+        (["--strategy", "sampling", "--param", "top_p=7"], "top_p must be at most 1"),
+        (["--view", "inside-out"], "There is no view “inside-out”"),
+        (["--size", "20x20"], "at least 900x600"),
+    ],
+)
+def test_says_what_cannot_be_done(
+    start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    assert start(ScriptedEngine(), *words, "--run", "--screenshot", tmp_path / "out.png") == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out.png").exists()
+
+
+def test_a_failed_run_is_a_failure(start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = ScriptedEngine(fail_at=3, error=NumericError("NaN at step 3.", "Load it in float32."))
+    assert start(engine, "--run", "--screenshot", tmp_path / "out.png") == 1
+    assert "NaN at step 3. Load it in float32." in capsys.readouterr().err
+
+
+def test_a_picture_that_cannot_be_saved(start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    assert start(ScriptedEngine(), "--screenshot", tmp_path / "file" / "out.png") == 1
+    assert "could not be saved" in capsys.readouterr().err
+
+
+def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    window = build_window(config_dir, engine, furnished=False)
+    qtbot.addWidget(window)
+
+    async def scene() -> int:
+        staying = asyncio.ensure_future(launch.start(window, parse(["--run", "--prompt", "Hello"])))
+        while not window._is_furnished:
+            await asyncio.sleep(0)
+        outcome = await launch.next_value(window.session.finished)
+        assert outcome.kind == "completed"  # type: ignore[attr-defined]
+        window.close()
+        return await staying
+
+    with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
+        assert loop.run_until_complete(scene()) == 0
+    asyncio.set_event_loop(None)
+    assert window.session.run.text == "".join(STORY)
+
+
+def test_a_frame_closed_at_once_is_not_furnished(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
+    window = build_window(config_dir, ScriptedEngine(), furnished=False)
+    qtbot.addWidget(window)
+    window.close()
+    with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
+        assert loop.run_until_complete(launch.start(window, parse([]))) == 0
+    asyncio.set_event_loop(None)
+    assert not window._is_furnished

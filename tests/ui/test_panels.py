@@ -1,0 +1,388 @@
+"""The panels: editors for every kind of setting, marks, resets, examples, presets, pickers, dialogs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDoubleSpinBox,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QSpinBox,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.examples import Example
+from app.main_window import MainWindow
+from app.models_list import FOLDER_ITEM
+from app.panels.editors import make_editor
+from app.panels.parameters import ParameterPanel
+from app.panels.settings_dialog import SettingsDialog
+from app.requests import ModelInfo
+from app.theme import theme_for
+from app.widgets.picker_combo import SUBTITLE
+from core import strategies
+from core.strategies import Parameter
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+EVERY_PARAMETER = {p: None for s in strategies.registry.values() for p in s.parameters}
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> ParameterPanel:
+    panel = ParameterPanel()
+    qtbot.addWidget(panel)
+    panel.show_parameters(strategies.registry["sampling"].parameters)
+    panel.set_theme(theme_for("light"))
+    return panel
+
+
+@pytest.mark.parametrize("parameter", EVERY_PARAMETER, ids=lambda p: p.name)
+def test_every_editor_shows_its_default_and_takes_others(qtbot: QtBot, parameter: Parameter) -> None:
+    editor = make_editor(parameter)
+    qtbot.addWidget(editor)
+    assert editor.plain_value() == parameter.default
+    assert editor.problem == ""
+    value = _another(parameter)
+    with qtbot.waitSignal(editor.edited):
+        editor.setValue(value)
+    assert editor.plain_value() == value
+    editor.set_plain_value(parameter.default)
+    assert editor.plain_value() == parameter.default
+
+
+def _another(parameter: Parameter) -> Any:
+    kinds = {"bool": not parameter.default, "lines": ["a", "b\nc"], "tokens": [[1, 2], [3]], "text": "words"}
+    if parameter.kind == "choice":
+        return next(choice for choice in parameter.choices if choice != parameter.default)
+    if parameter.kind in kinds:
+        return kinds[parameter.kind]
+    high = parameter.maximum if parameter.maximum is not None else 10
+    value = (parameter.default or 0) + (parameter.step or 1)
+    return value if value <= high else parameter.default - (parameter.step or 1)
+
+
+def test_numbers_keep_more_decimals_than_they_show(qtbot: QtBot) -> None:
+    editor = make_editor(strategies.registry["sampling"].parameter("temperature"))
+    qtbot.addWidget(editor)
+    editor.setValue(0.8)
+    assert editor.text() == f"0{editor.locale().decimalPoint()}80"
+    editor.setValue(0.123456)
+    assert editor.plain_value() == 0.123456
+    editor.setValue(-3)
+    assert editor.plain_value() > 0
+
+
+def test_unset_numbers_are_off(qtbot: QtBot) -> None:
+    for name in ("min_p", "top_h", "guidance_scale", "max_time"):
+        editor = make_editor(strategies.registry["sampling"].parameter(name))
+        qtbot.addWidget(editor)
+        assert editor.text() == "off"
+        assert editor.plain_value() is None
+
+
+def test_values_outside_a_list_are_added(qtbot: QtBot) -> None:
+    editor = make_editor(strategies.registry["dola"].parameter("dola_layers"))
+    qtbot.addWidget(editor)
+    editor.setValue([2, 4])
+    assert editor.plain_value() == [2, 4]
+
+
+def test_lists_say_when_they_cannot_be_read(qtbot: QtBot, panel: ParameterPanel) -> None:
+    row = panel.rows["bad_words_ids"]
+    row.editor.setPlainText("[[1, 2]")
+    assert panel.problems()[0].startswith("Never write")
+    assert row.note.text()
+    row.editor.setPlainText("[[1, 2]]")
+    assert (panel.problems(), row.value) == ([], [[1, 2]])
+
+
+def test_changes_are_marked_and_taken_back(qtbot: QtBot, panel: ParameterPanel) -> None:
+    row = panel.rows["temperature"]
+    assert not row.is_changed
+    assert not panel.reset_button.isEnabled()
+    with qtbot.waitSignal(panel.changed):
+        row.editor.setValue(0.7)
+    assert row.is_changed
+    assert panel.changed_values() == {"temperature": 0.7}
+    panel.rows["top_k"].editor.setValue(7)
+    qtbot.mouseDClick(row.label, Qt.MouseButton.LeftButton)
+    assert panel.changed_values() == {"top_k": 7}
+    panel.reset_button.click()
+    assert panel.changed_values() == {}
+
+
+def test_the_mark_is_drawn(qtbot: QtBot, panel: ParameterPanel) -> None:
+    row = panel.rows["temperature"]
+    panel.resize(300, 800)
+    place = QPoint(8, row.label.geometry().center().y() + 1)
+    before = row.grab().toImage().pixelColor(place)
+    row.set_value(0.7)
+    after = row.grab().toImage().pixelColor(place)
+    assert before != after
+    assert after.blue() > after.red()
+
+
+def test_slider_and_number_move_together(qtbot: QtBot, panel: ParameterPanel) -> None:
+    row = panel.rows["top_p"]
+    row.slider.setValue(500)
+    assert row.value == 0.5
+    row.editor.setValue(0.25)
+    assert row.slider.value() == 250
+    row.slider.setValue(1000)
+    assert row.value == 1.0
+    tokens = panel.rows["max_new_tokens"]
+    tokens.slider.setValue(0)
+    assert tokens.value == 1
+    tokens.editor.setValue(5000)
+    assert tokens.slider.value() == 1000
+    assert tokens.value == 5000
+
+
+def test_the_wheel_scrolls_the_panel_not_the_values(qtbot: QtBot, panel: ParameterPanel) -> None:
+    row = panel.rows["temperature"]
+    for part in (row.editor, row.slider):
+        wheel = QWheelEvent(
+            QPointF(5, 5), QPointF(5, 5), QPoint(0, 120), QPoint(0, 120), Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+        )  # fmt: skip
+        QApplication.sendEvent(part, wheel)
+        assert not wheel.isAccepted()
+    assert row.value == 1.0
+
+
+def test_help_follows_the_focus(qtbot: QtBot, window: MainWindow) -> None:
+    window.activateWindow()
+    with qtbot.waitSignal(window.setup.parameters.helpWanted):
+        QApplication.sendEvent(window.setup.parameters.rows["top_k"].editor, QEvent(QEvent.Type.FocusIn))
+    assert "most likely tokens" in window.setup.help.text()
+    assert "Default 50" in window.setup.help.text()
+
+
+def test_rare_settings_are_folded(qtbot: QtBot, panel: ParameterPanel) -> None:
+    panel.show()
+    assert not panel.rows["typical_p"].isVisible()
+    assert panel.more.text().endswith("more settings")
+    panel.rows["typical_p"].editor.setValue(0.5)
+    assert panel.more.text().endswith("1 changed")
+    with qtbot.waitSignal(panel.advancedToggled):
+        panel.more.click()
+    assert panel.rows["typical_p"].isVisible()
+
+
+def test_shared_settings_keep_their_values_between_strategies(panel: ParameterPanel) -> None:
+    panel.rows["max_new_tokens"].editor.setValue(33)
+    panel.rows["temperature"].editor.setValue(0.5)
+    panel.show_parameters(strategies.registry["greedy"].parameters)
+    assert panel.changed_values() == {"max_new_tokens": 33}
+    panel.show_parameters(strategies.registry["sampling"].parameters)
+    assert panel.changed_values() == {"max_new_tokens": 33, "temperature": 0.5}
+
+
+def test_the_models_own_numbers_become_the_defaults(panel: ParameterPanel) -> None:
+    panel.rows["top_k"].editor.setValue(7)
+    panel.set_model_defaults({"temperature": 0.6, "min_p": 0.05, "top_k": 20, "eos_token_id": [2], "do_sample": True})
+    assert panel.rows["temperature"].value == 0.6
+    assert panel.changed_values() == {"top_k": 7}
+    assert panel.values()["temperature"] == 0.6
+    panel.rows["min_p"].set_value(None)
+    assert panel.values()["min_p"] == 0.0
+    panel.set_model_defaults({})
+    assert panel.rows["temperature"].value == 1.0
+
+
+def test_settings_of_the_draw_are_greyed_while_nothing_is_drawn(qtbot: QtBot, panel: ParameterPanel) -> None:
+    panel.show_parameters(strategies.registry["dola"].parameters)
+    row = panel.rows["temperature"]
+    assert not row.editor.isEnabled()
+    assert "Sample" in row.note.text()
+    panel.rows["do_sample"].editor.setChecked(True)
+    assert row.editor.isEnabled()
+    assert row.note.text() == ""
+
+
+def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
+    example = Example("x", "X", "Write on", strategy="contrastive", params={"penalty_alpha": 0.4, "top_k": 6}, seed=5,
+                      about="Watch the loop break.")  # fmt: skip
+    window.toolbar.strategy.choose("greedy")
+    window.desk.apply_example(example)
+    request = window.desk.request()
+    assert (request.prompt, request.strategy, request.seed) == ("Write on", "contrastive", 5)
+    assert (request.params["penalty_alpha"], request.params["top_k"]) == (0.4, 6)
+    assert window.setup.help.text() == "Watch the loop break."
+
+
+def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
+    prompt = window.setup.prompt
+    chips = [chip for chip in prompt.findChildren(QPushButton) if chip.objectName().startswith("example.")]
+    assert chips
+    with qtbot.waitSignal(prompt.exampleChosen) as signal:
+        chips[-1].click()
+    assert prompt.editor.toPlainText() == signal.args[0].text
+    with qtbot.waitSignal(prompt.exampleChosen) as signal:
+        prompt.more.menu().actions()[0].trigger()
+    assert prompt.editor.toPlainText() == signal.args[0].text
+
+
+def test_a_chat_is_read_as_turns(window: MainWindow) -> None:
+    chat = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"})
+    window.desk.apply_example(Example("c", "C", messages=chat))
+    assert window.desk.request().prompt == chat
+    window.desk.apply_example(Example("t", "T", "plain"))
+    assert window.desk.request().prompt == "plain"
+
+
+def test_models_without_a_chat_template_grey_chats_out(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", "storyteller")))
+    window.toolbar.model.choose("storyteller")
+    run(qtbot, window)
+    chat = window.setup.prompt.mode.button("chat")
+    assert not chat.isEnabled()
+    assert "no chat template" in chat.toolTip()
+
+
+def test_what_a_model_cannot_do_is_disabled_with_the_reason(qtbot: QtBot, config_dir: Path) -> None:
+    info = ModelInfo("storyteller", "storyteller", refused_strategies={"dola": "It has 2 layers; DoLa needs 4."})
+    window = open_window(qtbot, config_dir, ScriptedEngine(info=info))
+    window.toolbar.model.choose("storyteller")
+    run(qtbot, window)
+    combo = window.toolbar.strategy
+    row = combo.findData("dola")
+    assert not combo.model().item(row).isEnabled()
+    assert combo.itemData(row, SUBTITLE) == "It has 2 layers; DoLa needs 4."
+    assert combo.model().item(combo.findData("greedy")).isEnabled()
+
+
+def test_pickers_show_name_and_amount(qtbot: QtBot, window: MainWindow) -> None:
+    combo = window.toolbar.model
+    assert combo.itemData(combo.count() - 1) == FOLDER_ITEM
+    assert combo.findText("storyteller") == combo.findData("storyteller")
+    run(qtbot, window)
+    assert combo.accessibleDescription() == "5.7 M · bundled · CPU"
+    window.toolbar.strategy.choose("sampling")
+    find(window, QDoubleSpinBox, "param.temperature").setValue(0.8)
+    assert window.toolbar.strategy.accessibleDescription() == "temperature 0.8"
+
+
+def test_a_folder_is_listed_chosen_and_remembered(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    window.files.use_folder(str(folder))
+    assert window.centre.error_banner.isVisible()
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": 2, "n_embd": 8}), encoding="utf-8")
+    (folder / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
+    window.files.use_folder(str(folder))
+    assert window.desk.model == str(folder)
+    assert window.settings.models.folders == [str(folder)]
+    assert window.toolbar.model.currentText() == "my-model"
+
+
+def test_presets_are_saved_chosen_and_deleted(qtbot: QtBot, window: MainWindow) -> None:
+    window.toolbar.strategy.choose("sampling")
+    window.setup.parameters.set_values({"temperature": 0.55})
+    window.files.save_preset_as("Mine")
+    assert json.loads((window.store.presets / "Mine.json").read_text(encoding="utf-8"))["temperature"] == 0.55
+    window.toolbar.strategy.choose("greedy")
+    find(window, QPushButton, "preset.Mine").click()
+    assert (window.desk.strategy, window.setup.parameters.changed_values()) == ("sampling", {"temperature": 0.55})
+    window.files.delete_preset(window.store.presets / "Mine.json")
+    qtbot.waitUntil(lambda: not window.findChildren(QPushButton, "preset.Mine"), timeout=WAIT_MS)
+
+
+def test_presets_tell_what_they_keep(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "generation_config.json"
+    path.write_text(json.dumps({"do_sample": True, "temperature": 0.6, "pad_token_id": 0}), encoding="utf-8")
+    window.files.use_preset(path)
+    assert "pad_token_id" in window.centre.notice_banner.cause.text()
+    assert window.desk.as_preset("x").extra == {"pad_token_id": 0}
+    path.write_text("{", encoding="utf-8")
+    window.files.use_preset(path)
+    assert window.centre.error_banner.isVisible()
+
+
+def test_settings_apply_at_once(qtbot: QtBot, window: MainWindow) -> None:
+    window.settings.models.allow_pickle.append("some/model")
+    window.open_settings()
+    dialog = find(window, SettingsDialog, "settingsDialog")
+    find(dialog, QWidget, "themeChoice").setCurrentIndex(2)
+    assert window.looks.theme.name == "dark"
+    find(dialog, QSpinBox, "scaleChoice").setValue(130)
+    assert window.looks.theme.scale == 1.3
+    find(dialog, QSpinBox, "topChoice").setValue(0)
+    assert window.desk.request().top_n == 0
+    find(dialog, QSpinBox, "threadsChoice").setValue(1)
+    assert window.desk.load_request().threads == 1
+    dialog.allowed.setCurrentRow(0)
+    find(dialog, QPushButton, "revokeButton").click()
+    assert window.settings.models.allow_pickle == []
+    assert json.loads(window.store.path.read_text(encoding="utf-8"))["compute"]["top_n"] == 0
+    dialog.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "name", "words"),
+    [("open_shortcuts", "shortcutsDialog", "Keyboard"), ("open_used_settings", "usedSettingsDialog", "Settings used")],
+)
+def test_lists(qtbot: QtBot, window: MainWindow, action: str, name: str, words: str) -> None:
+    run(qtbot, window)
+    window.do(action)
+    dialog = find(window, QDialog, name)
+    assert words in dialog.windowTitle()
+    texts = [label.text() for label in dialog.findChildren(QLabel)]
+    assert any(text in texts for text in ("Ctrl+Enter", "max_new_tokens"))
+    dialog.close()
+
+
+def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
+    from operator import attrgetter
+
+    from app.shortcuts import SHORTCUTS
+
+    for shortcut in SHORTCUTS:
+        if shortcut.action:
+            assert callable(attrgetter(shortcut.action)(window)), shortcut.title
+
+
+def test_the_menu_does_what_it_says(window: MainWindow) -> None:
+    actions = {action.data(): action for action in window.looks.menu.actions() if action.data()}
+    actions["dark"].trigger()
+    assert window.settings.appearance.theme == "dark"
+    actions["looks.toggle_timeline"].trigger()
+    assert not window.timeline.isVisible()
+    assert not actions["looks.toggle_timeline"].isChecked()
+    assert not window.centre.timeline_toggle.isChecked()
+
+
+def test_prompt_grows_within_bounds(window: MainWindow) -> None:
+    editor = find(window, QPlainTextEdit, "promptEdit")
+    lowest = editor.height()
+    editor.setPlainText("\n".join("word" for _ in range(8)))
+    middle = editor.height()
+    editor.setPlainText("\n".join("word" for _ in range(80)))
+    assert lowest < middle < editor.height() < 320
+
+
+def test_views_can_be_split(qtbot: QtBot, window: MainWindow) -> None:
+    window.centre.set_split(True)
+    assert len(window.centre.columns) == 2
+    run(qtbot, window)
+    first, second = (column.views[0] for column in window.centre.columns)
+    assert first.objectName() == "tokenView"
+    assert second.objectName() == "tokenView2"
+    window.centre.set_split(False)
+    assert len(window.centre.columns) == 1

@@ -1,0 +1,41 @@
+"""Windows for tests: over a scripted engine, with settings of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from app import build_window
+from app.main_window import MainWindow
+from app.requests import Outcome
+from tests.ui.fake_engine import ScriptedEngine
+
+WAIT_MS = 10_000
+T = TypeVar("T", bound=QObject)
+
+
+def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
+    """A window on the screen; closed when the test ends."""
+    window = build_window(folder, engine or ScriptedEngine())
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    with qtbot.waitExposed(window):
+        window.show()
+    return window
+
+
+def find(window: MainWindow, kind: type[T], name: str) -> T:
+    """The one part of that name."""
+    found = window.findChildren(kind, name)
+    assert len(found) == 1, f"{len(found)} parts are called {name}"
+    return found[0]
+
+
+def run(qtbot: QtBot, window: MainWindow) -> Outcome:
+    """Run what is set, to its end."""
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
+        window.run()
+    return signal.args[0]
