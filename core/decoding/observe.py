@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -46,8 +46,8 @@ def read_step(
     probabilities = raw.exp()
     columns = [_fixed_columns(raw, final, probabilities, chosen)]
     if top_n:
-        columns.append(_alternative_columns(raw, final, top_n))
-        columns.extend(_stage_columns(scores, probabilities, top_n))
+        columns += [_alternative_columns(raw, final, top_n), _stage_columns(scores, top_n)]
+    # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
     rows = torch.cat(columns, dim=1).tolist()
     return [_reading(row, top_n, names, pieces) for row in rows]
 
@@ -55,31 +55,30 @@ def read_step(
 def _fixed_columns(
     raw: torch.Tensor, final: torch.Tensor, probabilities: torch.Tensor, chosen: torch.Tensor
 ) -> torch.Tensor:
-    """[B, 5], in float64 so that token ids stay exact."""
+    """[B, 5] in the order of a Reading."""
     index = chosen[:, None]
     picked = raw.gather(1, index)
     rank = (raw > picked).sum(1, keepdim=True) + 1
     entropy = torch.special.entr(probabilities).sum(1, keepdim=True)
-    return torch.cat([picked.double(), final.gather(1, index).double(), rank.double(), entropy.double(), index], dim=1)
+    return torch.cat([picked, final.gather(1, index), rank, entropy, index], dim=1)
 
 
 def _alternative_columns(raw: torch.Tensor, final: torch.Tensor, top_n: int) -> torch.Tensor:
     """[B, 3n]: ids, raw log-probabilities, processed ones."""
     top = raw.topk(top_n, dim=1)
-    return torch.cat([top.indices.double(), top.values.double(), final.gather(1, top.indices).double()], dim=1)
+    return torch.cat([top.indices, top.values, final.gather(1, top.indices)], dim=1)
 
 
-def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, top_n: int) -> Iterator[torch.Tensor]:
-    """For the raw scores and every stage [B, 3 + 2n]: survivors, mass, raw mass, top ids, top probabilities."""
-    before = probabilities
-    for stage, score in enumerate(scores):
-        after = torch.softmax(score, -1) if stage else probabilities
-        alive = score > -math.inf
-        top = after.topk(top_n, dim=1)
-        figures = torch.stack([alive.sum(1).double(), (before * alive).sum(1).double(),
-                               (probabilities * alive).sum(1).double()], dim=1)  # fmt: skip
-        yield torch.cat([figures, top.indices.double(), top.values.double()], dim=1)
-        before = after
+def _stage_columns(scores: Sequence[torch.Tensor], top_n: int) -> torch.Tensor:
+    """[B, S · (3 + 2n)]: for the raw scores and every stage survivors, mass, raw mass, top ids, top probabilities."""
+    stacked = torch.stack(list(scores))  # all stages in each operation: many small ones would cost more than they do
+    shares = torch.softmax(stacked, -1)
+    alive = stacked > -math.inf
+    entering = torch.cat([shares[:1], shares[:-1]])
+    sums = torch.stack([alive, entering * alive, shares[:1] * alive]).sum(-1)
+    top = shares.topk(top_n, dim=-1)
+    figures = torch.cat([sums.permute(1, 2, 0), top.indices, top.values], dim=-1)
+    return figures.transpose(0, 1).flatten(1)
 
 
 def _reading(row: list[float], top_n: int, names: Sequence[tuple[str, str]], pieces: Pieces) -> Reading:
