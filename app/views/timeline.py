@@ -4,20 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
 from app.run import Run
 from app.theme import Theme, theme_for
 from app.views.wording import bits, percent, token_text
-from app.widgets.icons import IconButton
+from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
 from core.events import Event
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0)
 TOKENS_PER_SECOND = 8.0
 """Replayed at speed 1."""
+
+
+class PlayButton(QToolButton):
+    """A triangle, or two bars while it plays."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.set_playing(False)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.set_playing(self.playing)
+
+    def set_playing(self, playing: bool) -> None:
+        """Show what a press would do next."""
+        self.playing = playing
+        px = self._theme.px(16)
+        self.setIconSize(QSize(px, px))
+        self.setIcon(icon("pause" if playing else "play", self._theme.text, px))
+        label = "Pause" if playing else "Play the run again"
+        self.setAccessibleName(label)
+        self.setToolTip(f"{label} (Space)")
 
 
 class Timeline(QFrame):
@@ -31,8 +56,7 @@ class Timeline(QFrame):
         self._values: list[float] = []
         self._shown: tuple[int, int] = (0, 0)
         self._speed = 1.0
-        self.play_button = IconButton("play", "Play the run again", self, checked_name="pause")
-        self.play_button.setCheckable(True)
+        self.play_button = PlayButton(self)
         self.back_button = IconButton("step-back", "One token back", self)
         self.forward_button = IconButton("step-forward", "One token forward", self)
         self.sparkline = Sparkline(theme_for("light"), self)
@@ -50,7 +74,7 @@ class Timeline(QFrame):
         self.sparkline.setAccessibleName("Surprise of every token")
         self.sparkline.set_tip(self._tip)
         self.sparkline.picked.connect(self._pick)
-        self.play_button.clicked.connect(self._play_clicked)
+        self.play_button.clicked.connect(self.toggle)
         self.back_button.clicked.connect(self.step_back)
         self.forward_button.clicked.connect(self.step_forward)
         self.speed_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -157,9 +181,8 @@ class Timeline(QFrame):
         """Let the cursor run to the end; from the start again where it is there already."""
         run = self._run
         if run is None or not run.tokens:
-            self.play_button.setChecked(False)
             return
-        self.play_button.setChecked(True)
+        self.play_button.set_playing(True)
         self._timer.start(round(1000 / (TOKENS_PER_SECOND * self._speed)))
         if run.cursor >= len(run.tokens):
             self.cursorRequested.emit(0)
@@ -168,7 +191,7 @@ class Timeline(QFrame):
     def pause(self) -> None:
         """Hold the cursor."""
         self._timer.stop()
-        self.play_button.setChecked(False)
+        self.play_button.set_playing(False)
 
     @Slot()
     def toggle(self) -> None:
@@ -218,13 +241,6 @@ class Timeline(QFrame):
     def _pick(self, count: int) -> None:
         self.pause()
         self._request(count)
-
-    @Slot()
-    def _play_clicked(self) -> None:
-        if self.playing:
-            self.pause()
-        else:
-            self.play()
 
     @Slot(QAction)
     def _speed_chosen(self, action: QAction) -> None:

@@ -9,6 +9,9 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 from app.theme import Theme
 from app.views.token_paint import COLOURINGS
 
+TERSE_FROM = 1.25
+"""Scale of the type from which on there is no room for the word Colour."""
+
 
 class TokenTools(QWidget):
     """A menu of colourings and a switch for ␣ and ↵."""
@@ -18,6 +21,7 @@ class TokenTools(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._is_terse = False
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(4)
@@ -49,10 +53,13 @@ class TokenTools(QWidget):
         """Show `name` as the colouring in force, without a signal."""
         for action in self._group.actions():
             action.setChecked(action.data() == name)
-        self.colour.setText(f"Colour: {COLOURINGS[name][0].lower()} ⌄")
+        self._name = name
+        self.colour.setText(f"{'' if self._is_terse else 'Colour: '}{COLOURINGS[name][0].lower()} ⌄")
 
     def set_theme(self, theme: Theme) -> None:
         """Take the theme's sizes."""
+        self._is_terse = theme.scale > TERSE_FROM
+        self.set_colouring(self._name)
         for button in (self.colour, self.whitespace):
             button.setFont(theme.font(12))
             button.setCursor(Qt.CursorShape.PointingHandCursor)

@@ -260,9 +260,16 @@ class TokenView(QAbstractScrollArea):
             moved = (event.position().toPoint() - self._pressed).manhattanLength()
             if moved >= QGuiApplication.styleHints().startDragDistance() or self._choice.head != self._choice.anchor:
                 self._choice.head = self._choice.column.offset_at(place.x(), place.y())
+                self._scroll_towards(event.position().y())
                 self.viewport().update()
             return
         self._hover(place)
+
+    def _scroll_towards(self, y: float) -> None:
+        """Scroll while text is being selected beyond an edge."""
+        bar = self.verticalScrollBar()
+        if y < 0 or y > self.viewport().height():
+            bar.setValue(bar.value() + (bar.singleStep() if y > 0 else -bar.singleStep()))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """A click that selected no text picks the token."""

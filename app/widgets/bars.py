@@ -6,10 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt
-from PySide6.QtGui import QContextMenuEvent, QFontMetricsF, QGuiApplication, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QFontMetricsF,
+    QGuiApplication,
+    QHelpEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
 from app.theme import Theme
+
+LEAST_BAR = 40
+"""Pixels at 100 % that a track must have to stand beside its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +46,14 @@ class Bars(QWidget):
         self._head: tuple[str, ...] = ()
         self._rows: tuple[BarRow, ...] = ()
         self._widest = ""
+        self._is_narrow = False
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(label)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self._theme = theme
+        self._judge_room()
         self.updateGeometry()
         self.update()
 
@@ -49,6 +62,7 @@ class Bars(QWidget):
         before = self.sizeHint()
         self._rows, self._head, self._widest = tuple(rows), tuple(head), widest
         self.setAccessibleDescription("; ".join(f"{row.label} {' '.join(row.figures)}" for row in rows))
+        self._judge_room()
         if self.sizeHint() != before:
             self.updateGeometry()
         self.update()
@@ -65,8 +79,28 @@ class Bars(QWidget):
 
     @property
     def _under(self) -> bool:
-        """Whether the bars lie below the words: three columns of figures leave no room beside them."""
-        return any(len(row.figures) > 2 for row in self._rows)
+        """Whether the bars lie below the words, because the figures leave no room beside them."""
+        return self._is_narrow or any(len(row.figures) > 2 for row in self._rows)
+
+    def _room(self) -> float:
+        """Width that labels and figures leave for bars."""
+        columns = self._columns()
+        return (columns[0][0] if columns else self.width()) - self._theme.px(12) - self._label_width
+
+    @property
+    def _label_width(self) -> float:
+        return min(self._theme.px(88), self.width() * 0.3)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the bars below the words where it gets narrow."""
+        super().resizeEvent(event)
+        self._judge_room()
+
+    def _judge_room(self) -> None:
+        narrow = bool(self._rows) and self._room() < self._theme.px(LEAST_BAR)
+        if narrow != self._is_narrow:
+            self._is_narrow = narrow
+            self.updateGeometry()
 
     @property
     def _row_height(self) -> int:
@@ -124,7 +158,7 @@ class Bars(QWidget):
 
     def _paint_row(self, painter: QPainter, row: BarRow, top: float, columns: list[tuple[float, float]]) -> None:
         theme, height = self._theme, self._theme.px(23)
-        label_width = min(theme.px(88), self.width() * 0.3)
+        label_width = self._label_width
         font = theme.font(13, 600 if row.strong else 400, tabular=True)
         color = "accent" if row.strong else "muted" if row.faint else "text"
         painter.setFont(font)
@@ -137,9 +171,7 @@ class Bars(QWidget):
         if self._under:
             self._paint_bars(painter, row, QRectF(0, top + height - theme.px(3), self.width(), theme.px(12)))
             return
-        right = columns[0][0] - theme.px(12) if columns else float(self.width())
-        if right - label_width > 12:
-            self._paint_bars(painter, row, QRectF(label_width, top, right - label_width, height))
+        self._paint_bars(painter, row, QRectF(label_width, top, self._room(), height))
 
     def _paint_bars(self, painter: QPainter, row: BarRow, cell: QRectF) -> None:
         theme = self._theme

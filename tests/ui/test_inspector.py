@@ -228,6 +228,18 @@ def test_nothing_is_wrapped_anew_when_the_scroll_bar_comes(inspector: Inspector,
     qtbot.waitUntil(lambda: inspector._card.width() == width)
 
 
+def test_bars_go_below_the_words_where_it_is_narrow(inspector: Inspector, qtbot: QtBot) -> None:
+    speak(inspector, token(0, " fox", 0.31, 3))
+    bars = inspector._candidates.part
+    wide = bars.sizeHint().height()
+    qtbot.waitUntil(lambda: bars.height() == wide)
+    inspector.setMinimumWidth(0)
+    inspector.resize(220, 700)
+    qtbot.waitUntil(lambda: bars.height() > wide * 1.3)
+    inspector.resize(324, 700)
+    qtbot.waitUntil(lambda: bars.height() == wide)
+
+
 @pytest.mark.parametrize(
     ("share", "words"),
     [(0.0, "0 %"), (1.0, "100 %"), (0.314, "31 %"), (0.042, "4.2 %"), (0.004, "0.40 %"), (0.0004, "0.040 %"),

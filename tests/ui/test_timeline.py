@@ -90,9 +90,10 @@ def test_playing_from_the_end_begins_anew_and_ends_by_itself(timeline: Timeline,
     timeline.set_speed(4.0)
     timeline.play_button.click()
     assert timeline.playing
+    assert timeline.play_button.accessibleName() == "Pause"
     qtbot.waitUntil(lambda: not timeline.playing)
     assert player.wishes == [0, 1, 2, 3, 4]
-    assert not timeline.play_button.isChecked()
+    assert timeline.play_button.accessibleName() == "Play the run again"
 
 
 def test_space_plays_and_pauses(timeline: Timeline) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QColor, QGuiApplication, QImage
+from PySide6.QtGui import QAccessible, QColor, QGuiApplication, QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
@@ -296,6 +296,17 @@ def test_it_tells_a_screen_reader_of_the_picked_token(view: TokenView) -> None:
     assert "↵" in view.accessibleDescription()
 
 
+def test_walking_with_a_screen_reader_listening(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(5)))
+    QAccessible.setActive(True)
+    try:
+        reader.click(1)
+        reader.key(Qt.Key.Key_Right)
+    finally:
+        QAccessible.setActive(False)
+    assert view.accessibleDescription().startswith("Token 3 of 5")
+
+
 def test_hovering_shows_the_figures(view: TokenView, qtbot: QtBot) -> None:
     Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
     QTest.mouseMove(view.viewport(), view.token_rect(0).center())
@@ -305,6 +316,21 @@ def test_hovering_shows_the_figures(view: TokenView, qtbot: QtBot) -> None:
     assert "3 of 2,048" in shown
     view.show_run(None)
     assert not view._popover.isVisible()
+
+
+def test_showing_another_sequence_does_not_scroll(view: TokenView) -> None:
+    view.resize(1000, 300)
+    reader = Reader(view, make_run([t for n in range(2) for t in story(300, n)], sequences=2))
+    bar = view.verticalScrollBar()
+    bar.setValue(50)
+    reader.run.show(1)
+    view.cursor_moved(reader.run)
+    assert bar.value() == 50
+    reader.run.move_cursor(2)
+    view.cursor_moved(reader.run)
+    reader.run.move_cursor(280)
+    view.cursor_moved(reader.run)
+    assert bar.value() > 50
 
 
 def several(width: int, view: TokenView) -> Reader:
