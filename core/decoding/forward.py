@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
+from core.decoding.beams.memory import reorder
 from core.decoding.lean import is_growing, lean_pass
 from core.model import LoadedModel
 
@@ -67,6 +68,14 @@ class Forward:
     def reorder(self, rows: torch.Tensor) -> None:
         """Make row i of the cache what row `rows[i]` was; rows may repeat or be left out."""
         self.cache.reorder_cache(rows)
+
+    def follow(self, rows: Sequence[int], before: int) -> None:
+        """Go on with what row `rows[i]` of `before` was in row i; moves only what changes (beams of one prompt)."""
+        reorder(self.cache, rows, before)
+        if self._encoder is not None and len(rows) != before:
+            hidden = self._encoder.last_hidden_state
+            assert hidden is not None
+            self._encoder = BaseModelOutput(last_hidden_state=hidden[:1].expand(len(rows), -1, -1))
 
     def __call__(self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Any) -> Output:
         """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""

@@ -30,10 +30,17 @@ class Stopping:
 
     def check(self, sequence: int, token: int, count: int, text: str) -> Stop | None:
         """After `token`, the `count`-th of its sequence, that added `text`: why it ends here, or None."""
+        return self.ending(token, self._tail(sequence, text)) or self.limit(count)
+
+    def ending(self, token: int, tail: str) -> Stop | None:
+        """Whether the text ends by itself with `token`; `tail` is its end where stop strings may stand."""
         if token in self.eos:
             return Stop("eos", "the end token")
-        if found := self._find_string(sequence, text):
-            return Stop("stop_string", found)
+        found = next((string for string in self.strings if string in tail), None) if tail else None
+        return Stop("stop_string", found) if found else None
+
+    def limit(self, count: int) -> Stop | None:
+        """Whether a text of `count` new tokens has reached a limit."""
         if count >= self.max_new:
             return Stop("length", f"the limit of {self.max_new:,} tokens")
         if self.room is not None and count >= self.room:
@@ -42,13 +49,18 @@ class Stopping:
             return Stop("time", f"the time limit of {self.seconds:g} s")
         return None
 
-    def _find_string(self, sequence: int, text: str) -> str | None:
-        """A stop string that `text` completes in the sequence."""
+    def _tail(self, sequence: int, text: str) -> str:
+        """The end of the sequence with `text` added; empty when nothing is looked for or nothing was added."""
         if not self.strings or not text:
-            return None
+            return ""
         tail = self._tails.get(sequence, "") + text
-        self._tails[sequence] = tail[-max(map(len, self.strings)) :]
-        return next((string for string in self.strings if string in tail), None)
+        self._tails[sequence] = tail[-self.reach :]
+        return tail
+
+    @property
+    def reach(self) -> int:
+        """Characters of a text's end that must be kept to find stop strings in it; 0 when there are none."""
+        return max(map(len, self.strings), default=0)
 
 
 def build_stopping(config: GenerationConfig, start: int, context: int | None) -> Stopping:

@@ -152,3 +152,28 @@ EOS = Parameter(
 )  # fmt: skip
 EVERYWHERE = (*STOPPING, EOS, *PROCESSING)
 """What every strategy understands besides its own settings."""
+
+BEAMS = Parameter(
+    "num_beams", "Beams", "int", 4,
+    "How many hypotheses are followed side by side. More find likelier texts and take more work.",
+    minimum=1, maximum=100_000, soft_maximum=16, step=1,
+)  # fmt: skip
+LENGTH_PENALTY = Parameter(
+    "length_penalty", "Length penalty", "float", 1.0,
+    "Finished texts are ranked by log-probability ÷ length^penalty: above 0 longer ones gain, below 0 shorter ones; "
+    "0 ranks by log-probability alone.",
+    minimum=-100.0, maximum=100.0, soft_maximum=3.0, step=0.1,
+)  # fmt: skip
+EARLY_STOPPING = Parameter(
+    "early_stopping", "Early stopping", "choice", False,
+    "True: stop once as many texts have ended as there are beams. False: stop when none better is likely. "
+    "never: stop when none better is possible.",
+    choices=(False, True, "never"),
+)  # fmt: skip
+RETURNED = Parameter(
+    "num_return_sequences", "Texts shown", "int", 1,
+    "How many of the best texts to return; at most as many as beams.",
+    minimum=1, maximum=100_000, soft_maximum=16, step=1,
+)  # fmt: skip
+BEAM_SETTINGS = (BEAMS, LENGTH_PENALTY, EARLY_STOPPING, RETURNED)
+"""What every beam strategy understands."""

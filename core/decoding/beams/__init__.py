@@ -1,0 +1,1 @@
+"""Beams: one machine that keeps several hypotheses, and what its four strategies put into it."""

@@ -1,0 +1,130 @@
+"""Constrained beam search: extra candidates that meet the constraints, and banks that keep them alive.
+
+Two ways to fill the pool and the banks:
+
+- `paper` (Post and Vilar 2018, Fast Lexically Constrained Decoding with Dynamic Beam Allocation): the best
+  continuations of all beams, every continuation that meets one constraint token more, and the best continuation of
+  each beam; banks by the number of constraint tokens met. The end token is forbidden until everything is met, and
+  beams that could no longer meet everything within the limit are made to.
+- `transformers` (version 4): without the third kind; a phrase that was met counts as much as the longest one;
+  hypotheses that end unmet are dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from core.decoding.beams.constraints import Constraints, Progress
+from core.decoding.beams.node import Node
+
+Place = tuple[int, int]
+"""(row, token)."""
+
+
+def round_robin(nodes: Iterable[Node], banks: Sequence[int]) -> list[Node]:
+    """The best of every bank, highest bank first, then the second best of each, and so on."""
+    shelves: dict[int, list[Node]] = {}
+    for node, bank in zip(nodes, banks, strict=True):
+        shelves.setdefault(bank, []).append(node)
+    ranked = [
+        (place, -bank, node)
+        for bank, shelf in shelves.items()
+        for place, node in enumerate(sorted(shelf, key=lambda node: -node.score))
+    ]
+    return [node for _place, _bank, node in sorted(ranked, key=lambda item: item[:2])]
+
+
+class Banks:
+    """What constrained search adds to a step of beam search."""
+
+    def __init__(self, constraints: Constraints, pool: str, eos: Iterable[int], limit: int) -> None:
+        self.constraints = constraints
+        self.limit = limit
+        """Tokens within which everything must be met."""
+        self._paper = pool == "paper"
+        self._eos = sorted(eos)
+        self._weight = max((phrase.longest for phrase in constraints.phrases), default=0)
+
+    def mask(self, scores: torch.Tensor, beams: Sequence[Node]) -> torch.Tensor:
+        """Scores [n, V] without end tokens for unmet beams, and without detours for those that are short of time."""
+        if not self._paper:
+            return scores
+        scores = scores.clone()
+        for row, beam in enumerate(beams):
+            progress = self._of(beam)
+            if progress.complete:
+                continue
+            if self._eos:
+                scores[row, self._eos] = -math.inf
+            left = self.limit - beam.length - 1
+            if self.constraints.remaining_if_broken(progress) > left:
+                self._leave_only(scores[row], self._in_time(progress, left))
+        return scores
+
+    def _in_time(self, progress: Progress, left: int) -> list[int]:
+        """Tokens after which `left` more are enough."""
+        step, remaining = self.constraints.step, self.constraints.remaining
+        return [t for t in self.constraints.advancing(progress) if remaining(step(progress, t)) <= left]
+
+    @staticmethod
+    def _leave_only(row: torch.Tensor, tokens: list[int]) -> None:
+        kept = row[tokens]
+        row.fill_(-math.inf)
+        row[tokens] = kept
+
+    def extra(self, scores: torch.Tensor, beams: Sequence[Node], known: set[Place]) -> list[Place]:
+        """Continuations besides the `known` ones that belong into the pool, each once."""
+        places = [
+            (row, token) for row, beam in enumerate(beams) for token in self.constraints.advancing(self._of(beam))
+        ]
+        if self._paper:
+            places += list(enumerate(scores.argmax(-1).tolist()))
+        return [place for place in dict.fromkeys(places) if place not in known]
+
+    def follow(self, node: Node) -> None:
+        """Note how far `node` has come."""
+        assert node.parent is not None
+        node.progress = self.constraints.step(self._of(node.parent), node.token)
+
+    def choose(self, usual: list[Node], extra: list[Node], width: int, last: bool) -> tuple[list[Node], list[Node]]:
+        """(what goes on, what ends) of a pool; with `last` nothing can go on."""
+        return self._by_paper(usual + extra, width, last) if self._paper else self._by_four(usual, extra, width, last)
+
+    def _by_paper(self, pool: list[Node], width: int, last: bool) -> tuple[list[Node], list[Node]]:
+        order = self._rotate(pool)
+        ended = [node for node in order[:width] if (last or node.stop) and self.is_met(node)]
+        kept = [node for node in order if not node.stop][:width]
+        return kept, ended
+
+    def _by_four(self, usual: list[Node], extra: list[Node], width: int, last: bool) -> tuple[list[Node], list[Node]]:
+        ended = [node for node in usual[:width] + extra if node.stop and self.is_met(node)]
+        running = [node for node in usual if not node.stop][:width]
+        kept = self._rotate(running + [node for node in extra if not node.stop])[:width]
+        if last:
+            ended += [node for node in kept if self.is_met(node)]
+        return kept, ended
+
+    def _rotate(self, nodes: list[Node]) -> list[Node]:
+        return round_robin(nodes, [self._bank(self._of(node)) for node in nodes])
+
+    def _bank(self, progress: Progress) -> int:
+        if self._paper:
+            return self.constraints.tokens_met(progress)
+        if progress.current is None:
+            return len(progress.met) * self._weight
+        left = self.constraints.phrases[progress.current].longest - len(progress.matched)
+        return len(progress.met) * self._weight + self._weight - left
+
+    def is_met(self, node: Node) -> bool:
+        """Whether everything stands in the text."""
+        return self._of(node).complete
+
+    def met(self, node: Node) -> int:
+        """Constraint tokens met."""
+        return self.constraints.tokens_met(self._of(node))
+
+    def _of(self, node: Node) -> Progress:
+        return node.progress or self.constraints.start

@@ -1,0 +1,55 @@
+"""A constrained search's plan from a request: its phrases, checked against everything that could forbid them."""
+
+from __future__ import annotations
+
+from core.decoding.beams.banks import Banks
+from core.decoding.beams.constraints import Constraints, Phrase
+from core.decoding.beams.machine import Plan
+from core.decoding.beams.phrases import IDS, TEXT, bans_of, from_config, from_text, possible
+from core.decoding.run import DecodingRun
+from core.errors import ParameterError
+
+
+def plan(run: DecodingRun) -> Plan:
+    """Raises ParameterError for constraints that no text can meet, with the reason."""
+    words, ids = _phrases(run)
+    if not words and not ids:
+        return Plan()
+    pool = run.request.options.get("pool") or "auto"
+    if pool == "auto":
+        pool = "paper" if words else "transformers"
+    limit = _budget(run)
+    constraints = Constraints(words + ids, forgetful=pool == "transformers")
+    _check_budget(run, constraints, limit, TEXT if words else IDS)
+    banks = Banks(constraints, pool, run.stopping.eos, limit)
+    return Plan(banks=banks, counts_ended=pool == "transformers")
+
+
+def _phrases(run: DecodingRun) -> tuple[list[Phrase], list[Phrase]]:
+    """(from text, from ids), without alternatives that are impossible."""
+    config, model = run.config, run.model
+    source = run.prompt_ids
+    bans = bans_of(config, model.vocabulary, run.stopping.eos, source)
+    words = from_text(model, str(run.request.options.get("must_contain") or ""))
+    return possible(words, bans, model.pieces.__getitem__), possible(
+        from_config(config), bans, model.pieces.__getitem__
+    )
+
+
+def _budget(run: DecodingRun) -> int:
+    """New tokens that may serve the constraints: the limit less tokens that are forced to be something else."""
+    limit = min(run.stopping.max_new, run.stopping.room or run.stopping.max_new)
+    forced = run.config.forced_eos_token_id is not None and limit == run.stopping.max_new
+    return limit - int(forced)
+
+
+def _check_budget(run: DecodingRun, constraints: Constraints, limit: int, parameter: str) -> None:
+    needed = constraints.remaining(constraints.start)
+    first = run.config.forced_bos_token_id if run.model.is_encoder_decoder else None
+    available = limit - int(first is not None and first not in constraints.advancing(constraints.start))
+    if needed > available:
+        raise ParameterError(
+            f"What the text must contain takes at least {needed:,} tokens, and only {available:,} may be written.",
+            "Allow more new tokens, or ask for less.",
+            parameter,
+        )

@@ -1,0 +1,132 @@
+"""What a text must contain: phrases, how far each path has come with them, and what would bring it further.
+
+A phrase is a list of alternatives, each a list of tokens; it is met when the tokens of one alternative stand side by
+side in the new text. Tokens of the prompt do not count. Phrases are met one after another: no token serves two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Alternative = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """One constraint: any of its alternatives. `label` is how people call it."""
+
+    alternatives: tuple[Alternative, ...]
+    label: str = ""
+
+    @property
+    def longest(self) -> int:
+        """Tokens it counts for once it is met."""
+        return max(map(len, self.alternatives))
+
+    @property
+    def shortest(self) -> int:
+        """Fewest tokens that meet it."""
+        return min(map(len, self.alternatives))
+
+    def has_prefix(self, tokens: Alternative) -> bool:
+        """Whether an alternative begins with `tokens`."""
+        return any(alternative[: len(tokens)] == tokens for alternative in self.alternatives)
+
+    def following(self, tokens: Alternative) -> list[Alternative]:
+        """What may follow `tokens`: the rests of the alternatives that begin with them."""
+        return [a[len(tokens) :] for a in self.alternatives if len(a) > len(tokens) and a[: len(tokens)] == tokens]
+
+
+def phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> Phrase:
+    """A phrase of distinct alternatives, without those that merely continue a shorter one."""
+    known = sorted({tuple(int(token) for token in alternative) for alternative in alternatives}, key=len)
+    kept: list[Alternative] = []
+    for item in known:
+        if not any(item[: len(shorter)] == shorter for shorter in kept):
+            kept.append(item)
+    order = {tuple(alternative): place for place, alternative in reversed(list(enumerate(alternatives)))}
+    return Phrase(tuple(sorted(kept, key=lambda item: order[item])), label)
+
+
+class Progress(NamedTuple):
+    """How far a path has come."""
+
+    pending: tuple[int, ...]
+    """Phrases not begun, by number."""
+    met: tuple[int, ...]
+    """Phrases met, in the order they were."""
+    current: int | None = None
+    matched: Alternative = ()
+    """Tokens of the current phrase that the path ends with."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is met."""
+        return self.current is None and not self.pending
+
+
+class Constraints:
+    """The automaton of all phrases. `forgetful`: a token that breaks a phrase off begins no other (transformers 4)."""
+
+    def __init__(self, phrases: Sequence[Phrase], forgetful: bool = False) -> None:
+        self.phrases = tuple(phrases)
+        self.forgetful = forgetful
+        self.start = Progress(tuple(range(len(self.phrases))), ())
+
+    @property
+    def total(self) -> int:
+        """What `tokens_met` is when everything is met."""
+        return sum(phrase.longest for phrase in self.phrases)
+
+    def step(self, progress: Progress, token: int) -> Progress:
+        """Where `token` leads from `progress`."""
+        if progress.complete:
+            return progress
+        pending, seen = progress.pending, (*progress.matched, token)
+        if progress.current is not None:
+            if self.phrases[progress.current].has_prefix(seen):
+                return self._reach(progress.current, seen, pending, progress.met)
+            pending = (*pending, progress.current)
+            if self.forgetful:
+                return Progress(pending, progress.met)
+        return self._begin(seen, pending, progress.met)
+
+    def _begin(self, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]) -> Progress:
+        """The longest end of `seen` that begins a phrase, which may have started inside a broken one."""
+        for first in range(len(seen)):
+            for number in pending:
+                if self.phrases[number].has_prefix(seen[first:]):
+                    rest = tuple(other for other in pending if other != number)
+                    return self._reach(number, seen[first:], rest, met)
+        return Progress(pending, met)
+
+    def _reach(self, number: int, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]) -> Progress:
+        if seen in self.phrases[number].alternatives:
+            return Progress(pending, (*met, number))
+        return Progress(pending, met, number, seen)
+
+    def advancing(self, progress: Progress) -> list[int]:
+        """Tokens that bring a path one further: of the current phrase, or the first ones of those not begun."""
+        if progress.current is not None:
+            rests = self.phrases[progress.current].following(progress.matched)
+        else:
+            rests = [rest for number in progress.pending for rest in self.phrases[number].following(())]
+        return list(dict.fromkeys(rest[0] for rest in rests))
+
+    def tokens_met(self, progress: Progress) -> int:
+        """Constraint tokens met; a phrase met by a short alternative counts as much as by its longest."""
+        return sum(self.phrases[number].longest for number in progress.met) + len(progress.matched)
+
+    def remaining(self, progress: Progress) -> int:
+        """Fewest tokens that meet everything."""
+        current = 0
+        if progress.current is not None:
+            current = min(map(len, self.phrases[progress.current].following(progress.matched)))
+        return current + sum(self.phrases[number].shortest for number in progress.pending)
+
+    def remaining_if_broken(self, progress: Progress) -> int:
+        """The same after a token that belongs to no phrase."""
+        again = self.phrases[progress.current].shortest if progress.current is not None else 0
+        return again + sum(self.phrases[number].shortest for number in progress.pending)

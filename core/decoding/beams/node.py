@@ -1,0 +1,57 @@
+"""A node of the beam tree while the search runs: one continuation, linked to the one it continues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.decoding.beams.constraints import Progress
+from core.decoding.beams.spelling import PathText
+from core.decoding.stopping import Stop
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One continuation. Only what is still running or finished keeps its ancestors alive."""
+
+    token: int
+    parent: Node | None
+    row: int
+    """Row of the batch that its parent had when it was considered."""
+    length: int
+    """New tokens from the prompt to here."""
+    score: float
+    """Sum of log-probabilities, penalties included."""
+    path: PathText
+    normalized: float = 0.0
+    """score ÷ length^length_penalty."""
+    log_probability: float = 0.0
+    probability: float = 0.0
+    number: int = 0
+    rank: int = 0
+    group: int = 0
+    penalty: float = 0.0
+    """What diverse search took off at this step."""
+    text: str = ""
+    tail: str = ""
+    """The last characters of its text, where stop strings are looked for."""
+    progress: Progress | None = None
+    stop: Stop | None = None
+    """Why the text ends here; None while it goes on."""
+    fate: str = "pruned"
+
+    def ids(self) -> tuple[int, ...]:
+        """New tokens from the prompt to here."""
+        return tuple(node.token for node in self.lineage())
+
+    def written(self) -> str:
+        """The text from the prompt to here, without characters that are still incomplete."""
+        return "".join(node.text for node in self.lineage())
+
+    def lineage(self) -> list[Node]:
+        """The nodes from the first new token to this one."""
+        nodes: list[Node] = []
+        node: Node | None = self
+        while node is not None and node.parent is not None:
+            nodes.append(node)
+            node = node.parent
+        return nodes[::-1]

@@ -1,0 +1,144 @@
+"""From what people and configurations say must be written to phrases of tokens, and refusing what cannot be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from core.decoding.beams.constraints import Alternative, Phrase, phrase
+from core.errors import ParameterError, TokenizerMissingError
+from core.model import LoadedModel
+
+TEXT, IDS = "must_contain", "force_words_ids"
+_COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")
+
+
+def from_text(model: LoadedModel, text: str) -> list[Phrase]:
+    """`dragon | knight, lived happily`: commas part the constraints, bars their alternatives, \\ takes both literally.
+
+    Every alternative is tokenised with a space before it and without, and either form meets it.
+    Raises ParameterError for words the tokenizer cannot write, TokenizerMissingError without a tokenizer.
+    """
+    wanted = [part for part in _COMMA.split(text) if part.strip()]
+    if wanted and model.tokenizer is None:
+        raise TokenizerMissingError(
+            f"{model.name} has no tokenizer, so words cannot be made tokens.", "Give force_words_ids as token ids."
+        )
+    return [_phrase_of(model, part) for part in wanted]
+
+
+def _phrase_of(model: LoadedModel, part: str) -> Phrase:
+    words = [_plain(word) for word in _BAR.split(part) if word.strip()]
+    found = [ids for word in words for ids in spellings(model, word)]
+    label = " | ".join(words)
+    if not found:
+        raise ParameterError(
+            f"The vocabulary of {model.name} cannot write “{label}”.", "Choose other words, or another model.", TEXT
+        )
+    return phrase(found, label)
+
+
+def _plain(word: str) -> str:
+    return word.replace("\\,", ",").replace("\\|", "|").strip()
+
+
+def spellings(model: LoadedModel, word: str) -> list[Alternative]:
+    """Token ids that spell `word` after a space and without one; only those that really do."""
+    plain, spaced, bracket = (_encode(model, text) for text in (word, f" {word}", "("))
+    glued = _encode(model, f"({word}")
+    forms = [spaced, plain]
+    if plain == spaced and glued[: len(bracket)] == bracket:
+        # This tokenizer puts a space before every text; behind a bracket it does not.
+        forms.append(glued[len(bracket) :])
+    return [ids for ids in dict.fromkeys(forms) if ids and _spells(model, ids, word)]
+
+
+def _encode(model: LoadedModel, text: str) -> Alternative:
+    return tuple(model.tokenizer.encode(text, add_special_tokens=False))
+
+
+def _spells(model: LoadedModel, ids: Alternative, word: str) -> bool:
+    unknown = getattr(model.tokenizer, "unk_token_id", None)
+    text = model.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    return unknown not in ids and str(text).strip() == word
+
+
+def from_config(config: Any) -> list[Phrase]:
+    """`force_words_ids` and `constraints` as transformers 4 had them. Raises ParameterError for another shape."""
+    given = list(config.force_words_ids or ())
+    for constraint in config.constraints or ():
+        given.append(getattr(constraint, "token_ids", constraint))
+    return [_checked(words) for words in given]
+
+
+def _checked(words: Any) -> Phrase:
+    words = words.tolist() if hasattr(words, "tolist") else words
+    nested = [words] if isinstance(words, (list, tuple)) and words and isinstance(words[0], int) else words
+    if not isinstance(nested, (list, tuple)) or not nested or not all(map(_is_ids, nested)):
+        raise ParameterError(
+            f"force_words_ids contains {words!r}.",
+            "Give a list of phrases, each a list of token ids, or a list of such lists as alternatives.",
+            IDS,
+        )
+    return phrase(nested)
+
+
+def _is_ids(ids: Any) -> bool:
+    return isinstance(ids, (list, tuple)) and bool(ids) and all(isinstance(i, int) and i >= 0 for i in ids)
+
+
+Ban = Callable[[Alternative], str | None]
+"""Why an alternative can never be written; None when it can."""
+
+
+def possible(phrases: Sequence[Phrase], bans: Sequence[Ban], names: Callable[[int], str]) -> list[Phrase]:
+    """The phrases without impossible alternatives. Raises ParameterError where none is left, with the reason."""
+    return [_possible(item, bans, names) for item in phrases]
+
+
+def _possible(item: Phrase, bans: Sequence[Ban], names: Callable[[int], str]) -> Phrase:
+    reasons = {ids: next((reason for ban in bans if (reason := ban(ids))), None) for ids in item.alternatives}
+    open_ones = [ids for ids, reason in reasons.items() if reason is None]
+    if open_ones:
+        return phrase(open_ones, item.label)
+    label = item.label or " | ".join("".join(map(names, ids)) for ids in item.alternatives)
+    raise ParameterError(
+        f"The text can never contain “{label}”: {next(iter(reasons.values()))}.",
+        "Take the constraint away, or loosen the other setting.",
+        TEXT if item.label else IDS,
+    )
+
+
+def bans_of(config: Any, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
+    """What can make a phrase impossible: the vocabulary, end tokens and the settings that forbid tokens."""
+    suppressed = set(config.suppress_tokens or ())
+    words = [tuple(word) for word in config.bad_words_ids or ()]
+    own, foreign = int(config.no_repeat_ngram_size or 0), int(config.encoder_no_repeat_ngram_size or 0)
+    borrowed = _ngrams(tuple(source), foreign)
+    checks: list[tuple[Callable[[Alternative], object], str]] = [
+        (lambda ids: max(ids) >= vocabulary, f"the vocabulary has {vocabulary:,} tokens"),
+        (lambda ids: eos & set(ids), "it holds an end token, which would end the text first"),
+        (lambda ids: suppressed & set(ids), "“suppress_tokens” forbids one of its tokens"),
+        (lambda ids: any(_inside(word, ids) for word in words), "“bad_words_ids” forbids it"),
+        (lambda ids: _repeats(ids, own), f"it repeats {own} tokens, which “no_repeat_ngram_size” forbids"),
+        (lambda ids: borrowed & _ngrams(ids, foreign), "“encoder_no_repeat_ngram_size” forbids what the source says"),
+    ]
+    return [partial(_reason, forbids, why) for forbids, why in checks]
+
+
+def _reason(forbids: Callable[[Alternative], object], why: str, ids: Alternative) -> str | None:
+    return why if forbids(ids) else None
+
+
+def _ngrams(ids: Alternative, size: int) -> set[Alternative]:
+    return {ids[i : i + size] for i in range(len(ids) - size + 1)} if size else set()
+
+
+def _repeats(ids: Alternative, size: int) -> bool:
+    return bool(size) and len(_ngrams(ids, size)) < len(ids) - size + 1
+
+
+def _inside(word: Alternative, ids: Alternative) -> bool:
+    return any(ids[i : i + len(word)] == word for i in range(len(ids) - len(word) + 1))

@@ -1,0 +1,44 @@
+"""What a beam search says of itself: the step as an event, and the final ranking with its formula."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.decoding.beams.node import Node
+from core.events import BeamCandidate, BeamsRanked, Hypothesis
+from core.text import Pieces
+
+_BY_ITSELF = ("eos", "stop_string")
+
+
+def candidate(node: Node, pieces: Pieces, met: int) -> BeamCandidate:
+    """A node as plain figures."""
+    assert node.parent is not None
+    return BeamCandidate(
+        node=node.number, parent=node.parent.number, id=node.token, piece=pieces[node.token],
+        probability=node.probability, log_probability=node.log_probability, score=node.score,
+        normalized=node.normalized, rank=node.rank, fate=node.fate, group=node.group, diversity_penalty=node.penalty,
+        progress=met, text=node.text, ended=node.stop.reason if node.stop else "",
+    )  # fmt: skip
+
+
+def ranking(nodes: Sequence[Node], texts: Sequence[str], penalty: float, diverse: bool) -> BeamsRanked:
+    """The hypotheses, best first, and how their scores came about."""
+    hypotheses = tuple(
+        Hypothesis(
+            node=node.number, ids=node.ids(), text=text, log_probability=node.score, length=node.length,
+            score=node.normalized, finished=node.stop is not None and node.stop.reason in _BY_ITSELF, group=node.group,
+        )
+        for node, text in zip(nodes, texts, strict=True)
+    )  # fmt: skip
+    return BeamsRanked(hypotheses, formula(hypotheses[0] if hypotheses else None, penalty, diverse))
+
+
+def formula(first: Hypothesis | None, penalty: float, diverse: bool) -> str:
+    """`score = Σ log p ÷ length^1; the best: −12.30 ÷ 17^1 = −0.72`."""
+    total = "(Σ log p − diversity penalties)" if diverse else "Σ log p"
+    words = f"score = {total} ÷ length^{penalty:g}"
+    if first is None:
+        return words
+    figures = f"{first.log_probability:.2f} ÷ {first.length}^{penalty:g} = {first.score:.2f}"
+    return f"{words}; the best: {figures}".replace("-", "−")

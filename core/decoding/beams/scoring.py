@@ -1,0 +1,81 @@
+"""Log-probabilities of all beams through the funnel, group by group where the groups must differ.
+
+As in transformers, the processors see log-probabilities here, not logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers.generation.logits_process import (
+    SynthIDTextWatermarkLogitsProcessor,
+    UnbatchedClassifierFreeGuidanceLogitsProcessor,
+)
+
+from core.decoding.funnel import Context, NamedProcessor, build_funnel
+
+_BEFORE_DIVERSITY = {"guidance_scale", "sequence_bias"}
+"""Hamming diversity comes behind these (transformers 4)."""
+
+
+class Scoring:
+    """The funnel of a beam search: what all beams share, then diversity, then the rest for each group."""
+
+    def __init__(self, context: Context, groups: int, penalty: float) -> None:
+        self._penalty = penalty
+        stages = build_funnel(context).stages
+        cut = len(stages)
+        if groups > 1:
+            cut = sum(stage.name in _BEFORE_DIVERSITY for stage in stages)
+        self._shared = stages[:cut]
+        # Some processors remember their rows, so every group has its own.
+        self._own = [build_funnel(context).stages[cut:] for _ in range(groups)] if groups > 1 else [[]]
+
+    @property
+    def processes(self) -> bool:
+        """Whether anything but diversity changes log-probabilities."""
+        return bool(self._shared or self._own[0])
+
+    def shared(self, ids: torch.Tensor, log_probabilities: torch.Tensor) -> torch.Tensor:
+        """[n, V] of all beams, before diversity; `ids` [n, T]."""
+        return _apply(self._shared, ids, log_probabilities)
+
+    def of_group(
+        self, group: int, ids: torch.Tensor, scores: torch.Tensor, counts: torch.Tensor | None
+    ) -> torch.Tensor:
+        """[m, V] of one group; `counts` [V]: how often earlier groups chose each token at this step."""
+        if counts is not None and self._penalty:
+            scores = scores - self._penalty * counts
+        return _apply(self._own[group], ids, scores)
+
+    def penalty_of(self, count: int) -> float:
+        """What a token loses that earlier groups chose `count` times."""
+        return self._penalty * count
+
+    def follow(self, rows: torch.Tensor, group_rows: Sequence[torch.Tensor]) -> None:
+        """Beams have changed places: row i was row `rows[i]`; `group_rows` the same within each group."""
+        _follow(self._shared, rows)
+        for stages, own in zip(self._own, group_rows, strict=True):
+            _follow(stages, own)
+
+
+def _apply(stages: Sequence[NamedProcessor], ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    for stage in stages:
+        scores = stage.process(ids, scores)
+    return scores
+
+
+def _follow(stages: Sequence[NamedProcessor], rows: torch.Tensor) -> None:
+    """Processors with a memory of their own go along; `generate` leaves them behind, mixing the beams up."""
+    for stage in stages:
+        processor: Any = stage.process
+        if isinstance(stage.process, UnbatchedClassifierFreeGuidanceLogitsProcessor):
+            context = processor.unconditional_context
+            for name in ("input_ids", "attention_mask"):
+                context[name] = context[name].index_select(0, rows)
+            context["past_key_values"].reorder_cache(rows)
+        elif isinstance(stage.process, SynthIDTextWatermarkLogitsProcessor) and processor.state is not None:
+            processor.state.context = processor.state.context.index_select(0, rows)
+            processor.state.context_history = processor.state.context_history.index_select(0, rows)

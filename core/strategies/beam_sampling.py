@@ -1,0 +1,45 @@
+"""Beam sampling: beams whose continuations are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from core.strategies.base import Strategy
+from core.strategies.parameters import (
+    BEAM_SETTINGS,
+    EVERYWHERE,
+    NEW_TOKENS,
+    PENALTIES,
+    SAMPLING,
+    SAMPLING_ADVANCED,
+)
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
+
+
+def decode(run: DecodingRun) -> Iterator[Event]:
+    """Continuations drawn without replacement from softmax of the accumulated, processed scores of all beams."""
+    from core.decoding.beams.machine import Plan, decode_beams  # torch is loaded only when something runs
+    from core.decoding.beams.select import Draw
+
+    yield from decode_beams(run, Plan(select=Draw(run.generator)))
+
+
+STRATEGY = Strategy(
+    name="beam_sampling",
+    title="Beam sampling",
+    summary="Beam search with dice: likely texts, but not the same ones every time.",
+    parameters=(NEW_TOKENS, *BEAM_SETTINGS, *SAMPLING, *PENALTIES, *SAMPLING_ADVANCED, *EVERYWHERE),
+    decode=decode,
+    flags={
+        "do_sample": True, "num_beam_groups": 1, "penalty_alpha": None, "dola_layers": None, "force_words_ids": None,
+        "constraints": None,
+    },
+    defaults={"num_beams": 4},
+    paper="Kool, van Hoof and Welling 2019, Stochastic Beams and Where to Find Them (sampling without replacement)",
+    aliases=("beam_sample",),
+    order=60,
+)  # fmt: skip

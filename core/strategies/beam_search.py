@@ -1,0 +1,37 @@
+"""Beam search: several hypotheses at once, the likeliest whole text wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from core.strategies.base import Strategy
+from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
+
+
+def decode(run: DecodingRun) -> Iterator[Event]:
+    """At every step the best continuations of all hypotheses."""
+    from core.decoding.beams.machine import Plan, decode_beams  # torch is loaded only when something runs
+
+    yield from decode_beams(run, Plan())
+
+
+STRATEGY = Strategy(
+    name="beam_search",
+    title="Beam search",
+    summary="Follows several texts at once and returns the likeliest whole one, not the likeliest next word.",
+    parameters=(NEW_TOKENS, *BEAM_SETTINGS, *PENALTIES, *EVERYWHERE),
+    decode=decode,
+    flags={
+        "do_sample": False, "num_beam_groups": 1, "penalty_alpha": None, "dola_layers": None, "force_words_ids": None,
+        "constraints": None,
+    },
+    defaults={"num_beams": 4},
+    paper="Freitag and Al-Onaizan 2017, Beam Search Strategies for Neural Machine Translation",
+    aliases=("beam",),
+    order=50,
+)  # fmt: skip

@@ -1,0 +1,54 @@
+"""Constrained beam search: likely texts that contain what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from core.strategies.base import Parameter, Strategy
+from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
+
+MUST_CONTAIN = Parameter(
+    "must_contain", "Must contain", "text", "",
+    "Words the text must contain: a comma parts one from the next, a bar offers alternatives, as in "
+    "“dragon | knight, lived happily”. What the prompt says does not count.",
+    option=True,
+)  # fmt: skip
+FORCE_WORDS = Parameter(
+    "force_words_ids", "Must contain (token ids)", "tokens", None,
+    "The same as token ids: a list of phrases, or of lists of alternative phrases. The prompt does not count.",
+    advanced=True,
+)  # fmt: skip
+POOL = Parameter(
+    "pool", "Candidates", "choice", "auto",
+    "paper: every hypothesis keeps its best continuation, so that what was met early can still win (Post and Vilar). "
+    "transformers: as its version 4 did it. auto: paper for words, transformers for token ids.",
+    choices=("auto", "paper", "transformers"), option=True, advanced=True,
+)  # fmt: skip
+
+
+def decode(run: DecodingRun) -> Iterator[Event]:
+    """Beams in banks by how much of the constraints they have met."""
+    from core.decoding.beams.constrained import plan  # torch is loaded only when something runs
+    from core.decoding.beams.machine import decode_beams
+
+    yield from decode_beams(run, plan(run))
+
+
+STRATEGY = Strategy(
+    name="constrained_beam_search",
+    title="Constrained beam search",
+    summary="Beam search whose every result contains the words you ask for.",
+    parameters=(NEW_TOKENS, MUST_CONTAIN, *BEAM_SETTINGS, *PENALTIES, FORCE_WORDS, POOL, *EVERYWHERE),
+    decode=decode,
+    flags={"do_sample": False, "num_beam_groups": 1, "penalty_alpha": None, "dola_layers": None},
+    defaults={"num_beams": 4},
+    paper="Post and Vilar 2018, Fast Lexically Constrained Decoding with Dynamic Beam Allocation; "
+    "Anderson et al. 2017, Guided Open Vocabulary Image Captioning with Constrained Beam Search",
+    aliases=("constrained",),
+    order=80,
+)

@@ -1,0 +1,52 @@
+"""Diverse beam search: groups of beams, each kept from repeating what earlier groups chose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from core.strategies.base import Parameter, Strategy
+from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+
+if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
+
+GROUPS = Parameter(
+    "num_beam_groups", "Groups", "int", 4,
+    "The beams are shared out among this many groups, which choose one after another at every step.",
+    minimum=1, maximum=100_000, soft_maximum=16, step=1,
+)  # fmt: skip
+DIVERSITY = Parameter(
+    "diversity_penalty", "Diversity penalty", "float", 1.0,
+    "What a token's log-probability loses for every beam of an earlier group that chose it at this step.",
+    minimum=0.0, maximum=1000.0, soft_maximum=3.0, step=0.1,
+)  # fmt: skip
+
+
+def decode(run: DecodingRun) -> Iterator[Event]:
+    """The groups in turn, with Hamming diversity."""
+    from core.decoding.beams.machine import Plan, decode_beams  # torch is loaded only when something runs
+
+    groups, penalty = int(run.config.num_beam_groups or 1), float(run.config.diversity_penalty or 0.0)
+    yield from decode_beams(run, Plan(groups=groups, diversity_penalty=penalty, counts_ended=True))
+
+
+STRATEGY = Strategy(
+    name="diverse_beam_search",
+    title="Diverse beam search",
+    summary="Beams in groups, each discouraged from the words the groups before it chose. Answers that really differ.",
+    parameters=(NEW_TOKENS, BEAM_SETTINGS[0], GROUPS, DIVERSITY, *BEAM_SETTINGS[1:], *PENALTIES, *EVERYWHERE),
+    decode=decode,
+    flags={
+        "do_sample": False,
+        "penalty_alpha": None,
+        "dola_layers": None,
+        "force_words_ids": None,
+        "constraints": None,
+    },
+    defaults={"num_beams": 4, "num_beam_groups": 4, "diversity_penalty": 1.0},
+    paper="Vijayakumar et al. 2018, Diverse Beam Search for Improved Description of Complex Scenes",
+    aliases=("group_beam_search",),
+    order=70,
+)
