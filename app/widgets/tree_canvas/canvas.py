@@ -29,7 +29,7 @@ from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.style import DIMMED, Look
 
 PRUNED = ("shown", "dimmed", "hidden")
-FOLLOW_ZOOM = 0.7
+FOLLOW_ZOOM = 0.78
 """While it follows, the canvas shrinks a growing tree down to this and scrolls from then on."""
 
 
@@ -134,7 +134,7 @@ class TreeCanvas(QWidget):
         if how not in PRUNED:
             raise ValueError(f"Pruned nodes are {', '.join(PRUNED)}, not {how!r}.")
         self._look.pruned = how
-        self._look.set_theme(self._look.theme)
+        self._painter.restyle(self._look.theme, self.scene.metrics)
         hidden = DIMMED if how == "hidden" else frozenset()
         if hidden != self.scene.layout.hidden:
             self.scene.layout.hidden = hidden
@@ -323,17 +323,18 @@ class TreeCanvas(QWidget):
         self._reveal(self._frontier())
 
     def _frontier(self) -> QRectF:
-        """Around the newest boxes that live, or around the leading one when they do not fit into the view."""
+        """Around the newest boxes that live; around one of them, and some room, when they do not fit into the view."""
         model, scene = self.scene.model, self.scene
-        newest = [n for n in scene.layout.nodes_in(scene.last) if model.nodes[n].state not in DIMMED]
-        around = QRectF()
-        for node in newest[:: max(1, len(newest) - 1)]:
-            around = around.united(scene.box(node))
+        column = scene.layout.nodes_in(scene.last)
+        newest = [n for n in column if model.nodes[n].state not in DIMMED] or column
         view = self.camera.rect_to_canvas(QRectF(self.rect()))
-        if around.height() > view.height() * 0.8 or around.width() > view.width() * 0.8 or around.isEmpty():
-            tip = next((n for n in reversed(self._look.best) if scene.shown(n)), None)
-            around = scene.box(tip if tip is not None else scene.layout.nodes_in(scene.last)[0])
-        return around
+        around = scene.box(newest[0]).united(scene.box(newest[-1]))
+        if around.height() <= view.height() * 0.8 and around.width() <= view.width() * 0.8:
+            return around
+        leading = set(self._look.best).intersection(newest)
+        box = scene.box(next(iter(leading), newest[len(newest) // 2]))
+        room = (view.width() * 0.3, 0.0) if self.down else (0.0, view.height() * 0.3)
+        return box.adjusted(-room[0], -room[1], room[0], room[1])
 
     # What changed
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QTransform
 
 MIN_ZOOM, MAX_ZOOM = 0.005, 2.5
-READABLE = 0.55
+READABLE = 0.6
 """From this zoom on there is text in the boxes."""
 
 
-@dataclass(frozen=True, slots=True)
+Curve = tuple[QPointF, QPointF, QPointF, QPointF]
+"""A cubic Bézier curve: start, two control points, end."""
+
+
+@dataclass(frozen=True)
 class Metrics:
     """Sizes on the canvas in pixels at zoom 1; `down` turns the tree from left-to-right to top-down."""
 
@@ -21,22 +27,22 @@ class Metrics:
     tall: bool = False
     """Boxes with a second line of text."""
 
-    @property
+    @cached_property
     def width(self) -> float:
         """Of a box."""
         return 108 * self.scale
 
-    @property
+    @cached_property
     def height(self) -> float:
         """Of a box."""
         return (42 if self.tall else 30) * self.scale
 
-    @property
+    @cached_property
     def depth_pitch(self) -> float:
         """From one depth to the next."""
         return self.height + 46 * self.scale if self.down else self.width + 44 * self.scale
 
-    @property
+    @cached_property
     def row_pitch(self) -> float:
         """From one row to the next, across the tree's direction."""
         return self.width + 18 * self.scale if self.down else self.height + 14 * self.scale
@@ -62,6 +68,15 @@ class Metrics:
             return QPointF(start.x(), middle), QPointF(end.x(), middle)
         middle = (start.x() + end.x()) / 2
         return QPointF(middle, start.y()), QPointF(middle, end.y())
+
+    def curve(self, start: QPointF, end: QPointF, clip: QRectF | None = None) -> Curve:
+        """The edge between two places; only the part inside `clip`, across the tree's direction, where it is long."""
+        curve = (start, *self.bend(start, end), end)
+        if clip is None:
+            return curve
+        if self.down:
+            return _within(curve, start.x(), end.x(), clip.left(), clip.right())
+        return _within(curve, start.y(), end.y(), clip.top(), clip.bottom())
 
     def area(self, depths: tuple[int, int], rows: tuple[float, float]) -> QRectF:
         """The rectangle around all boxes of these depths and rows."""
@@ -94,6 +109,10 @@ class Camera:
     def to_canvas(self, point: QPointF) -> QPointF:
         """A point of the widget, on the canvas."""
         return QPointF(self.x + point.x() / self.zoom, self.y + point.y() / self.zoom)
+
+    def from_canvas(self, point: QPointF) -> QPointF:
+        """A point of the canvas, in the widget."""
+        return QPointF((point.x() - self.x) * self.zoom, (point.y() - self.y) * self.zoom)
 
     def rect_to_canvas(self, rect: QRectF) -> QRectF:
         """A rectangle of the widget, on the canvas."""
@@ -135,3 +154,32 @@ def _shift(low: float, high: float, first: float, last: float) -> float:
     if high - low > last - first or low < first:
         return low - first
     return max(0.0, high - last)
+
+
+def _within(curve: Curve, start: float, end: float, low: float, high: float) -> Curve:
+    """The stretch of an edge between two bounds of the coordinate that goes from `start` to `end`."""
+    if abs(end - start) <= high - low:
+        return curve
+    shares = sorted(min(1.0, max(0.0, (bound - start) / (end - start))) for bound in (low, high))
+    first, last = (_inverse_smoothstep(share) for share in shares)
+    return _cut(curve, first, last)
+
+
+def _inverse_smoothstep(share: float) -> float:
+    """t with 3t² − 2t³ = `share`: the edge's coordinate across the tree runs along this curve."""
+    return 0.5 - math.sin(math.asin(1.0 - 2.0 * share) / 3.0)
+
+
+def _cut(curve: Curve, first: float, last: float) -> Curve:
+    """The part of a curve between two parameters (de Casteljau)."""
+    tail = _after(curve, first)
+    share = (last - first) / (1.0 - first) if first < 1.0 else 0.0
+    backwards = _after((tail[3], tail[2], tail[1], tail[0]), 1.0 - share)
+    return backwards[3], backwards[2], backwards[1], backwards[0]
+
+
+def _after(curve: Curve, t: float) -> Curve:
+    a, b, c, d = curve
+    ab, bc, cd = a + (b - a) * t, b + (c - b) * t, c + (d - c) * t
+    abc, bcd = ab + (bc - ab) * t, bc + (cd - bc) * t
+    return abc + (bcd - abc) * t, bcd, cd, d

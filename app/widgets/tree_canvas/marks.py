@@ -1,4 +1,4 @@
-"""One node in full: its box by state, token, figures, star, constraint marks and fold mark."""
+"""One node in full: token, figures, star, constraint marks and fold mark."""
 
 from __future__ import annotations
 
@@ -41,11 +41,9 @@ class NodePainter:
             self._short[key] = fm.elidedText(text, Qt.TextElideMode.ElideRight, room)
         return self._short[key]
 
-    def draw(self, painter: QPainter, node: TreeNode, box: QRectF, look: Look, zoom: float, best: bool) -> None:
-        """Box and words; `painter` draws in canvas pixels."""
-        state = "best" if best else node.state
-        self._box(painter, node, box, look, state)
-        self._words(painter, node, box, look, zoom)
+    def words(self, painter: QPainter, node: TreeNode, box: QRectF, look: Look, zoom: float, best: bool) -> None:
+        """Everything in and around a box; `painter` draws in canvas pixels."""
+        self._label(painter, node, box, look, zoom)
         scale = self.theme.scale
         if best or node.state == "best":
             painter.setFont(self.star)
@@ -58,14 +56,7 @@ class NodePainter:
             painter.setPen(look.colour(node.state))
             painter.drawText(QPointF(box.left() + 4 * scale, box.bottom() + 13 * scale), node.badge)
 
-    def _box(self, painter: QPainter, node: TreeNode, box: QRectF, look: Look, state: str) -> None:
-        radius = box.height() / 2 if node.state in PILLS else self.theme.px(7)
-        fill = "tint" if node.id in look.found else "hover" if look.hovered == node.id else "panel"
-        painter.setBrush(self.theme.color(fill))
-        painter.setPen(look.outline(state, self.theme.scale))
-        painter.drawRoundedRect(box, radius, radius)
-
-    def _words(self, painter: QPainter, node: TreeNode, box: QRectF, look: Look, zoom: float) -> None:
+    def _label(self, painter: QPainter, node: TreeNode, box: QRectF, look: Look, zoom: float) -> None:
         scale, two = self.theme.scale, self.metrics.tall and bool(node.note) and zoom >= NOTES_FROM
         inset = (13 if node.state in PILLS else 9) * scale
         base = box.top() + (17.5 * scale if two else box.height() / 2 + 4.6 * scale)
@@ -79,7 +70,7 @@ class NodePainter:
             middle = QPointF(0, 4.2 * scale)
             painter.setPen(QPen(look.colour(node.state), 1.2 * scale))
             painter.drawLine(left - middle, left - middle + QPointF(self.width(self.label, text), 0))
-        painter.setPen(look.words("pruned") if node.state != "root" and not two else self.theme.color("muted"))
+        painter.setPen(look.words("pruned") if node.state != "root" and not two else look.plain("muted"))
         if node.value:
             painter.setFont(self.figure)
             painter.drawText(QPointF(box.right() - inset - value, base), node.value)
@@ -89,7 +80,7 @@ class NodePainter:
     def _note(self, painter: QPainter, node: TreeNode, at: QPointF, look: Look) -> None:
         painter.setFont(self.small)
         faint = node.state in ("pruned", "unreached") and look.pruned == "dimmed"
-        painter.setPen(self.theme.color("faint" if faint else "muted"))
+        painter.setPen(look.plain("faint" if faint else "muted"))
         painter.drawText(at, node.note)
 
     def _progress(self, painter: QPainter, progress: tuple[int, int], box: QRectF, look: Look) -> None:
@@ -120,11 +111,11 @@ class NodePainter:
     def draw_fold_mark(self, painter: QPainter, box: QRectF, text: str, look: Look) -> None:
         """A small pill with the number of hidden nodes, or with the sign that folds."""
         mark = self.fold_mark(box, text)
-        painter.setBrush(self.theme.color("tint"))
-        painter.setPen(QPen(self.theme.color("accent"), 1.1 * self.theme.scale))
+        painter.setBrush(look.plain("tint"))
+        painter.setPen(QPen(look.plain("accent"), 1.1 * self.theme.scale))
         painter.drawRoundedRect(mark, mark.height() / 2, mark.height() / 2)
         painter.setFont(self.small)
-        painter.setPen(self.theme.color("text"))
+        painter.setPen(look.plain("text"))
         painter.drawText(mark, Qt.AlignmentFlag.AlignCenter, text)
 
     def ring(self, node: TreeNode, box: QRectF) -> QPainterPath:

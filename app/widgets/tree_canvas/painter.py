@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
 from app.theme import Theme
+from app.widgets.tree_canvas.boxes import BoxStamps
 from app.widgets.tree_canvas.geometry import READABLE, Camera, Metrics
 from app.widgets.tree_canvas.marks import NodePainter
 from app.widgets.tree_canvas.scene import THICK_STEPS, Scene
@@ -15,6 +16,8 @@ from app.widgets.tree_canvas.style import DASHED, DIMMED, ORDER, PILLS, Look, da
 
 BOXES, LINES = 0.22, 0.045
 """Zooms from which boxes have outlines, and from which they have a height."""
+LONG = 400
+"""Pixels of an edge beyond which it is not dashed."""
 
 
 def level(zoom: float) -> str:
@@ -29,68 +32,100 @@ class TreePainter:
 
     def __init__(self, scene: Scene, look: Look) -> None:
         self.scene, self.look = scene, look
-        self.nodes = NodePainter(look.theme, scene.metrics)
+        self.nodes, self.boxes = NodePainter(look.theme, scene.metrics), BoxStamps(scene.metrics)
 
     def restyle(self, theme: Theme, metrics: Metrics) -> None:
         """Other colours or sizes."""
         self.look.set_theme(theme)
-        self.nodes = NodePainter(theme, metrics)
+        self.nodes, self.boxes = NodePainter(theme, metrics), BoxStamps(metrics)
 
     def paint(self, painter: QPainter, camera: Camera, area: QRectF) -> None:
         """Everything that reaches into `area` (in the widget's pixels)."""
         rect = camera.rect_to_canvas(area)
         self._lanes(painter, camera, area)
+        if level(camera.zoom) == "full":
+            self._full(painter, camera, rect)
+            return
         painter.save()
         painter.setTransform(camera.transform(), True)
-        draw = {"full": self._full, "boxes": self._boxes, "lines": self._lines, "dots": self._dots}
+        draw = {"boxes": self._boxes, "lines": self._lines, "dots": self._dots}
         draw[level(camera.zoom)](painter, camera.zoom, rect)
         painter.restore()
 
     # Text can be read
 
-    def _full(self, painter: QPainter, zoom: float, rect: QRectF) -> None:
+    def _full(self, painter: QPainter, camera: Camera, rect: QRectF) -> None:
+        """Edges, boxes over them, words in the boxes."""
         scene, look = self.scene, self.look
         reach = 24 * look.theme.scale
         around = rect.adjusted(-scene.metrics.depth_pitch, -reach, reach, reach)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        nodes = [(node, scene.box(node)) for node in scene.nodes_in(around)]
         best = set(look.best)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.save()
+        painter.setTransform(camera.transform(), True)
         self._edges(painter, around, best)
-        for node in scene.nodes_in(around):
-            box, spec = scene.box(node), scene.model.nodes[node]
-            self.nodes.draw(painter, spec, box, look, zoom, node in best and spec.parent is not None)
+        painter.restore()
+        self._stamp(painter, camera, nodes, best)
+        painter.save()
+        painter.setTransform(camera.transform(), True)
+        for node, box in nodes:
+            spec = scene.model.nodes[node]
+            self.nodes.words(painter, spec, box, look, camera.zoom, node in best and spec.parent is not None)
             self._fold_mark(painter, node, box)
         if scene.shown(look.selected):
             self._ring(painter, look.selected)
+        painter.restore()
+
+    def _stamp(self, painter: QPainter, camera: Camera, nodes: list[tuple[int, QRectF]], best: set[int]) -> None:
+        look, ratio = self.look, painter.device().devicePixelRatioF()
+        for node, box in nodes:
+            spec = self.scene.model.nodes[node]
+            line = "best" if node in best and spec.parent is not None else spec.state
+            ground = "tint" if node in look.found else "hover" if look.hovered == node else "panel"
+            place = camera.from_canvas(box.topLeft())
+            self.boxes.draw(painter, place, spec.state, line, ground, look, camera.zoom, ratio)
 
     def _edges(self, painter: QPainter, rect: QRectF, best: set[int]) -> None:
-        """Curves of one kind are one path: few calls, and the dull ones undermost."""
+        """The dull ones undermost. One call a curve: Qt is ten times slower with many in one path."""
         scene, trail = self.scene, set(self.look.trail)
-        paths: dict[tuple[str, int], QPainterPath] = {}
-        halo = QPainterPath()
+        edges: dict[str, list[tuple[float, QPainterPath]]] = {}
+        painter.setBrush(Qt.BrushStyle.NoBrush)
         for parent, child in scene.edges_in(rect):
             spec = scene.model.nodes[child]
-            kind = "best" if child in best else spec.state
-            path = paths.setdefault((kind, round(2 * edge_width(spec.weight))), QPainterPath())
-            self._curve(path, parent, child)
+            path = self._curve(parent, child, rect)
+            edges.setdefault("best" if child in best else spec.state, []).append((edge_width(spec.weight), path))
             if child in trail:
-                self._curve(halo, parent, child)
-        self._stroke_halo(painter, halo)
-        for (kind, twice), path in sorted(paths.items(), key=lambda item: ORDER.index(item[0][0])):
-            pen = QPen(self.look.colour(kind, 0.85), twice / 2 * self.look.theme.scale)
-            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-            painter.strokePath(path, dashed(pen) if kind in DASHED else pen)
+                painter.strokePath(path, self._halo())
+        for state in ORDER:
+            for width, path in edges.get(state, ()):
+                painter.strokePath(path, self._edge_pen(state, width, path))
 
-    def _curve(self, path: QPainterPath, parent: int, child: int) -> None:
+    def _edge_pen(self, state: str, width: float, path: QPainterPath) -> QPen:
+        """Long edges of dashed states are hairlines: nobody counts their dashes, and they take long to draw."""
+        if state not in DASHED:
+            pen = QPen(self.look.colour(state, 0.85), width * self.look.theme.scale)
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            return pen
+        ends = path.controlPointRect()
+        if max(ends.width(), ends.height()) > LONG:
+            return _hairline(self.look.colour(state, 0.6))
+        return dashed(QPen(self.look.colour(state, 0.85), width * self.look.theme.scale))
+
+    def _curve(self, parent: int, child: int, clip: QRectF) -> QPainterPath:
         metrics = self.scene.metrics
         start, end = metrics.tail(self.scene.box(parent)), metrics.head(self.scene.box(child))
-        path.moveTo(start)
-        path.cubicTo(*metrics.bend(start, end), end)
+        curve = metrics.curve(start, end, clip)
+        path = QPainterPath(curve[0])
+        path.cubicTo(*curve[1:])
+        return path
 
-    def _stroke_halo(self, painter: QPainter, path: QPainterPath) -> None:
-        theme = self.look.theme
-        pen = QPen(mix(theme.color("accent"), theme.color("window"), 0.38), 11 * theme.scale)
+    def _halo(self) -> QPen:
+        """Under the path to the selected node."""
+        look = self.look
+        pen = QPen(mix(look.plain("accent"), look.plain("window"), 0.38), 11 * look.theme.scale)
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
-        painter.strokePath(path, pen)
+        return pen
 
     def _ring(self, painter: QPainter, node: int) -> None:
         theme = self.look.theme
@@ -117,9 +152,7 @@ class TreePainter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for state in ORDER:
             for thick in range(THICK_STEPS):
-                pen = QPen(self.look.colour(state, 0.85), edge_width((thick + 0.5) / THICK_STEPS) * zoom)
-                pen.setWidthF(max(1.0, pen.widthF()))
-                pen.setCosmetic(True)
+                pen = _hairline(self.look.colour(state, 0.45 + 0.5 * thick / (THICK_STEPS - 1)))
                 _stroke(painter, pen, (block.curves.get((state, thick)) for block in blocks))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         for state in ORDER:
@@ -246,5 +279,3 @@ def _stroke(painter: QPainter, pen: QPen, paths: Iterable[QPainterPath | None]) 
 def _rounded(painter: QPainter, boxes: list[QRectF]) -> None:
     for box in boxes:
         painter.drawRoundedRect(box, box.height() / 2, box.height() / 2)
-
-

@@ -15,7 +15,9 @@ from app.widgets.tree_canvas.model import TreeModel, TreeNode
 
 BLOCK_DEPTHS, BLOCK_ROWS = 8, 64
 THICK_STEPS = 3
-"""Classes of edge width where edges are drawn in bulk."""
+"""Classes of weight where edges are drawn in bulk, all one pixel wide: the heavier, the stronger the colour."""
+BUNDLE = 12
+"""Of edges that lead out of sight side by side, no more than about so many are drawn a column."""
 
 
 @dataclass(slots=True)
@@ -115,18 +117,22 @@ class Scene:
         spot = QRectF(point, point)
         return next((node for node in self.nodes_in(spot) if self.box(node).contains(point)), None)
 
-    def edges_in(self, rect: QRectF, most: int = 300) -> Iterator[tuple[int, int]]:
-        """(parent, child) of edges that may pass through `rect`; evenly thinned out to `most` a column and lane."""
+    def edges_in(self, rect: QRectF) -> Iterator[tuple[int, int]]:
+        """(parent, child) of edges that may pass through `rect`; bundles of edges are thinned out."""
         top, bottom = self.metrics.rows_in(rect)
         for depth in self.depths_in(rect):
             for base, strip in self.layout.column(depth):
-                hull = self._hull(strip, top - base, bottom - base)
-                step = max(1, len(hull) // most)
-                for place in range(hull.start, hull.stop, step):
-                    node = strip.nodes[place]
-                    parent = self.model.nodes[node].parent
+                for place in self._passing(strip, top - base, bottom - base):
+                    parent = self.model.nodes[strip.nodes[place]].parent
                     if parent is not None:
-                        yield parent, node
+                        yield parent, strip.nodes[place]
+
+    def _passing(self, strip: Strip, top: float, bottom: float) -> Iterator[int]:
+        """Places of children in sight, and some of those out of sight whose edges can be seen."""
+        hull, here = self._hull(strip, top, bottom), strip.between(top, bottom)
+        yield from here
+        for bundle in (range(hull.start, here.start), range(here.stop, hull.stop)):
+            yield from bundle[:: max(1, len(bundle) // BUNDLE)]
 
     def _hull(self, strip: Strip, top: float, bottom: float) -> range:
         """Children in sight, and those whose edges come from parents in sight: the order makes it one range."""

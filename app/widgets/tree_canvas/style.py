@@ -44,6 +44,7 @@ class Look:
     lanes: dict[int, str] = field(default_factory=dict)
     """Titles of lanes."""
     _colours: dict[tuple[str, float], QColor] = field(default_factory=dict)
+    _plain: dict[str, QColor] = field(default_factory=dict)
 
     @property
     def selected(self) -> int | None:
@@ -54,6 +55,13 @@ class Look:
         """Other colours."""
         self.theme = theme
         self._colours.clear()
+        self._plain.clear()
+
+    def plain(self, name: str) -> QColor:
+        """A colour of the theme, remembered."""
+        if name not in self._plain:
+            self._plain[name] = self.theme.color(name)
+        return self._plain[name]
 
     def colour(self, state: str, share: float = 1.0) -> QColor:
         """Line colour of a state, or that share of it on the window's ground."""
@@ -61,15 +69,15 @@ class Look:
             share *= 0.55
         key = (state, share)
         if key not in self._colours:
-            over = self.theme.color(_COLOURS[state])
-            self._colours[key] = over if share >= 1 else mix(over, self.theme.color("window"), share)
+            over = self.plain(_COLOURS[state])
+            self._colours[key] = over if share >= 1 else mix(over, self.plain("window"), share)
         return self._colours[key]
 
     def words(self, state: str) -> QColor:
         """Colour of the label inside a box."""
         if state in DIMMED:
-            return self.theme.color("faint" if self.pruned == "dimmed" else "muted")
-        return self.theme.color("muted" if state in STRUCK else "text")
+            return self.plain("faint" if self.pruned == "dimmed" else "muted")
+        return self.plain("muted" if state in STRUCK else "text")
 
     def outline(self, state: str, scale: float = 1.0) -> QPen:
         """Pen around a box."""
