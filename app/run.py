@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from app.requests import Outcome, RunRequest
+from app.views.beam_model import BeamTree
 from core.events import (
+    BeamsRanked,
+    BeamStep,
     CacheMeasured,
     Event,
     Finished,
@@ -53,6 +56,9 @@ class Run:
         self.outcome: Outcome | None = None
         self.notices: list[Notice] = []
         self.sequences: list[Sequence] = [Sequence(0)]
+        self.beams: BeamTree | None = None
+        """The tree of a beam search; its texts are those that lead at the cursor, which then counts steps."""
+        self._endings: dict[int, SequenceFinished] = {}
         self.shown = 0
         self.cursor = 0
         self.following = True
@@ -72,6 +78,21 @@ class Run:
     def tokens(self) -> list[TokenChosen]:
         """Every token of the shown text."""
         return self.sequence.tokens
+
+    @property
+    def length(self) -> int:
+        """The cursor's last place: tokens of the shown text, or steps of a beam search."""
+        return len(self.beams.steps) if self.beams is not None else len(self.tokens)
+
+    @property
+    def track(self) -> list[TokenChosen]:
+        """One token for each place of the cursor: the shown text, or the foremost continuation of every step."""
+        return self.beams.front if self.beams is not None else self.tokens
+
+    @property
+    def changes(self) -> list[int]:
+        """Places in the shown text where, up to the cursor, a beam search changed its mind."""
+        return self.beams.changes(self.cursor) if self.beams is not None and self.shown == 0 else []
 
     @property
     def visible_tokens(self) -> list[TokenChosen]:
@@ -96,14 +117,16 @@ class Run:
             self.events.append(event)
             self._sort_in(event)
         if self.following:
-            self.cursor = len(self.tokens)
+            self.cursor = self.length
+        self._write_beams()
 
     def move_cursor(self, count: int) -> bool:
         """Draw the first `count` tokens only; at the end it follows again. True when anything changed."""
-        count = max(0, min(count, len(self.tokens)))
-        following = count == len(self.tokens)
+        count = max(0, min(count, self.length))
+        following = count == self.length
         changed = (count, following) != (self.cursor, self.following)
         self.cursor, self.following = count, following
+        self._write_beams()
         return changed
 
     def select(self, index: int | None) -> bool:
@@ -121,14 +144,29 @@ class Run:
         self.shown = sequence
         self.selected = None
         self.following = True
-        self.cursor = len(self.tokens)
+        self.cursor = self.length
+        self._write_beams()
+
+    def _write_beams(self) -> None:
+        """Let the texts of a beam search be the best hypotheses at the cursor."""
+        if self.beams is None:
+            return
+        leader, rows = self.beams.leader(self.cursor), self.beams.hypotheses(self.cursor)
+        nodes = [leader, *(row.node for row in rows if row.node != leader)]
+        at_end = self.cursor == self.length
+        for number, sequence in enumerate(self.sequences):
+            sequence.tokens = self.beams.tokens(nodes[number], number) if number < len(nodes) else []
+            sequence.finished = self._endings.get(number) if at_end else None
 
     def _sort_in(self, event: Event) -> None:
         match event:
             case TokenChosen():
                 self._sequence(event.sequence).tokens.append(event)
+            case BeamStep() | BeamsRanked():
+                self.beams = self.beams or BeamTree()
+                self.beams.append(event)
             case SequenceFinished():
-                self._sequence(event.sequence).finished = event
+                self._sequence(event.sequence).finished = self._endings[event.sequence] = event
             case RunStarted():
                 self.started = event
                 self._sequence(event.sequences - 1)

@@ -139,7 +139,7 @@ class Timeline(QFrame):
 
     def _draw(self) -> None:
         run = self._run
-        tokens = run.tokens if run else []
+        tokens = run.track if run else []
         place = (id(run), run.shown if run else 0)
         if place != self._shown or len(tokens) < len(self._values):
             self._shown, self._values = place, []
@@ -161,7 +161,7 @@ class Timeline(QFrame):
         return limit if isinstance(limit, int) and limit <= 400 else 0
 
     def _tip(self, index: int) -> str:
-        token = self._run.tokens[index] if self._run else None
+        token = self._run.track[index] if self._run else None
         if token is None:
             return ""
         return (
@@ -180,11 +180,11 @@ class Timeline(QFrame):
     def play(self) -> None:
         """Let the cursor run to the end; from the start again where it is there already."""
         run = self._run
-        if run is None or not run.tokens:
+        if run is None or not run.length:
             return
         self.play_button.set_playing(True)
         self._timer.start(round(1000 / (TOKENS_PER_SECOND * self._speed)))
-        if run.cursor >= len(run.tokens):
+        if run.cursor >= run.length:
             self.cursorRequested.emit(0)
 
     @Slot()
@@ -227,12 +227,12 @@ class Timeline(QFrame):
 
     def _request(self, count: int) -> None:
         if self._run is not None:
-            self.cursorRequested.emit(min(max(count, 0), len(self._run.tokens)))
+            self.cursorRequested.emit(min(max(count, 0), self._run.length))
 
     @Slot()
     def _advance(self) -> None:
         run = self._run
-        if run is None or run.cursor >= len(run.tokens):
+        if run is None or run.cursor >= run.length:
             self.pause()
             return
         self._request(run.cursor + 1)

@@ -59,7 +59,7 @@ class Column:
     def __init__(self, theme: Theme, sequence: int | None, prompt: Sequence[PromptToken] = ()) -> None:
         self.theme, self.sequence = theme, sequence
         self.metrics = Metrics.of(theme)
-        self.text = TokenText(prompt)
+        self.text, self._prompt = TokenText(prompt), tuple(prompt)
         self.left = self.top = 0.0
         self.width = 400.0
         self.limit = len(self.text.text)
@@ -85,8 +85,11 @@ class Column:
         self.flow.update(self.text.text)
 
     def sync(self, tokens: Sequence[TokenChosen], tail: str, count: int) -> None:
-        """Take the tokens that are new, and draw the first `count` only."""
+        """Take the tokens that are new, and draw the first `count` only; begin anew where the text became another."""
         known = len(self.text.tokens)
+        if known and (len(tokens) < known or tokens[known - 1] is not self.text.tokens[known - 1]):
+            self.text, known = TokenText(self._prompt), 0
+            self._flow()
         if len(tokens) > known or tail != self.text.tail:
             self.text.append(tokens[known:])
             if tail != self.text.tail:

@@ -1,0 +1,210 @@
+"""A beam search as a tree: what was considered, who leads at every step, and the texts that lead there. No Qt in here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
+
+LIVE = ("kept", "finished", "early_stopped")
+"""Fates of candidates that were not pruned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One hypothesis as the table beside the tree tells it."""
+
+    node: int
+    text: str
+    score: float
+    length: int
+    group: int
+    state: str
+    """running, finished, cut (by a limit) or stopped."""
+
+
+class BeamTree:
+    """Steps of one run as they come in. `count` is always the number of steps that are shown."""
+
+    def __init__(self) -> None:
+        self.steps: list[BeamStep] = []
+        self.ranking: BeamsRanked | None = None
+        self._nodes: dict[int, tuple[BeamCandidate, int]] = {}
+        self._changes: list[tuple[int, int]] = []
+        self._tokens: dict[tuple[int, int], TokenChosen] = {}
+        self._front: list[TokenChosen] = []
+
+    def append(self, event: BeamStep | BeamsRanked) -> None:
+        """Add a step, or the final ranking."""
+        if isinstance(event, BeamsRanked):
+            self.ranking = event
+            return
+        before = self.leading(len(self.steps))
+        for candidate in event.candidates:
+            self._nodes[candidate.node] = (candidate, len(self.steps))
+        self.steps.append(event)
+        self._front += [self._token(candidate.node, 0) for candidate in self._foremost(event)]
+        place = parting(before, self.leading(len(self.steps)))
+        if place is not None:
+            self._changes.append((len(self.steps), place))
+
+    def __contains__(self, node: int) -> bool:
+        return node in self._nodes
+
+    @property
+    def groups(self) -> int:
+        """Groups of diverse search; 1 in every other."""
+        return 1 + max((c.group for step in self.steps[:1] for c in step.candidates), default=0)
+
+    @property
+    def width(self) -> int:
+        """Beams of a group."""
+        return max((_kept_per_group(step) for step in self.steps), default=0)
+
+    def candidate(self, node: int) -> BeamCandidate:
+        """A node of the tree. Raises KeyError for the prompt (0) and for strangers."""
+        return self._nodes[node][0]
+
+    def step_of(self, node: int) -> BeamStep:
+        """The step that considered it."""
+        return self.steps[self._nodes[node][1]]
+
+    def path(self, node: int) -> list[BeamCandidate]:
+        """From the first new token to `node`; empty for the prompt."""
+        path: list[BeamCandidate] = []
+        while node in self._nodes:
+            path.append(self._nodes[node][0])
+            node = path[-1].parent
+        return path[::-1]
+
+    def text(self, node: int) -> str:
+        """What the path to `node` wrote."""
+        return "".join(candidate.text for candidate in self.path(node))
+
+    # Who leads
+
+    def leader(self, count: int) -> int:
+        """Node of the leading hypothesis after `count` steps; 0 before the first."""
+        count = min(count, len(self.steps))
+        if count == len(self.steps) and self.ranking is not None and self.ranking.hypotheses:
+            return self.ranking.hypotheses[0].node
+        return self.steps[count - 1].best if count > 0 else 0
+
+    def leading(self, count: int) -> list[BeamCandidate]:
+        """Its path: the best hypothesis so far, from its first token."""
+        return self.path(self.leader(count))
+
+    def changes(self, count: int) -> list[int]:
+        """Places in the text where, up to then, the search changed its mind; in order, each once."""
+        return sorted({place for step, place in self._changes if step <= count})
+
+    def changed_at(self, count: int) -> int | None:
+        """The place where step `count` made another text lead than the step before; None when it only went on."""
+        return next((place for step, place in self._changes if step == count), None)
+
+    # The table
+
+    def hypotheses(self, count: int) -> list[Row]:
+        """What competes after `count` steps, best first; after the last one the final ranking."""
+        count = min(count, len(self.steps))
+        if count == len(self.steps) and self.ranking is not None:
+            return [self._ranked(hypothesis) for hypothesis in self.ranking.hypotheses]
+        if count == 0:
+            return []
+        live = [c for c in self.steps[count - 1].candidates if c.fate == "kept"]
+        ended = [c for step in self.steps[:count] for c in step.candidates if c.fate == "finished"]
+        rows = [self._row(candidate) for candidate in [*live, *self._best_ended(ended)]]
+        return sorted(rows, key=lambda row: -row.score)
+
+    def _best_ended(self, ended: Sequence[BeamCandidate]) -> list[BeamCandidate]:
+        """As many as a group keeps."""
+        ordered = sorted(ended, key=lambda candidate: -candidate.normalized)
+        best: dict[int, list[BeamCandidate]] = {}
+        for candidate in ordered:
+            best.setdefault(candidate.group, []).append(candidate)
+        return [candidate for some in best.values() for candidate in some[: self.width]]
+
+    def _row(self, candidate: BeamCandidate) -> Row:
+        length = self._nodes[candidate.node][1] + 1
+        state = "running" if candidate.fate == "kept" else _ending(candidate)
+        return Row(candidate.node, self.text(candidate.node), candidate.normalized, length, candidate.group, state)
+
+    def _ranked(self, hypothesis: Hypothesis) -> Row:
+        known = hypothesis.node in self._nodes
+        state = _ending(self.candidate(hypothesis.node)) if known else "finished"
+        state = "finished" if hypothesis.finished else "stopped" if state == "finished" else state
+        return Row(hypothesis.node, hypothesis.text, hypothesis.score, hypothesis.length, hypothesis.group, state)
+
+    # Tokens, for the views that show one text
+
+    def tokens(self, node: int, sequence: int = 0) -> list[TokenChosen]:
+        """The path to `node` as the tokens of a text; a node's token is always the same object."""
+        return [self._token(candidate.node, sequence) for candidate in self.path(node)]
+
+    @property
+    def front(self) -> list[TokenChosen]:
+        """One token a step: the best continuation each step kept, whether or not it leads in the end."""
+        return self._front
+
+    def _foremost(self, step: BeamStep) -> list[BeamCandidate]:
+        live = [candidate for candidate in step.candidates if candidate.fate in LIVE] or list(step.candidates)
+        return sorted(live, key=lambda candidate: -candidate.normalized)[:1]
+
+    def _token(self, node: int, sequence: int) -> TokenChosen:
+        key = (node, sequence)
+        if key not in self._tokens:
+            candidate, place = self._nodes[node]
+            self._tokens[key] = _as_token(candidate, self.steps[place], place, sequence)
+        return self._tokens[key]
+
+
+def best_path(tree: BeamTree, count: int) -> list[BeamCandidate]:
+    """The leading hypothesis after `count` steps, from its first token."""
+    return tree.leading(count)
+
+
+def parting(before: Sequence[BeamCandidate], after: Sequence[BeamCandidate]) -> int | None:
+    """Where another text parts from the one that led: None when it only became longer (or there was none)."""
+    for place, (old, new) in enumerate(zip(before, after, strict=False)):
+        if old.node != new.node:
+            return place
+    return len(after) if len(after) < len(before) else None
+
+
+def _kept_per_group(step: BeamStep) -> int:
+    counts: dict[int, int] = {}
+    for candidate in step.candidates:
+        if candidate.fate in ("kept", "early_stopped"):
+            counts[candidate.group] = counts.get(candidate.group, 0) + 1
+    return max(counts.values(), default=0)
+
+
+def _ending(candidate: BeamCandidate) -> str:
+    """How a hypothesis ended that no longer runs."""
+    if candidate.fate == "early_stopped":
+        return "stopped"
+    return {"length": "cut", "context": "cut", "time": "cut"}.get(candidate.ended, "finished")
+
+
+def _as_token(candidate: BeamCandidate, step: BeamStep, place: int, sequence: int) -> TokenChosen:
+    """Beams say only what they looked at, so entropy and alternatives are those of the continuations considered."""
+    siblings = [c for c in step.candidates if c.parent == candidate.parent]
+    siblings.sort(key=lambda c: -c.log_probability)
+    alternatives = tuple(_alternative(c, rank) for rank, c in enumerate(siblings, 1))
+    return TokenChosen(
+        step=place, sequence=sequence, id=candidate.id, piece=candidate.piece, text=candidate.text,
+        raw_probability=candidate.probability, probability=candidate.probability,
+        raw_log_probability=candidate.log_probability, log_probability=candidate.log_probability,
+        rank=siblings.index(candidate) + 1,
+        entropy=-sum(c.probability * c.log_probability for c in siblings if c.probability > 0),
+        seconds=step.seconds, alternatives=alternatives, method="beam",
+        special=candidate.ended == "eos",
+    )  # fmt: skip
+
+
+def _alternative(candidate: BeamCandidate, rank: int) -> Alternative:
+    return Alternative(
+        candidate.id, candidate.piece, candidate.probability, candidate.probability, candidate.log_probability,
+        candidate.log_probability, rank,
+    )  # fmt: skip
