@@ -1,0 +1,99 @@
+"""The quantized cache: older tokens in a few bits, the latest ones exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from core.caches.base import CacheBackend
+from core.caches.dynamic import measure
+from core.caches.reasons import plain_attention_only
+from core.strategies.base import Parameter
+
+if TYPE_CHECKING:
+    from core.caches.tensors.quantized import Recipe
+    from core.model import LoadedModel
+
+_AXES = ("channel", "token")
+BITS = Parameter(
+    "nbits", "Bits", "choice", 4,
+    "Bits for each number. 8 is hardly noticed, 4 seldom, 2 often; 1 shows how a text falls apart.",
+    choices=(1, 2, 4, 8), option=True,
+)  # fmt: skip
+ENGINE = Parameter(
+    "engine", "Quantizer", "choice", "built-in",
+    "How numbers become codes. Built-in: even steps between the extremes. quanto (2, 4 bits) and HQQ come with "
+    "tokenscope[quant]. fp8: 8-bit floating point.",
+    choices=("built-in", "quanto", "hqq", "fp8"), option=True,
+)  # fmt: skip
+AXIS_KEY = Parameter(
+    "axis_key", "Keys share a scale by", "choice", "channel",
+    "Keys have a few channels much larger than the others, so each channel gets scales of its own (KIVI).",
+    choices=_AXES, option=True, advanced=True,
+)  # fmt: skip
+AXIS_VALUE = Parameter(
+    "axis_value", "Values share a scale by", "choice", "token",
+    "Values have no such channels; each token gets scales of its own (KIVI).",
+    choices=_AXES, option=True, advanced=True,
+)  # fmt: skip
+GROUP = Parameter(
+    "q_group_size", "Group size", "int", 32,
+    "Numbers that share a scale and an offset. Smaller groups lose less and take more room.",
+    minimum=8, maximum=1024, soft_maximum=128, step=8, option=True, advanced=True,
+)  # fmt: skip
+RESIDUAL = Parameter(
+    "residual_length", "Exact tokens", "int", 64,
+    "So many of the latest tokens are collected unharmed, then written in one block. A multiple of the group size.",
+    minimum=8, maximum=8192, soft_maximum=256, step=8, option=True, advanced=True,
+)  # fmt: skip
+
+
+def recipe(options: Mapping[str, Any]) -> Recipe:
+    """The settings, defaults filled in."""
+    from core.caches.tensors.quantized import Recipe  # needs torch
+
+    given = {
+        parameter: options.get(parameter.name) for parameter in (ENGINE, BITS, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL)
+    }
+    engine, bits, axis_key, axis_value, group, residual = (
+        parameter.default if value is None else value for parameter, value in given.items()
+    )
+    return Recipe(engine, int(bits), axis_key, axis_value, int(group), int(residual))
+
+
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+    """An empty quantized cache. Raises CacheError when the quantizer is not installed or knows no such width."""
+    from core.caches.tensors.quantized import build_quantized  # torch is loaded only when something runs
+    from core.caches.tensors.windowed import with_cross
+
+    return with_cross(model, build_quantized(model, recipe(options)))
+
+
+def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+    """Whole blocks in few bits with two 16-bit numbers a group, the latest tokens as they are."""
+    from core.caches.tensors.quantized import predict_quantized  # needs torch
+    from core.caches.tensors.shapes import predict_cross
+
+    return predict_quantized(model, length, batch, recipe(options)) + predict_cross(model, length, batch, options)
+
+
+def refuse(model: LoadedModel, strategy: str) -> str | None:
+    """Decoders with full attention in every layer."""
+    return plain_attention_only(model, "Quantized")
+
+
+BACKEND = CacheBackend(
+    name="quantized",
+    title="Quantized",
+    summary="older tokens in 1 to 8 bits, the latest exact",
+    build=build,
+    measure=measure,
+    predict=predict,
+    parameters=(BITS, ENGINE, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL),
+    exact=False,
+    paper="Liu et al. 2024, KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache",
+    aliases=("quanto", "hqq"),
+    order=60,
+    refuse=refuse,
+    offers=frozenset({"reorder", "copy"}),
+)

@@ -1,0 +1,193 @@
+"""Keys and values in a few bits: blocks of tokens are written once, the latest tokens stay as they are."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from core.caches.tensors.accounting import place_of
+from core.caches.tensors.quantizers import Quantizer, choose, pack, unpack
+from core.caches.tensors.shapes import element_size, layer_shapes
+from core.errors import CacheError
+from core.model import LoadedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How tokens are written: `axis_key` and `axis_value` say what shares a scale, `channel` or `token`."""
+
+    engine: str = "built-in"
+    bits: int = 4
+    axis_key: str = "channel"
+    axis_value: str = "token"
+    group: int = 32
+    residual: int = 64
+
+    def check(self) -> Quantizer:
+        """Its quantizer. Raises CacheError when it cannot be followed here."""
+        if self.residual % self.group:
+            raise CacheError(
+                f"Blocks of {self.residual} tokens cannot be cut into groups of {self.group}.",
+                "Make the residual length a multiple of the group size.",
+            )
+        return choose(self.engine, 8 if self.engine == "fp8" else self.bits)
+
+    @property
+    def width(self) -> int:
+        """Bits a number."""
+        return 8 if self.engine == "fp8" else self.bits
+
+    def group_of(self, axis: str, channels: int) -> int:
+        """Numbers that share a scale: along the tokens of a block, or along the channels of a token."""
+        if axis == "channel":
+            return self.group
+        return max(size for size in range(1, min(self.group, channels) + 1) if channels % size == 0)
+
+
+class Store:
+    """All quantized blocks of keys, or of values: packed codes, scales and offsets, [B, H, blocks, …]."""
+
+    def __init__(self, recipe: Recipe, axis: str, quantizer: Quantizer) -> None:
+        self.recipe, self.axis, self.quantizer = recipe, axis, quantizer
+        self.codes: torch.Tensor | None = None
+        self.scales: torch.Tensor | None = None
+        self.offsets: torch.Tensor | None = None
+        self.channels = 0
+
+    @property
+    def blocks(self) -> int:
+        """Blocks written."""
+        return 0 if self.codes is None else self.codes.shape[2]
+
+    def append(self, states: torch.Tensor) -> torch.Tensor:
+        """Write whole blocks [B, H, n · residual, D]; what can be read back of them, in the same shape."""
+        new = copy.copy(self)
+        batch, heads, _, self.channels = states.shape
+        new.channels = self.channels
+        blocks = torch.unflatten(states.float(), 2, (-1, self.recipe.residual))
+        rows = blocks.transpose(-1, -2) if self.axis == "channel" else blocks
+        group = self.recipe.group_of(self.axis, self.channels)
+        codes, scales, offsets = self.quantizer(rows.reshape(-1, group), self.recipe.width)
+        small = torch.float16 if states.dtype == torch.float32 else states.dtype
+        lead = (batch, heads, blocks.shape[2], -1)
+        new.codes = pack(codes.reshape(lead), self.recipe.width)
+        new.scales, new.offsets = (part.to(small).reshape(lead) for part in (scales, offsets))
+        for name in ("codes", "scales", "offsets"):
+            old = getattr(self, name)
+            setattr(self, name, getattr(new, name) if old is None else torch.cat([old, getattr(new, name)], dim=2))
+        return new.read(states.dtype)
+
+    def read(self, dtype: torch.dtype) -> torch.Tensor:
+        """Everything written, [B, H, blocks · residual, D]."""
+        assert self.codes is not None
+        assert self.scales is not None
+        assert self.offsets is not None
+        codes = unpack(self.codes, self.recipe.width)
+        numbers = (codes.view(torch.float8_e4m3fn) if self.recipe.engine == "fp8" else codes).to(dtype)
+        groups = torch.unflatten(numbers, -1, (self.scales.shape[-1], -1))
+        flat = torch.addcmul(self.offsets[..., None].to(dtype), groups, self.scales[..., None].to(dtype)).flatten(-2)
+        if self.axis == "token":
+            return torch.unflatten(flat, -1, (self.recipe.residual, self.channels)).flatten(2, 3)
+        return torch.unflatten(flat, -1, (self.channels, self.recipe.residual)).transpose(-1, -2).flatten(2, 3)
+
+    def reorder(self, rows: torch.Tensor) -> None:
+        """Row i becomes what row `rows[i]` was."""
+        for name in ("codes", "scales", "offsets"):
+            if (tensor := getattr(self, name)) is not None:
+                setattr(self, name, tensor.index_select(0, rows))
+
+
+class QuantizedLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+    """`keys` and `values` are the latest tokens, fewer than a block; everything older is in the two stores."""
+
+    keys: Any
+    values: Any
+
+    def __init__(self, recipe: Recipe) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        quantizer = recipe.check()
+        self.recipe = recipe
+        self.written = (Store(recipe, recipe.axis_key, quantizer), Store(recipe, recipe.axis_value, quantizer))
+        self.squares = (0.0, 0.0)
+        """Sums of squares: of what quantizing the keys lost, of the keys."""
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add tokens [B, H, n, D]; all tokens come back, the new ones unharmed."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        self.keys = torch.cat([self.keys, key_states], dim=-2)
+        self.values = torch.cat([self.values, value_states], dim=-2)
+        seen = self._whole(self.written[0], self.keys), self._whole(self.written[1], self.values)
+        full = self.keys.shape[-2] // self.recipe.residual * self.recipe.residual
+        if full:
+            self._write(full)
+        return seen
+
+    def _whole(self, store: Store, latest: torch.Tensor) -> torch.Tensor:
+        return torch.cat([store.read(latest.dtype), latest], dim=-2) if store.blocks else latest
+
+    def _write(self, count: int) -> None:
+        """Move the first `count` of the latest tokens into the stores."""
+        old = self.keys[:, :, :count]
+        lost = (self.written[0].append(old).float() - old.float()).square().sum().item()
+        self.squares = (self.squares[0] + lost, self.squares[1] + old.float().square().sum().item())
+        self.written[1].append(self.values[:, :, :count])
+        self.keys, self.values = self.keys[:, :, count:].clone(), self.values[:, :, count:].clone()
+
+    def get_seq_length(self) -> int:
+        """Tokens held, in whatever form."""
+        latest = self.keys.shape[-2] if self.is_initialized and self.keys.dim() == 4 else 0
+        return self.written[0].blocks * self.recipe.residual + int(latest)
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        """Row i becomes what row `beam_idx[i]` was; nothing is quantized anew."""
+        if not self.is_initialized:
+            return
+        rows = beam_idx.to(self.keys.device)
+        self.keys, self.values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
+        for store in self.written:
+            store.reorder(rows)
+
+    def copied(self) -> QuantizedLayer:
+        """An independent layer with the same content."""
+        twin = copy.copy(self)
+        if self.is_initialized:
+            twin.keys, twin.values = self.keys.clone(), self.values.clone()
+        # What a store holds is replaced, never changed in place.
+        twin.written = (copy.copy(self.written[0]), copy.copy(self.written[1]))
+        return twin
+
+    def stored(self) -> Iterator[tuple[str, str, torch.Tensor, int]]:
+        """(place, part, tensor, bytes) of what is kept."""
+        pieces = [("residual", self.keys), ("residual", self.values)]
+        for part, store in zip(("keys", "values"), self.written, strict=True):
+            pieces += [(part, store.codes), ("scales", store.scales), ("scales", store.offsets)]
+        for part, tensor in pieces:
+            if tensor is not None:
+                yield place_of(tensor), part, tensor, tensor.untyped_storage().nbytes()
+
+
+def build_quantized(model: LoadedModel, recipe: Recipe) -> Any:
+    """An empty quantized cache of a decoder. Raises CacheError when the recipe cannot be followed here."""
+    recipe.check()
+    cache = DynamicCache(config=model.config)
+    cache.layers = [QuantizedLayer(recipe) for _ in cache.layers]
+    return cache
+
+
+def predict_quantized(model: LoadedModel, length: int, batch: int, recipe: Recipe) -> int:
+    """Bytes at `length` tokens: whole blocks in `bits` bits with two 16-bit numbers a group, the rest as it is."""
+    latest, total = length % recipe.residual, 0
+    for shape in layer_shapes(model):
+        total += shape.attention_bytes(latest, batch, element_size(model))
+        for axis, channels in ((recipe.axis_key, shape.key_width), (recipe.axis_value, shape.value_width)):
+            numbers = batch * shape.heads * (length - latest) * channels
+            total += numbers * recipe.width // 8 + 2 * 2 * numbers // recipe.group_of(axis, channels)
+    return total

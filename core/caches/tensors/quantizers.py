@@ -1,0 +1,98 @@
+"""Ways to write groups of numbers in a few bits. Every one gives codes, a scale and an offset a group."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from core.errors import CacheError
+
+Coded = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Codes [N, G] as uint8, scales [N, 1], offsets [N, 1]: number ≈ code · scale + offset."""
+Quantizer = Callable[[torch.Tensor, int], Coded]
+
+_LIBRARIES = {"quanto": ("optimum", "optimum.quanto"), "hqq": ("hqq",)}
+_BITS = {"built-in": (1, 2, 4, 8), "quanto": (2, 4), "hqq": (1, 2, 4, 8), "fp8": (8,)}
+
+
+def choose(engine: str, bits: int) -> Quantizer:
+    """The quantizer of an engine. Raises CacheError when its library is missing or it knows no such width."""
+    if not is_installed(engine):
+        raise CacheError(
+            f"Quantizing with {engine} needs a library that is not installed.",
+            "Install it with: pip install tokenscope[quant], or choose the built-in quantizer.",
+        )
+    if bits not in _BITS[engine]:
+        widths = ", ".join(map(str, _BITS[engine]))
+        raise CacheError(f"{engine} cannot write numbers in {bits} bits.", f"Choose one of: {widths}.")
+    return {"built-in": between_extremes, "quanto": quanto, "hqq": hqq, "fp8": fp8}[engine]
+
+
+def is_installed(engine: str) -> bool:
+    """Whether what the engine needs can be imported."""
+    return all(importlib.util.find_spec(name) is not None for name in _LIBRARIES.get(engine, ()))
+
+
+def between_extremes(groups: torch.Tensor, bits: int) -> Coded:
+    """Even steps from the least to the greatest number of each group [N, G] (asymmetric round-to-nearest); with one
+    bit the means below and above the group's middle, for two extremes would miss everything between them."""
+    if bits == 1:
+        middle = groups.mean(1, keepdim=True)
+        reach = (groups - middle).abs().mean(1, keepdim=True)
+        return (groups > middle).to(torch.uint8), 2 * reach, middle - reach
+    low, high = groups.amin(1, keepdim=True), groups.amax(1, keepdim=True)
+    scale = ((high - low) / (2**bits - 1)).clamp(min=torch.finfo(torch.float16).tiny)
+    codes = ((groups - low) / scale).round().clamp(0, 2**bits - 1)
+    return codes.to(torch.uint8), scale, low
+
+
+def quanto(groups: torch.Tensor, bits: int) -> Coded:
+    """optimum-quanto's `MaxOptimizer`, 2 or 4 bits."""
+    import optimum.quanto as library  # optional, and slow to load
+
+    kind = library.qint4 if bits == 4 else library.qint2
+    scale, shift = library.MaxOptimizer()(groups, kind, 0, None)
+    packed: Any = library.quantize_weight(groups, kind, 0, scale, shift, None)
+    return packed._data.unpack(), packed._scale, -packed._shift
+
+
+def hqq(groups: torch.Tensor, bits: int) -> Coded:
+    """Half-quadratic quantization (Badri & Shaji 2023), which moves the zero point to lessen the error."""
+    from hqq.core.quantize import Quantizer as Library  # optional, and slow to load
+
+    packed, meta = Library.quantize(
+        groups, nbits=bits, group_size=groups.shape[1], axis=1, device=str(groups.device), compute_dtype=torch.float32
+    )
+    codes = Library.unpack[meta["packing"]](packed)
+    return codes.to(torch.uint8), meta["scale"], -meta["zero"] * meta["scale"]
+
+
+def fp8(groups: torch.Tensor, bits: int) -> Coded:
+    """8-bit floating point (e4m3), scaled so that the greatest number of a group just fits."""
+    limit = torch.finfo(torch.float8_e4m3fn).max
+    scale = (groups.abs().amax(1, keepdim=True) / limit).clamp(min=torch.finfo(torch.float16).tiny)
+    codes = (groups / scale).to(torch.float8_e4m3fn)
+    return codes.view(torch.uint8), scale, torch.zeros_like(scale)
+
+
+def pack(codes: torch.Tensor, bits: int) -> torch.Tensor:
+    """Codes [..., n] of `bits` bits into bytes [..., n · bits / 8]."""
+    each = 8 // bits
+    if each == 1:
+        return codes
+    parts = torch.unflatten(codes, -1, (-1, each))
+    packed = parts[..., 0].clone()
+    for place in range(1, each):
+        packed |= parts[..., place] << (place * bits)
+    return packed
+
+
+def unpack(packed: torch.Tensor, bits: int) -> torch.Tensor:
+    """The inverse of `pack`."""
+    each = 8 // bits
+    if each == 1:
+        return packed
+    return torch.stack([(packed >> (place * bits)) & (2**bits - 1) for place in range(each)], dim=-1).flatten(-2)
