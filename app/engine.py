@@ -66,18 +66,21 @@ def _load(request: LoadRequest) -> core.LoadedModel:
     import core
 
     logging.disable_progress_bar()  # it would write to a terminal that a window need not have
-    torch.set_num_threads(request.threads or default_threads())
-    return core.load(
+    model = core.load(
         request.model,
         device=request.device,
         dtype=request.dtype,
         allow_pickle=request.allow_pickle,
         allow_remote_code=request.allow_remote_code,
     )
+    torch.set_num_threads(request.threads or default_threads(model.parameters))
+    return model
 
 
-def default_threads() -> int:
-    """As many as there are processors, up to eight: small models gain nothing beyond."""
+def default_threads(parameters: int) -> int:
+    """One for a small model, whose steps are too short to share; else as many as there are processors, up to eight."""
+    if parameters < 30_000_000:
+        return 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(8, usable))
 

@@ -1,0 +1,113 @@
+"""The window against the core alone: tokens/s, how fluid it stays meanwhile, and how soon it is on the screen."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from tests.benchmarks.decode import PROMPT
+from tests.benchmarks.timing import percentile, speed_ratio
+
+TICK = 5
+"""Milliseconds between two looks at the event loop."""
+
+_BARE = """
+from PySide6.QtWidgets import QApplication, QLabel, QMainWindow
+application = QApplication([])
+window = QMainWindow()
+window.setCentralWidget(QLabel("hello"))
+"""
+_OURS = """
+import tempfile
+from PySide6.QtWidgets import QApplication
+application = QApplication([])
+import app
+window = app.build_window(config_dir=tempfile.mkdtemp(), furnished={furnished})
+"""
+_SHOW = """
+import os
+window.resize(1280, 800)
+window.show()
+while window.windowHandle() is None or not window.windowHandle().isExposed():
+    application.processEvents()
+window.repaint()
+os._exit(0)
+"""
+
+
+def start_ratio(rounds: int, furnished: bool) -> float:
+    """Time from starting Python to the painted window, ÷ the same for an empty window of plain PySide6.
+
+    The program shows its frame first (`furnished` False) and fills it while that is on the screen.
+    """
+    # As when installed: compiled modules are kept between starts.
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPYCACHEPREFIX": tempfile.mkdtemp()}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def start(code: str) -> Any:
+        return subprocess.run([sys.executable, "-c", code + _SHOW], check=True, env=environment)
+
+    return 1 / speed_ratio(lambda: start(_OURS.format(furnished=furnished)), lambda: start(_BARE), rounds)
+
+
+def run_ratio(tokens: int, rounds: int) -> tuple[float, list[float]]:
+    """(tokens/s through the window ÷ the core's alone, lateness in ms of a steady tick while the window runs)."""
+    from PySide6.QtCore import QEventLoop, QTimer
+    from PySide6.QtWidgets import QApplication
+    from transformers import GenerationConfig
+
+    import app
+    import core
+    from app.requests import RunRequest
+
+    application = QApplication.instance() or QApplication([])
+    window = app.build_window(config_dir=tempfile.mkdtemp())
+    window.resize(1280, 800)
+    window.show()
+    application.processEvents()
+    model = core.load("storyteller")
+    ids = model.tokenizer(PROMPT)["input_ids"]
+    settings = {"max_new_tokens": tokens, "min_new_tokens": tokens}
+    request = RunRequest(model="storyteller", strategy="greedy", params=settings, prompt=PROMPT)
+    late: list[float] = []
+
+    def through_the_window() -> None:
+        loop, timer, last = QEventLoop(), QTimer(), [time.perf_counter()]
+
+        def tick() -> None:
+            now = time.perf_counter()
+            late.append(max(0.0, (now - last[0]) * 1000 - TICK))
+            last[0] = now
+
+        timer.timeout.connect(tick)
+        window.session.finished.connect(loop.quit)
+        timer.start(TICK)
+        window.session.start(request)
+        loop.exec()
+        timer.stop()
+        window.session.finished.disconnect(loop.quit)
+
+    def core_alone() -> None:
+        core.run(model, core.Request(ids, GenerationConfig(**settings), strategy="greedy"))
+
+    ratio = speed_ratio(through_the_window, core_alone, rounds)
+    window.close()
+    return ratio, late
+
+
+def measure(quick: bool = False) -> dict[str, float]:
+    """Ratios (higher is better) and milliseconds (lower is better)."""
+    import torch
+
+    torch.set_num_threads(1 if (os.cpu_count() or 2) <= 2 else 2)
+    ratio, late = run_ratio(80 if quick else 200, 3 if quick else 9)
+    return {
+        "window ÷ core": ratio,
+        "event-loop lag p99 (ms)": percentile(late, 0.99),
+        "window on screen ÷ bare PySide6": start_ratio(3 if quick else 7, furnished=False),
+        "window complete ÷ bare PySide6": start_ratio(3 if quick else 7, furnished=True),
+    }
