@@ -47,7 +47,9 @@ def decode_lookup(run: DecodingRun) -> Iterator[Event]:
 def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
     """Chains of the target's lower layers."""
     count = int(run.config.assistant_early_exit)
-    drafter = _model_drafter(run, lower_layers(run.model, count), 0)
+    key = f"lower_layers/{count}"
+    lower = run.model.remembered.get(key) or run.model.remembered.setdefault(key, lower_layers(run.model, count))
+    drafter = _model_drafter(run, lower, 0)
     yield from _decode(run, [drafter], Shape(_samples(run), _samples(run), threshold=_threshold(run)))
 
 

@@ -61,7 +61,8 @@ class Speculation:
         output, prefilled = run.prefill()
         yield prefilled
         try:
-            yield from self._first(self.target.first(output, self.text))
+            scores = self.target.first(output, self.text)
+            yield from self._write(scores, [0], [self._choose(scores)], ["target"])
             schedule = None
             while not self.track.stop and not run.is_cancelled():
                 schedule = schedule or self._make_schedule()
@@ -78,18 +79,11 @@ class Speculation:
             drafter.close(length)
         self.tally.report(self.run)
 
-    def _first(self, scores: list[torch.Tensor]) -> list[Event]:
-        """The token behind the prompt."""
-        self.run.check_scores(scores[-1], scores[0], 0)
-        if self.shape.samples:
-            token = int(torch.multinomial(torch.softmax(scores[-1], -1), 1, generator=self.run.generator))
-        else:
-            token = int(scores[-1].argmax(-1))
-        return self._write(scores, [0], [token], ["target"])
-
     def _round(self, schedule: Schedule) -> list[Event]:
         begun = time.perf_counter()
         plan = self._plan(schedule)
+        if plan.depth == 0:
+            return self._plain_step(schedule)
         branches = self._draft(plan)
         if branches is None or self.run.is_cancelled():
             return []
@@ -106,6 +100,23 @@ class Speculation:
             schedule.learn_plain(outcome.verify_seconds)
         return self._report(outcome, scores, plan.depth, begun)
 
+    def _plain_step(self, schedule: Schedule) -> list[Event]:
+        """One token as plain decoding writes it."""
+        begun = time.perf_counter()
+        scores = self.target.step(self.text)
+        token = self._choose(scores)
+        taken = time.perf_counter() - begun
+        schedule.learn_plain(taken)
+        self.tally.verify_seconds += taken
+        return self._write(scores, [0], [token], ["target"])
+
+    def _choose(self, scores: list[torch.Tensor]) -> int:
+        """A token from scores [1, V]."""
+        self.run.check_scores(scores[-1], scores[0], len(self.track.ids))
+        if self.shape.samples:
+            return int(torch.multinomial(torch.softmax(scores[-1], -1), 1, generator=self.run.generator))
+        return int(scores[-1].argmax(-1))
+
     def _plan(self, schedule: Schedule) -> Plan:
         room = [self.run.stopping.max_new - len(self.track.ids) - 1]
         if self.run.model.context is not None:
@@ -119,9 +130,7 @@ class Speculation:
         )  # fmt: skip
 
     def _draft(self, plan: Plan) -> list[Branch] | None:
-        """Every drafter's proposal; none at all in a plain step; None when the run was cancelled meanwhile."""
-        if plan.depth == 0:
-            return []
+        """Every drafter's proposal; None when the run was cancelled meanwhile."""
         branches = []
         for drafter in self.drafters:
             branch = drafter.propose(self.text, plan)
@@ -148,6 +157,10 @@ class Speculation:
         tree, verdict, step = outcome.tree, outcome.verdict, len(self.track.ids)
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
         rows = [0, *verdict.path]
+        if verdict.path:
+            self.run.check_scores(scores[-1][rows], scores[0][rows], step)
+        else:
+            self.run.check_scores(scores[-1][:1], scores[0][:1], step)
         last = "target" if not tree.drafted else "bonus" if verdict.is_bonus else "correction"
         events = self._write(scores, rows, tokens, [*["draft"] * len(verdict.path), last])
         if not tree.drafted:
@@ -169,7 +182,6 @@ class Speculation:
         run, events = self.run, list[Event]()
         step = len(self.track.ids)
         picked = scores if len(rows) == scores[0].shape[0] else [score[rows] for score in scores]
-        run.check_scores(picked[-1], picked[0], step)
         if any(number % 16 == 0 for number in range(step, step + len(tokens))):
             rollback.compact(run.forward.cache)
         chosen = torch.tensor(tokens, device=run.model.device)

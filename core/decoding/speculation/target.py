@@ -35,6 +35,13 @@ class Target:
         scores = [raw] if self._guide is None else [raw, self._guide.first(raw, text)]
         return [*scores, *self.funnel.trace([text.tensor], scores[-1])[1:]]
 
+    def step(self, text: Text) -> list[torch.Tensor]:
+        """Read the text's last token for good; scores behind it, each [1, V]."""
+        ids = text.slice(len(text) - 1)
+        raw = self._run.repair(self.passes.text(ids))
+        scores = [raw] if self._guide is None else [raw, self._guide.step(raw, ids)]
+        return [*scores, *self.funnel.trace([text.tensor], scores[-1])[1:]]
+
     def score(self, text: Text, tree: DraftTree) -> list[torch.Tensor]:
         """Scores behind every node, each [N, V]."""
         ids = torch.tensor([tree.ids], device=self._run.model.device)
@@ -66,7 +73,10 @@ class _Guide:
 
     def first(self, raw: torch.Tensor, text: Text) -> torch.Tensor:
         """Guided scores behind the prompt, [1, V]."""
-        ids = text.tensor[:, -1:] if self._negative is None else self._negative[:1]
+        return self.step(raw, text.tensor[:, -1:] if self._negative is None else self._negative[:1])
+
+    def step(self, raw: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """Guided scores behind text tokens [1, n], [1, V]."""
         return self._steer(raw, self.passes.text(ids))
 
     def nodes(self, raw: torch.Tensor, ids: torch.Tensor, tree: DraftTree) -> torch.Tensor:

@@ -1,0 +1,196 @@
+"""Speculation while sampling leaves the distribution of the text as it is: chi-square on a vocabulary of six."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+import torch
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+
+import core
+from core.decoding.speculation.drafters.lookup import Lookup
+from core.decoding.speculation.economy import Economy
+from core.decoding.speculation.cost import VerifyCost
+from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.text import Text
+from core.decoding.speculation.tree import Branch, DraftTree, merge
+from core.decoding.speculation.verify import Dice, sample_tree
+from tests.core.spec_tables import (
+    SIZE,
+    Path,
+    Table,
+    complete,
+    expected_shares,
+    p_value,
+    root_text,
+    scores_of,
+    table_drafter,
+)
+
+TARGET, FIRST, SECOND = Table(1), Table(2), Table(3)
+ALARM = 1e-3
+"""A right sampler is accused of being wrong once in a thousand seeds; the seeds here are fixed."""
+Round = Callable[[torch.Generator], DraftTree]
+
+
+def _drawn(*tables: Table, depth: int = 3, **plan: object) -> Round:
+    """Rounds of real drafters on tables."""
+
+    def draft(generator: torch.Generator) -> DraftTree:
+        order = Plan(depth, sampled=True, keep_q=True, **plan)  # type: ignore[arg-type]
+        branches = []
+        for number, table in enumerate(tables):
+            branch = table_drafter(table, generator, number).propose(root_text(), order)
+            assert branch is not None
+            branches.append(branch)
+        return merge(0, branches)
+
+    return draft
+
+
+def _copied(generator: torch.Generator) -> DraftTree:
+    """Rounds of prompt lookup: the text offers 4 2 5 behind its last token."""
+    branch = Lookup([], 3, 8).propose(Text([1, 4, 2, 5, 3, 1], torch.device("cpu")), Plan(3, keep_q=True))
+    assert branch is not None
+    assert branch.ids == [4, 2, 5]
+    return merge(1, [branch])
+
+
+def _gated(generator: torch.Generator) -> DraftTree:
+    """Rounds whose widths and depth follow from the drafter's doubts."""
+    economy = Economy(VerifyCost((1, 8), (1.0, 1.2)), {}, "test", [None])
+    return _drawn(FIRST, gate=economy, branching=True)(generator)
+
+
+def _measure(draft: Round, rounds: int, length: int, seed: int = 0) -> Counter[Path]:
+    generator = torch.Generator().manual_seed(seed)
+    dice, counts = Dice(generator), Counter[Path]()
+    for _ in range(rounds):
+        tree = draft(generator)
+        verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)
+        tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
+        counts[complete(TARGET, tokens, length, generator)] += 1
+    return counts
+
+
+CASES: dict[str, Round] = {
+    "chain": _drawn(FIRST),
+    "chain with a threshold": _drawn(FIRST, threshold=0.3),
+    "lookup": _copied,
+    "tree 2 2 1": _drawn(FIRST, widths=(2, 2, 1)),
+    "merged chains": _drawn(FIRST, SECOND),
+    "merged trees 2 2 1": _drawn(FIRST, SECOND, widths=(2, 2, 1)),
+    "automatic tree": _gated,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_tokens_are_distributed_as_the_target_says(name: str) -> None:
+    counts = _measure(CASES[name], 2000, 2)
+    assert p_value(counts, expected_shares(TARGET, 2)) > ALARM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_three_tokens_are_distributed_as_the_target_says(name: str) -> None:
+    counts = _measure(CASES[name], 20_000, 3, seed=5)
+    assert p_value(counts, expected_shares(TARGET, 3)) > ALARM
+
+
+def test_the_test_sees_a_rule_that_is_not_lossless() -> None:
+    """Top-k children under dice: what the strategy refuses would be noticed."""
+
+    def likeliest(generator: torch.Generator) -> DraftTree:
+        branch = table_drafter(FIRST, generator).propose(root_text(), Plan(3, (2, 2, 1), keep_q=True))
+        assert branch is not None
+        return merge(0, [branch])
+
+    counts = _measure(likeliest, 2500, 2)
+    assert p_value(counts, expected_shares(TARGET, 2)) < 1e-6
+
+
+def test_a_drafter_equal_to_the_target_is_never_refused() -> None:
+    generator = torch.Generator().manual_seed(0)
+    dice = Dice(generator)
+    for _ in range(200):
+        tree = _drawn(TARGET)(generator)
+        verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)
+        assert len(verdict.path) == 3
+        assert verdict.is_bonus
+
+
+def test_a_chain_is_accepted_as_often_as_the_overlap_says() -> None:
+    """The chance that a drafted token is accepted is Σ min(p, q)."""
+    generator = torch.Generator().manual_seed(1)
+    dice, accepted, rounds = Dice(generator), 0, 3000
+    for _ in range(rounds):
+        tree = _drawn(FIRST, depth=1)(generator)
+        accepted += len(sample_tree(tree, scores_of(TARGET, tree), dice, generator).path)
+    overlap = float(torch.minimum(TARGET(()), FIRST(())).sum())
+    spread = (overlap * (1 - overlap) / rounds) ** 0.5
+    assert abs(accepted / rounds - overlap) < 4 * spread
+
+
+def test_refused_tokens_are_excluded_where_the_draft_was_certain() -> None:
+    """A point mass that is refused leaves no chance for its own token."""
+    generator = torch.Generator().manual_seed(2)
+    dice = Dice(generator)
+    for _ in range(300):
+        tree = merge(0, [Branch.chain([3], [1.0], [None])])
+        verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)
+        assert verdict.path or verdict.extra != 3
+
+
+def _six_token_model(seed: int) -> core.LoadedModel:
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=SIZE, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
+    )  # fmt: skip
+    network = LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(8.0)
+    return core.wrap(network, name=f"six-{seed}")
+
+
+def _model_shares(model: core.LoadedModel, prompt: list[int], temperature: float, top_k: int) -> dict[Path, float]:
+    """Probability of every pair of second and third tokens, by plain passes."""
+    pairs = list(product(range(SIZE), repeat=2))
+    with torch.inference_mode():
+        logits = model.model(torch.tensor([[*prompt, *pair] for pair in pairs])).logits[:, -3:] / temperature
+    cut = logits.topk(top_k).values[..., -1:]
+    p = torch.softmax(logits.masked_fill(logits < cut, -torch.inf), -1)
+    shares = {pair: 0.0 for pair in pairs}
+    for row, (first, second) in enumerate(pairs):
+        for third in range(SIZE):
+            shares[second, third] += float(p[row, 0, first] * p[row, 1, second] * p[row, 2, third])
+    return shares
+
+
+ENDS: dict[str, dict[str, object]] = {
+    "assisted": {"options": {"schedule": "constant"}},
+    "prompt_lookup": {"options": {"schedule": "constant"}},
+    "early_exit": {"options": {"schedule": "constant"}},
+    "token_tree": {"options": {"widths": "2 2 1"}},
+}
+
+
+@pytest.mark.parametrize("strategy", ENDS)
+def test_whole_runs_are_distributed_as_the_target_says(strategy: str) -> None:
+    """With temperature and top-k, from the prompt on; the second and third token go through speculation."""
+    model, drafts = _six_token_model(0), [_six_token_model(1), _six_token_model(2)]
+    prompt, counts = [1, 2, 3, 1, 2], Counter[Path]()
+    needs_drafts = strategy in ("assisted", "token_tree")
+    for seed in range(400):
+        config = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
+        request = core.Request(
+            prompt, config, strategy, seed=seed, top_n=0, drafters=drafts if needs_drafts else (), **ENDS[strategy]
+        )  # type: ignore[arg-type]
+        counts[tuple(core.run(model, request).sequences[0][1:3])] += 1
+    shares = _model_shares(model, prompt, 1.3, 4)
+    assert p_value(counts, {path: share for path, share in shares.items() if share > 0}) > ALARM
