@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -49,7 +50,7 @@ PACKAGES = {
     "libz.so.1": ("zlib1g", "zlib", "zlib"),
     "libzstd.so.1": ("libzstd1", "libzstd", "zstd"),
 }
-INSTALLERS = {"debian": "sudo apt install", "fedora": "sudo dnf install", "arch": "sudo pacman -S"}
+INSTALLERS = {"debian": "apt install", "fedora": "dnf install", "arch": "pacman -S"}
 FAMILIES = {"debian": 0, "fedora": 1, "arch": 2}
 OS_RELEASE = "/etc/os-release"
 
@@ -112,12 +113,16 @@ def remedy(missing: set[str], os_release: str | None = None) -> str:
     family = family_of(read_os_release() if os_release is None else os_release)
     known = sorted(name for name in missing if name in PACKAGES)
     unknown = sorted(missing - set(known))
-    lines = (
-        [f"{INSTALLERS[one]} {packages_of(known, one)}" for one in ([family] if family else FAMILIES)] if known else []
-    )
+    families = ([family] if family else list(FAMILIES)) if known else []
+    lines = [f"{sudo()}{INSTALLERS[one]} {packages_of(known, one)}" for one in families]
     if unknown:
         lines.append(f"find the packages that hold {', '.join(unknown)} and install them")
     return " | ".join(lines)
+
+
+def sudo() -> str:
+    """Root, in a container say, needs none and often has none."""
+    return "" if hasattr(os, "geteuid") and os.geteuid() == 0 else "sudo "
 
 
 def packages_of(libraries: list[str], family: str) -> str:

@@ -24,6 +24,11 @@ def test_missing_libraries_are_read_from_the_loader():
     assert qt_libraries.not_found_in(LDD) == {"libEGL.so.1", "libxcb-cursor.so.0"}
 
 
+@pytest.fixture(autouse=True)
+def plain_user(monkeypatch):
+    monkeypatch.setattr(qt_libraries.os, "geteuid", lambda: 1000, raising=False)
+
+
 @pytest.mark.parametrize(
     ("system", "command"),
     [
@@ -40,6 +45,11 @@ def test_remedy_speaks_the_systems_language(system, command):
 def test_unknown_system_gets_all_three():
     remedy = qt_libraries.remedy({"libEGL.so.1"}, "ID=plan9\n")
     assert remedy == "sudo apt install libegl1 | sudo dnf install libglvnd-egl | sudo pacman -S libglvnd"
+
+
+def test_root_needs_no_sudo(monkeypatch):
+    monkeypatch.setattr(qt_libraries.os, "geteuid", lambda: 0)
+    assert qt_libraries.remedy({"libEGL.so.1"}, DEBIAN) == "apt install libegl1"
 
 
 def test_unknown_library_is_named_itself():
