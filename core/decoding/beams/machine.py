@@ -135,7 +135,7 @@ class Search:
         if banks is not None:
             total = banks.mask(total, beams)
         settings = self._settings
-        values, places = self._plan.select(total.view(-1), settings.considered, settings.width * vocabulary)
+        values, places = self._plan.select(total.reshape(-1), settings.considered, settings.width * vocabulary)
         found = self._nodes(group, scores, values, places, counts)
         if banks is None:
             return found, []
@@ -144,7 +144,7 @@ class Search:
         if not more:
             return found, []
         where = torch.tensor([row * vocabulary + token for row, token in more], device=scores.device)
-        return found, self._nodes(group, scores, total.view(-1)[where], where, counts)
+        return found, self._nodes(group, scores, total.reshape(-1)[where], where, counts)
 
     def _nodes(
         self, group: Group, scores: torch.Tensor, values: torch.Tensor, places: torch.Tensor,
@@ -152,7 +152,7 @@ class Search:
     ) -> list[Node]:  # fmt: skip
         """Nodes of continuations: `values` their total scores, `places` into the flattened [m · V]."""
         vocabulary = scores.shape[-1]
-        log_p = scores.view(-1)[places.clamp(max=scores.numel() - 1)]
+        log_p = scores.reshape(-1)[places.clamp(max=scores.numel() - 1)]
         share = log_p
         if self._scoring.processes or counts is not None:
             share = log_p - scores.logsumexp(-1)[(places // vocabulary).clamp(max=len(scores) - 1)]
