@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
+import weakref
 from collections.abc import Callable
 
+import shiboken6
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 
 from app import outcomes
@@ -14,8 +18,35 @@ from app.requests import ErrorReport, LoadRequest, ModelInfo, Outcome, RunReques
 from app.run import Run
 from app.worker import Ended, Job, Loaded, Worker
 
-BATCH_SECONDS = 1 / 30
-"""Least time between two batches; the first token goes out at once."""
+SHORTEST_BATCH, LONGEST_BATCH = 1 / 30, 1 / 10
+"""Seconds between two batches; the first token goes out at once."""
+DRAWING_SHARE = 0.07
+"""Share of its time that this thread may draw while a run is under way: both threads need the interpreter's lock, so
+what one of them uses the other cannot have."""
+
+
+class Pace:
+    """When the next batch is due: soon where drawing is quick, later where it takes much of this thread's time."""
+
+    def __init__(self) -> None:
+        self.interval = SHORTEST_BATCH
+        self._last = (-math.inf, 0.0)
+
+    def begin(self) -> None:
+        """A run begins: its first batch is due at once. What drawing takes is known from the runs before."""
+        self._last = (-math.inf, 0.0)
+
+    def wait(self) -> float:
+        """Seconds until the next batch is due; not above 0 when it is."""
+        return self._last[0] + self.interval - time.monotonic()
+
+    def delivered(self) -> None:
+        """A batch goes out now; what this thread has computed since the last one was the drawing of that."""
+        now = (time.monotonic(), time.thread_time())
+        if self._last[0] > -math.inf:
+            due = (now[1] - self._last[1]) / DRAWING_SHARE
+            self.interval += (min(LONGEST_BATCH, max(SHORTEST_BATCH, due)) - self.interval) / 3
+        self._last = now
 
 
 class Session(QObject):
@@ -48,13 +79,15 @@ class Session(QObject):
         self._loads = 0
         self._jobs = 0
         self._state = "idle"
-        self._delivered = 0.0
+        self._pace = Pace()
         self._batch = QTimer(self, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
         self._batch.timeout.connect(self._deliver)
         self._collector = Collector(self)
         self._thread = QThread(self, objectName="worker")
         self._worker: Worker | None = Worker(engine or CoreEngine())
         self._connect_worker(self._worker)
+        self._cancels: list[threading.Event] = []
+        self._last_resort = weakref.finalize(self, _end_thread, self._thread, self._cancels)
         self._collector.start()
         self._thread.start()
 
@@ -89,7 +122,8 @@ class Session(QObject):
             return
         self._jobs += 1
         self._run, self._job = Run(request), Job(self._jobs, request)
-        self._delivered = 0.0
+        self._cancels[:] = [self._job.cancel]
+        self._pace.begin()
         self._collector.busy = True
         self._set_state("running")
         self.runStarted.emit(self._run)
@@ -132,10 +166,7 @@ class Session(QObject):
     def shut_down(self) -> None:
         """Stop whatever is under way and wait for the thread; the session can do nothing afterwards."""
         self._next = None
-        if self._job is not None:
-            self._job.cancel.set()
-        self._thread.quit()
-        self._thread.wait()
+        self._last_resort()
         if self._job is not None:
             self._on_ended(Ended(self._job.number))
         self._batch.stop()
@@ -183,7 +214,7 @@ class Session(QObject):
     def _on_mail(self, number: int) -> None:
         if self._job is None or number != self._job.number or self._batch.isActive():
             return
-        wait = self._delivered + BATCH_SECONDS - time.monotonic()
+        wait = self._pace.wait()
         if wait <= 0:
             self._deliver()
         else:
@@ -195,7 +226,7 @@ class Session(QObject):
             return
         events = self._job.mailbox.take()
         if events:
-            self._delivered = time.monotonic()
+            self._pace.delivered()
             self._run.apply(events)
             self.eventsArrived.emit(self._run, events)
 
@@ -241,3 +272,12 @@ class Session(QObject):
         if state != self._state:
             self._state = state
             self.stateChanged.emit(state)
+
+
+def _end_thread(thread: QThread, cancels: list[threading.Event]) -> None:
+    """Cancel what runs and wait for the thread. Called at the latest when the interpreter ends: Qt would abort else."""
+    for cancel in cancels:
+        cancel.set()
+    if shiboken6.isValid(thread):
+        thread.quit()
+        thread.wait()

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.collector import Collector
 from app.requests import LoadRequest, Outcome, RunRequest
-from app.session import Session
+from app.session import LONGEST_BATCH, SHORTEST_BATCH, Pace, Session
 from app.worker import Mailbox
 from core.errors import CorruptWeightsError, NumericError
 from core.events import Finished, TokenChosen
@@ -276,3 +276,20 @@ def test_tokens_of_a_batch_are_the_engines_own(qtbot: QtBot, session: Session) -
     ended(qtbot, session, REQUEST)
     assert all(type(event) is not dict for event in session.run.events)
     assert isinstance(session.run.tokens[0], TokenChosen)
+
+
+def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = {"now": 100.0, "computed": 0.0}
+    monkeypatch.setattr("app.session.time.monotonic", lambda: clock["now"])
+    monkeypatch.setattr("app.session.time.thread_time", lambda: clock["computed"])
+    pace = Pace()
+    assert pace.wait() <= 0
+    for drawing, interval in ((0.001, SHORTEST_BATCH), (0.5, LONGEST_BATCH)):
+        for _ in range(20):
+            pace.delivered()
+            assert pace.wait() == pytest.approx(pace.interval)
+            clock["now"] += pace.interval
+            clock["computed"] += drawing
+        assert pace.interval == pytest.approx(interval, rel=0.01)
+    pace.begin()
+    assert pace.wait() <= 0
