@@ -1,4 +1,4 @@
-"""A beam search as a tree: what was considered, who leads at every step, and the texts that lead there. No Qt in here."""
+"""A beam search as a tree: what was considered, who leads at every step, which texts compete. No Qt in here."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class BeamTree:
         self._nodes: dict[int, tuple[BeamCandidate, int]] = {}
         self._changes: list[tuple[int, int]] = []
         self._tokens: dict[tuple[int, int], TokenChosen] = {}
+        self._made: dict[int, int] = {}
         self._front: list[TokenChosen] = []
 
     def append(self, event: BeamStep | BeamsRanked) -> None:
@@ -69,6 +70,10 @@ class BeamTree:
     def step_of(self, node: int) -> BeamStep:
         """The step that considered it."""
         return self.steps[self._nodes[node][1]]
+
+    def node_of(self, token: TokenChosen) -> int:
+        """The node that a token made by `tokens` stands for; 0 for any other token."""
+        return self._made.get(id(token), 0)
 
     def path(self, node: int) -> list[BeamCandidate]:
         """From the first new token to `node`; empty for the prompt."""
@@ -155,7 +160,8 @@ class BeamTree:
         key = (node, sequence)
         if key not in self._tokens:
             candidate, place = self._nodes[node]
-            self._tokens[key] = _as_token(candidate, self.steps[place], place, sequence)
+            token = self._tokens[key] = _as_token(candidate, self.steps[place], place, sequence)
+            self._made[id(token)] = node
         return self._tokens[key]
 
 

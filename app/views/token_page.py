@@ -95,6 +95,13 @@ class Page:
         for n, column in enumerate(self.columns):
             column.place(n * (share + gap), top + self.head, float(int(share)))
 
+    def unsettled(self) -> float:
+        """Height of the page from which on the next tokens may change what is drawn (its newest token and one row)."""
+        column = self.shown()
+        if column is None or self.side_by_side:
+            return 0.0
+        return column.row_top(max(0, column.drawn_rows - 2))
+
     @property
     def height(self) -> float:
         """Of everything, in pixels."""

@@ -119,8 +119,19 @@ class TokenView(QAbstractScrollArea):
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Add what was written; scroll along only where the reader is at the end already."""
+        top, place = self._page.unsettled(), self._view_state()
         self._page.run = run
-        self._arrange()
+        self._arrange(repaint=False)
+        if top and place == self._view_state():
+            changed = QRectF(0, top, self.viewport().width(), self._page.height + self.viewport().height())
+            self.viewport().update(self._from_page(changed).adjusted(-self._padding().x(), 0, 0, 0))
+        else:
+            self.viewport().update()
+
+    def _view_state(self) -> tuple[object, ...]:
+        """What must be as it was for a part of the page to be painted alone."""
+        bar, run = self.verticalScrollBar(), self._page.run
+        return id(run), run and run.shown, bar.value(), self.viewport().size(), self._page.side_by_side
 
     def cursor_moved(self, run: Run) -> None:
         """Draw up to the cursor, and keep that place in sight; another sequence is shown where it stands."""
@@ -146,7 +157,7 @@ class TokenView(QAbstractScrollArea):
     def _padding(self) -> QPoint:
         return QPoint(self._look.theme.px(26), self._look.theme.px(20))
 
-    def _arrange(self) -> None:
+    def _arrange(self, repaint: bool = True) -> None:
         """Bring the page, the scroll bar and the parts at the edges up to the run."""
         run, bar = self._page.run, self.verticalScrollBar()
         at_end = bar.value() >= bar.maximum() - 2
@@ -160,7 +171,8 @@ class TokenView(QAbstractScrollArea):
         bar.setRange(0, max(0, round(self._page.height) + 2 * pad.y() - height) if run else 0)
         if at_end and run is not None and run.following:
             bar.setValue(bar.maximum())
-        self.viewport().update()
+        if repaint:
+            self.viewport().update()
 
     def _follow(self, run: Run | None) -> None:
         look = self._look

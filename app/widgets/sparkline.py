@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
@@ -14,6 +14,9 @@ from app.theme import Theme
 
 CEILING = 12.0
 """Values from here on are drawn at full height; a fixed scale, so that nothing jumps when a large one comes."""
+
+LEAST_BAR = 3.0
+"""Pixels for a bar and its gap; narrower ones are put together."""
 
 
 def height_of(value: float) -> float:
@@ -38,7 +41,7 @@ class Sparkline(QWidget):
         self._theme = theme
         self._values: Sequence[float] = ()
         self._tip: Callable[[int], str] = str
-        self._cursor = self._slots = 0
+        self._cursor = self._slots = self._count = 0
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumWidth(120)
@@ -50,8 +53,15 @@ class Sparkline(QWidget):
 
     def set_values(self, values: Sequence[float], cursor: int, slots: int = 0) -> None:
         """Show `values`, `cursor` of them played; leave room for `slots` in all."""
-        self._values, self._cursor, self._slots = values, cursor, max(slots, len(values))
-        self.update()
+        before, slot = self._cursor, self.slot
+        grown = max(0, len(values) - self._count)
+        self._values, self._count, self._cursor, self._slots = values, len(values), cursor, max(slots, len(values))
+        if self.slot != slot or slot < LEAST_BAR:
+            self.update()
+        else:
+            left = self.x_of(min(before, cursor, len(values) - grown)) - slot - 4
+            right = self.x_of(max(before, cursor, len(values) if grown else 0)) + slot + 4
+            self.update(QRectF(left, 0, right - left, self.height()).toAlignedRect())
 
     @property
     def cursor_place(self) -> int:
@@ -77,7 +87,7 @@ class Sparkline(QWidget):
         theme, foot = self._theme, self.height() - self._theme.px(5)
         painter.fillRect(QRectF(0, foot + 2, self.width(), 1), theme.color("line"))
         if self._values:
-            self._paint_values(painter, foot)
+            self._paint_values(painter, foot, event.rect())
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(QPen(theme.color("text"), theme.px(2)))
             x = self.x_of(self._cursor)
@@ -88,17 +98,22 @@ class Sparkline(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
 
-    def _paint_values(self, painter: QPainter, foot: float) -> None:
-        room, slot = foot - self._theme.px(6), self.slot
-        least = 3.0  # pixels for a bar and its gap; narrower ones are put together
-        count = len(self._values) if slot >= least else int(len(self._values) * slot / least)
+    def _paint_values(self, painter: QPainter, foot: float, shown: QRect) -> None:
+        room, slot, played, rest = foot - self._theme.px(6), self.slot, [], []
+        count = len(self._values) if slot >= LEAST_BAR else int(len(self._values) * slot / LEAST_BAR)
         gap = 1.0 if slot < 8 else slot * 0.38
-        played, rest = self._theme.color("accent", 0.85), self._theme.color("faint", 0.45)
         for first, end, value in binned(self._values, count):
-            left, right = self.x_of(first), self.x_of(end)
+            left, right = 2 + first * slot, 2 + end * slot
+            if right < shown.left() or left > shown.right() + 1:
+                continue
             tall = max(1.5, room * height_of(value))
             bar = QRectF(left + gap / 2, foot - tall, max(1.0, right - left - gap), tall)
-            painter.fillRect(bar, played if first < self._cursor else rest)
+            (played if first < self._cursor else rest).append(bar)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for bars, color in ((played, self._theme.color("accent", 0.85)), (rest, self._theme.color("faint", 0.45))):
+            if bars:
+                painter.setBrush(color)
+                painter.drawRects(bars)
 
     def _pick(self, x: float) -> None:
         if self._values:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QAccessible, QColor, QGuiApplication, QImage
+from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
+from PySide6.QtGui import QAccessible, QColor, QGuiApplication, QImage, QRegion
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.run import Run
@@ -273,6 +273,40 @@ def test_themes_and_type_size_change_at_once(view: TokenView) -> None:
     view.set_theme(theme_for("dark", 1.5))
     assert reader.image().pixelColor(2, 2).name() == theme_for("dark").window
     assert view.token_rect(0).height() >= small.height() * 1.4
+
+
+class PaintWatch(QObject):
+    """Notes which parts of a widget are asked to paint themselves."""
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.region = QRegion()
+        widget.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint:
+            self.region = self.region.united(event.region())
+        return False
+
+
+def test_only_what_changed_is_painted_while_text_grows(view: TokenView) -> None:
+    reader = Reader(view, make_run(story(60)))
+    before = reader.image()
+    watch = PaintWatch(view.viewport())
+    partly = 0
+    for chosen in story(40):
+        watch.region = QRegion()
+        reader.write([chosen])
+        QApplication.processEvents()
+        painted = QRegion(watch.region)
+        partly += painted.boundingRect() != view.viewport().rect()
+        after = reader.image()
+        wide = after.width()
+        changed = [y for y in range(0, after.height(), 2) if before.copy(0, y, wide, 1) != after.copy(0, y, wide, 1)]
+        ratio = after.devicePixelRatio()
+        assert all(painted.boundingRect().top() <= y / ratio <= painted.boundingRect().bottom() for y in changed)
+        before = after
+    assert partly > 20
 
 
 def test_an_empty_page_says_what_to_do(view: TokenView) -> None:
