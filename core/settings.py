@@ -88,8 +88,8 @@ def _by_flags(config: GenerationConfig, request: Request) -> str:
     if request.drafters:
         title = strategies.registry[base].title if base in strategies.registry else base
         raise StrategyError(
-            f"A draft model is given, and the settings mean {title}: drafts are verified for greedy decoding and sampling "
-            "only, not for beams or contrastive search.",
+            f"A draft model is given, and the settings mean {title}: drafts are verified for greedy decoding and "
+            "sampling only, not for beams or contrastive search.",
             "Remove the draft model, or set num_beams to 1 and penalty_alpha to none.",
         )
     return base

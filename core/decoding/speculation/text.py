@@ -26,7 +26,7 @@ class Text:
         """Append tokens."""
         new = list(tokens)
         end = len(self.ids) + len(new)
-        if end > self._buffer.shape[1]:
+        while end > self._buffer.shape[1]:
             self._buffer = torch.cat([self._buffer, torch.zeros_like(self._buffer)], dim=1)
         self._buffer[0, len(self.ids) : end] = torch.tensor(new, device=self._buffer.device)
         self.ids += new

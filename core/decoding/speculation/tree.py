@@ -35,6 +35,12 @@ class Branch:
         self.trials.append(len(self.ids))
         return len(self.ids)
 
+    @property
+    def is_chain(self) -> bool:
+        """One child each, drawn once."""
+        count = len(self.ids)
+        return len(self.trials) == count and self.parents == list(range(count))
+
     @staticmethod
     def chain(ids: list[int], probabilities: list[float], q: Sequence[torch.Tensor | None] = ()) -> Branch:
         """One token after another."""
@@ -105,7 +111,7 @@ def ancestry(parents: Sequence[int]) -> npt.NDArray[np.bool_]:
 
 def merge(root: int, branches: Sequence[Branch]) -> DraftTree:
     """All drafters' proposals as one prefix tree: equal tokens behind equal paths are one node."""
-    if len(branches) == 1 and branches[0].parents == list(range(len(branches[0].ids))):
+    if len(branches) == 1 and branches[0].is_chain:
         return _chain(root, branches[0])
     book: _Book = _Book(root)
     places = [book.insert(branch, drafter) for drafter, branch in enumerate(branches)]

@@ -1,0 +1,351 @@
+"""The parts of speculation: trees and their merging, masks, schedules, the cost curve, lookup, who fits whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import core
+from core.decoding.forward import Forward
+from core.decoding.speculation import rollback
+from core.decoding.speculation.cost import VerifyCost, verify_cost
+from core.decoding.speculation.drafters.early_exit import lower_layers
+from core.decoding.speculation.drafters.fit import same_tokens, why_not_draft
+from core.decoding.speculation.drafters.lookup import Lookup
+from core.decoding.speculation.economy import Economy, expected_speedup, expected_tokens
+from core.decoding.speculation.passes import Passes, causal
+from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.schedule import Constant, Heuristic, Outcome
+from core.decoding.speculation.text import Text
+from core.decoding.speculation.tree import Branch, DraftTree, ancestry, merge
+from core.decoding.speculation.verify import Verdict, walk_greedy
+from tests.core import tiny
+from tests.core.spec_models import config, greedy, near, rounds
+
+CPU = torch.device("cpu")
+
+
+def _branch(*edges: tuple[int, int]) -> Branch:
+    """Nodes from (parent, token) pairs."""
+    branch = Branch()
+    for parent, token in edges:
+        branch.add(parent, token, 0.5)
+    return branch
+
+
+def test_a_tree_is_laid_out_depth_first() -> None:
+    # 1 and 2 below the root, 3 and 4 below 1, 5 below 2, in drafting order (level by level).
+    tree = merge(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
+    assert tree.ids == [9, 11, 13, 14, 12, 15]
+    assert tree.parents == [-1, 0, 1, 1, 0, 4]
+    assert tree.depths == [0, 1, 2, 2, 1, 2]
+    assert tree.path(3) == [11, 14]
+    assert tree.children == [[1, 4], [2, 3], [], [], [5], []]
+
+
+def test_a_node_sees_itself_and_its_ancestors_only() -> None:
+    tree = merge(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
+    expected = [
+        [1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0],
+        [1, 0, 0, 0, 1, 1],
+    ]  # fmt: skip
+    assert tree.sees().astype(int).tolist() == expected
+    assert ancestry([-1, 0, 1]).tolist() == causal(3).tolist()
+
+
+def test_chains_merge_into_one_prefix_tree() -> None:
+    one, other = Branch.chain([1, 2, 3], [0.9, 0.8, 0.7]), Branch.chain([1, 2, 4], [0.6, 0.5, 0.4])
+    tree = merge(0, [one, other])
+    assert tree.ids == [0, 1, 2, 3, 4]
+    assert tree.parents == [-1, 0, 1, 2, 2]
+    assert tree.drafters == [0, 0, 0, 0, 1]
+    assert tree.trials == {0: [(1, 0), (1, 1)], 1: [(2, 0), (2, 1)], 2: [(3, 0), (4, 1)]}
+
+
+def test_a_token_drawn_twice_is_one_node_and_two_trials() -> None:
+    branch = _branch((0, 5), (1, 6))
+    branch.trials.append(1)
+    tree = merge(0, [branch])
+    assert len(tree) == 3
+    assert tree.trials == {0: [(1, 0), (1, 0)], 1: [(2, 0)]}
+
+
+def test_greedy_walk_takes_the_child_the_target_chose() -> None:
+    tree = merge(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
+    verdict = walk_greedy(tree, [12, 0, 0, 0, 15, 7])
+    assert (verdict.path, verdict.extra, verdict.is_bonus) == ([4, 5], 7, True)
+    verdict = walk_greedy(tree, [11, 99, 0, 0, 0, 0])
+    assert (verdict.path, verdict.extra, verdict.is_bonus) == ([1], 99, False)
+
+
+@pytest.mark.parametrize("kind", tiny.DECODERS)
+def test_scores_of_a_tree_are_those_of_its_paths(kind: str) -> None:
+    """One pass under the topology mask equals a pass of its own for every node, windows included; what is kept
+    afterwards goes on as if the accepted path had been read alone."""
+    model, text = tiny.shared(kind), tiny.prompt(11)
+    tree = merge(text[-1], [_branch((0, 21), (0, 22), (1, 23), (1, 24), (3, 25), (2, 26), (5, 27))])
+    with torch.inference_mode():
+        passes = Passes(Forward(model, rollback.full_width_cache(model)))
+        passes.text(torch.tensor([text[:-1]]))
+        scores = passes.nodes(torch.tensor([tree.ids]), tree.depths, tree.sees())
+        for node in range(len(tree)):
+            alone = model.model(torch.tensor([[*text, *tree.path(node)]])).logits[0, -1]
+            assert torch.allclose(scores[node], alone, atol=2e-3), node
+        deepest = max(range(len(tree)), key=lambda node: tree.depths[node])
+        path = [node for node in range(1, len(tree)) if tree.sees()[deepest, node]]
+        passes.settle([0, *path])
+        after = passes.text(torch.tensor([[30]]))
+        alone = model.model(torch.tensor([[*text, *tree.path(deepest), 30]])).logits[:, -1]
+        assert torch.allclose(after, alone, atol=2e-3)
+
+
+def _outcome(accepted: int, length: int, share: float = 0.9) -> Outcome:
+    tree = merge(0, [Branch.chain(list(range(1, length + 1)), [share] * length)])
+    verdict = Verdict(list(range(1, accepted + 1)), 0, accepted == length)
+    return Outcome(tree, verdict, length, 0.1 * length, 1.0)
+
+
+def test_heuristic_grows_by_two_and_shrinks_by_one() -> None:
+    schedule = Heuristic(5)
+    schedule.learn(_outcome(5, 5))
+    assert schedule.length() == 7
+    for _ in range(9):
+        schedule.learn(_outcome(0, 3))
+    assert schedule.length() == 1
+
+
+def test_heuristic_is_kept_between_runs_and_transient_is_not() -> None:
+    model, drafts = tiny.make("llama"), [near("llama")]
+    begins: dict[str, list[int]] = {}
+    for name in ("heuristic", "heuristic_transient"):
+        for _ in range(2):
+            request = core.Request(tiny.prompt(), config(), "assisted", {"schedule": name}, drafters=drafts)
+            result = core.run(model, request)
+            begins.setdefault(name, []).append(rounds(result)[0].length)
+    assert begins["heuristic_transient"] == [5, 5]
+    assert begins["heuristic"][0] == 5
+    assert begins["heuristic"][1] != 5
+
+
+def test_constant_length_is_the_one_set() -> None:
+    model, drafts = tiny.shared("llama"), [tiny.shared("llama")]
+    result = core.run(model, core.Request(tiny.prompt(), config(num_assistant_tokens=3), drafters=drafts))
+    assert {len(event.nodes) for event in rounds(result)[:-1]} == {3}
+    assert Constant(4).length() == 4
+
+
+def test_the_threshold_stops_behind_a_doubtful_token() -> None:
+    model, drafts = tiny.shared("gpt2"), [near("gpt2")]
+    free = core.run(model, core.Request(tiny.prompt(), config(num_assistant_tokens=8), drafters=drafts))
+    shares = sorted(node.draft_probability for event in rounds(free) for node in event.nodes)
+    limit = shares[len(shares) // 4]
+    settings = config(num_assistant_tokens=8, assistant_confidence_threshold=limit)
+    result = core.run(model, core.Request(tiny.prompt(), settings, drafters=drafts))
+    assert result.sequences[0] == greedy(model)
+    lengths = set()
+    for event in rounds(result)[:-1]:
+        shares = [node.draft_probability for node in event.nodes]
+        assert all(share >= limit for share in shares[:-1])
+        assert len(shares) == 8 or shares[-1] < limit
+        lengths.add(len(shares))
+    assert len(lengths) > 1
+
+
+def test_the_cost_curve_is_measured_once_and_remembered() -> None:
+    model = tiny.make("llama")
+    with torch.inference_mode():
+        passes = Passes(Forward(model, rollback.full_width_cache(model)))
+        passes.text(torch.tensor([tiny.prompt()]))
+        before = (passes.length, passes.extra, passes.forward.passes)
+        cost = verify_cost(passes, 5)
+        assert (passes.length, passes.extra, passes.forward.passes) == before
+        assert passes.forward.cache.get_seq_length() == passes.length
+        assert verify_cost(passes, 5) is cost
+    assert cost.sizes[0] == 1
+    assert cost.curve[0] == (1, 1.0)
+    assert [ratio for _, ratio in cost.curve] == sorted(ratio for _, ratio in cost.curve)
+
+
+def test_cost_between_and_beyond_the_measured_sizes() -> None:
+    cost = VerifyCost((1, 2, 4), (1.0, 1.2, 2.0))
+    assert [cost.ratio(count) for count in (1, 2, 3, 4, 6)] == pytest.approx([1.0, 1.2, 1.6, 2.0, 2.8])
+    assert VerifyCost((1,), (3.0,)).ratio(7) == 1.0
+
+
+def test_expectations_follow_the_formulas() -> None:
+    assert expected_tokens(0.8, 4) == pytest.approx(sum(0.8**power for power in range(5)))
+    assert expected_tokens(1.0, 4) == 5
+    assert expected_speedup(0.8, 4, 0.1) == pytest.approx((1 - 0.8**5) / (0.2 * 1.4))
+
+
+def _economy(memory: dict[str, Any] | None = None) -> Economy:
+    return Economy(VerifyCost((1, 32), (1.0, 1.9)), memory if memory is not None else {}, "test", [None])
+
+
+def test_auto_pauses_when_drafts_are_useless_and_for_longer_each_time() -> None:
+    memory: dict[str, Any] = {}
+    schedule, lengths = _economy(memory), []
+    for _ in range(400):
+        length = schedule.length()
+        lengths.append(length)
+        schedule.learn(_outcome(0, length, 0.1)) if length else schedule.learn_plain(1.0)
+    assert sum(1 for length in lengths if length) < 20
+    assert not any(lengths[-60:])
+    later = _economy(memory)
+    assert sum(later.length() for _ in range(8)) <= 1
+
+
+def test_auto_drafts_on_while_drafts_are_accepted() -> None:
+    schedule = _economy()
+    for _ in range(20):
+        length = schedule.length()
+        assert length > 0
+        schedule.learn(_outcome(min(length, 6), min(length, 6)))
+    gate = schedule.gate
+    assert gate is not None
+    assert gate.goes_on((0.95,), 3)
+    assert not gate.goes_on((0.01,), 3)
+    assert gate.accept(0, 0.92) > 0.9
+
+
+def test_auto_learns_what_a_probability_is_worth() -> None:
+    """A drafter that is always sure and always wrong is not believed for long."""
+    schedule = _economy()
+    assert schedule.accept(0, 0.95) > 0.9
+    for _ in range(10):
+        schedule.learn(_outcome(0, 2, 0.95))
+    assert schedule.accept(0, 0.95) < 0.4
+
+
+def test_auto_widens_where_the_drafter_doubts() -> None:
+    schedule = _economy()
+    assert schedule.width(1.0, [0.97, 0.01, 0.01], 0, 0, False) == 1
+    assert schedule.width(1.0, [0.4, 0.35, 0.1], 0, 0, False) >= 2
+
+
+def test_lookup_copies_what_followed_the_longest_match() -> None:
+    drafter = Lookup([], 3, 10)
+    text = Text([7, 1, 2, 3, 4, 5, 9, 2, 3, 8, 1, 2, 3], CPU)
+    branch = drafter.propose(text, Plan(4))
+    assert branch is not None
+    assert branch.ids == [4, 5, 9, 2]
+    text.extend([8, 6])
+    assert drafter.propose(text, Plan(4)).ids == []  # type: ignore[union-attr]
+
+
+def test_lookup_goes_round_in_a_loop_and_looks_into_the_source() -> None:
+    loop = Lookup([], 2, 10).propose(Text([5, 6, 5, 6], CPU), Plan(5))
+    assert loop is not None
+    assert loop.ids == [5, 6, 5, 6, 5]
+    source = Lookup([1, 2, 3, 4], 2, 10).propose(Text([0, 1, 2], CPU), Plan(2))
+    assert source is not None
+    assert source.ids == [3, 4]
+
+
+def test_lower_layers_share_every_weight() -> None:
+    for kind in tiny.DECODERS:
+        model = tiny.shared(kind)
+        lower = lower_layers(model, 2)
+        assert lower.layers == 2
+        assert model.layers == 4
+        own = {parameter.data_ptr() for parameter in model.model.parameters()}
+        assert {parameter.data_ptr() for parameter in lower.model.parameters()} < own
+        with torch.inference_mode():
+            ids = torch.tensor([tiny.prompt()])
+            states = model.model(ids, output_hidden_states=True).hidden_states
+            assert not torch.allclose(lower.model(ids).logits, model.model(ids).logits, atol=0.1)
+        assert len(states) == 5
+
+
+def test_all_layers_but_one_below_draft_well_when_the_last_does_nothing() -> None:
+    """An early exit reads what the layers below give, through the final norm and the head."""
+    model = tiny.make("llama")
+    with torch.no_grad():
+        for layer in list(model.model.model.layers)[2:]:
+            layer.self_attn.o_proj.weight.zero_()
+            layer.mlp.down_proj.weight.zero_()
+    request = core.Request(tiny.prompt(), config(assistant_early_exit=2), "early_exit", {"schedule": "constant"})
+    assert core.run(model, request).metrics.acceptance_rate == 1.0
+
+
+class _Words:
+    def __init__(self, words: dict[str, int]) -> None:
+        self._words = words
+
+    def get_vocab(self) -> dict[str, int]:
+        return dict(self._words)
+
+
+def test_who_fits_whom() -> None:
+    target = replace(tiny.shared("llama"), tokenizer=_Words({"a": 0, "b": 1}))
+    same = replace(near("llama"), tokenizer=_Words({"b": 1, "a": 0}))
+    other = replace(near("llama"), tokenizer=_Words({"a": 1, "b": 0}))
+    assert same_tokens(target, same)
+    assert why_not_draft(target, same) is None
+    assert "tokenizer" in (why_not_draft(target, other) or "")
+    assert "recurrent" in (why_not_draft(target, tiny.shared("mamba")) or "")
+
+
+def test_padded_vocabularies_are_brought_into_line() -> None:
+    """Models of a family may pad their embeddings differently; the tokens are the same."""
+    words = _Words({str(number): number for number in range(tiny.VOCABULARY)})
+    target = replace(tiny.shared("llama"), tokenizer=None)
+    for size in (tiny.VOCABULARY - 3, tiny.VOCABULARY + 3):
+        draft = tiny.make("llama", seed=4, vocab_size=size)
+        drafter = _drafter_for(draft)
+        assert drafter._fit(torch.zeros(2, size)).shape == (2, tiny.VOCABULARY)
+    assert words.get_vocab()
+    assert target.vocabulary == tiny.VOCABULARY
+
+
+def _drafter_for(model: core.LoadedModel) -> Any:
+    from core.decoding.speculation.drafters.model import ModelDrafter
+    from core.decoding.speculation.processing import NodeFunnel
+
+    reader = Passes(Forward(model, rollback.full_width_cache(model)))
+    return ModelDrafter("draft", reader, NodeFunnel([]), torch.Generator(), 0, lambda: False, tiny.VOCABULARY, None)
+
+
+def test_text_grows_beyond_its_first_room() -> None:
+    text = Text([1, 2], CPU)
+    for number in range(700):
+        text.extend([number, number])
+    assert len(text) == 1402
+    assert text.tensor[0, -2:].tolist() == [699, 699]
+    assert text.slice(1400).tolist() == [[699, 699]]
+
+
+def test_a_long_extension_finds_room() -> None:
+    text = Text([1], CPU)
+    text.extend(range(1000))
+    assert text.tensor.shape == (1, 1001)
+
+
+def test_masks_of_a_window_leave_out_what_lies_behind() -> None:
+    model = tiny.shared("mistral")
+    passes = Passes(Forward(model, rollback.full_width_cache(model)), length=10)
+    mask = passes._mask((0, 1, 1), np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], dtype=bool))
+    visible = (mask[0, 0] == 0).int().tolist()
+    assert visible[0] == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]
+    assert visible[1] == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0]
+    assert visible[2] == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1]
+
+
+def test_a_window_shorter_than_the_tree_is_deep() -> None:
+    model = tiny.make("mistral", sliding_window=3)
+    expected = greedy(model)
+    for way, options in (("assisted", {"schedule": "constant"}), ("token_tree", {"widths": "1 2 1 2 1"})):
+        result = core.run(model, core.Request(tiny.prompt(), config(), way, options, drafters=[model]))
+        assert result.sequences[0] == expected
+        assert result.metrics.acceptance_rate == 1.0
+
+
+def test_a_tree_is_only_as_large_as_its_widths_say() -> None:
+    request = core.Request(tiny.prompt(), config(), "token_tree", {"widths": "2 1 3"}, drafters=[tiny.shared("llama")])
+    first: DraftTree | Any = rounds(core.run(tiny.shared("llama"), request))[0]
+    by_depth = [sum(node.depth == depth for node in first.nodes) for depth in (1, 2, 3)]
+    assert by_depth == [2, 2, 6]
