@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +17,12 @@ from app.widgets.tree_canvas.style import STAR
 
 TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
 _TITLES = ("Text", "Score", "Length", "Group", "State")
-STATES = {"running": "running", "finished": "● ended", "cut": "◐ cut by a limit", "stopped": "○ stopped"}
+_WIDTHS = {SCORE: 66, LENGTH: 58, GROUP: 54, STATE: 88}
+STATES = {"running": "▸ running", "finished": "● ended", "cut": "◐ at limit", "stopped": "○ stopped"}
 """How a state is written; the sign tells it without its colour."""
 _COLOURS = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
+WORTH_CUTTING = 24
+"""Characters that the texts must share before the table leaves them out."""
 _Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 
@@ -29,7 +33,7 @@ class HypothesesModel(QAbstractTableModel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.rows: list[Row] = []
-        self._best = 0
+        self._best = self._shared = 0
         self._theme = theme_for("light")
         self._order = (SCORE, Qt.SortOrder.DescendingOrder)
 
@@ -41,7 +45,7 @@ class HypothesesModel(QAbstractTableModel):
     def show_rows(self, rows: Sequence[Row], best: int) -> None:
         """Other rows; `best` is the leading node."""
         ordered = self._sorted(list(rows))
-        self._best = best
+        self._best, self._shared = best, shared_words([row.text for row in rows])
         if len(ordered) == len(self.rows):
             self.rows = ordered
             self._tell()
@@ -66,6 +70,7 @@ class HypothesesModel(QAbstractTableModel):
         self.layoutAboutToBeChanged.emit()
         self.rows = self._sorted(self.rows)
         self.layoutChanged.emit()
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, STATE)
 
     def rowCount(self, parent: _Index = _NOWHERE) -> int:
         """How many hypotheses there are."""
@@ -80,7 +85,8 @@ class HypothesesModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return _TITLES[section]
+            sign = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
+            return f"{_TITLES[section]} {sign}" if section == self._order[0] else _TITLES[section]
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _side(section)
         return None
@@ -102,7 +108,8 @@ class HypothesesModel(QAbstractTableModel):
 
     def _words(self, row: Row, column: int) -> str:
         if column == TEXT:
-            text = " ".join(row.text.split()) or "(nothing yet)"
+            rest = " ".join(row.text[self._shared :].split())
+            text = f"…{rest}" if self._shared else rest or "(nothing yet)"
             return f"{STAR} {text}" if row.node == self._best else text
         return (minus(row.score, 3), f"{row.length:,}", f"{row.group + 1}", STATES[row.state])[column - 1]
 
@@ -114,6 +121,15 @@ class HypothesesModel(QAbstractTableModel):
         if column == STATE:
             return self._theme.color(_COLOURS[row.state])
         return self._theme.color("text" if column <= SCORE else "muted")
+
+
+def shared_words(texts: Sequence[str]) -> int:
+    """How many characters all texts begin with, up to the last space among them, if that is worth leaving out."""
+    if len(texts) < 2:
+        return 0
+    shared = os.path.commonprefix(list(texts))
+    cut = shared.rfind(" ") + 1
+    return cut if cut >= WORTH_CUTTING else 0
 
 
 def _side(column: int) -> Qt.AlignmentFlag:
@@ -146,7 +162,7 @@ class HypothesesTable(QTableView):
 
     def _head(self) -> None:
         head = self.horizontalHeader()
-        head.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         head.setSectionResizeMode(TEXT, QHeaderView.ResizeMode.Stretch)
         head.setHighlightSections(False)
         head.setMinimumSectionSize(34)
@@ -155,9 +171,13 @@ class HypothesesTable(QTableView):
         """Other colours and sizes."""
         self.rows_model.set_theme(theme)
         self.verticalHeader().setDefaultSectionSize(theme.px(27))
+        for column, width in _WIDTHS.items():
+            self.setColumnWidth(column, theme.px(width))
         self.setStyleSheet(
             f"QTableView {{ background: {theme.panel}; border: 0; padding: 0; }}"
             f"QTableView::item {{ padding: 0 {theme.px(6)}px; border: 0; border-bottom: 1px solid {theme.line}; }}"
+            f"QHeaderView::section {{ padding: {theme.px(5)}px {theme.px(6)}px; }}"
+            f"QHeaderView::down-arrow, QHeaderView::up-arrow {{ image: none; width: 0; height: 0; }}"
             f"QTableView::item:selected {{ background: {theme.tint}; color: {theme.text}; }}"
         )
 

@@ -21,7 +21,7 @@ from app.views.wording import percent, token_text
 from app.widgets.tree_canvas import TreeCanvas, TreeNode
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Event
 
-BESIDE_FROM = 860
+BESIDE_FROM = 1000
 """Pixels of width from which the table stands beside the tree instead of below it."""
 ROOT = 0
 _STATES = {"kept": "kept", "pruned": "pruned", "finished": "finished", "early_stopped": "unreached"}
@@ -49,13 +49,13 @@ class TreeView(QWidget):
         self._theme = theme_for("light")
         self._run: Run | None = None
         self._drawn = 0
-        self._shown = -1
+        self._total = 0
         self.report: NodeReport | None = None
         self.canvas = TreeCanvas(self)
         self.table = HypothesesTable(self)
         self._path = PathLine(self)
         self._legend = TreeLegend(_LEGEND, _HINT, self)
-        self._find_bar = FindBar(self)
+        self._find_bar = FindBar(self.canvas)
         self.finder = Finder(self.canvas, self._find_bar)
         self._tools = TreeTools(self)
         self._tools.hide()
@@ -110,7 +110,7 @@ class TreeView(QWidget):
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
-        self._run, self._drawn, self._shown = run, 0, -1
+        self._run, self._drawn, self._total = run, 0, 0
         self.finder.close()
         self.canvas.clear()
         self.canvas.set_follow(True)
@@ -176,6 +176,9 @@ class TreeView(QWidget):
             self.canvas.set_lane_titles({n: f"Group {n + 1}" for n in range(tree.groups)})
             yield TreeNode(ROOT, None, self._root_label(), state="root", lane=None if tree.groups > 1 else 0)
         total = self._constraint_tokens(tree)
+        if total != self._total:
+            self._total = total
+            self.canvas.set_progress({c.node: (c.progress, total) for s in tree.steps for c in s.candidates})
         for step in tree.steps[self._drawn :]:
             for candidate in step.candidates:
                 yield _node(candidate, total)
@@ -187,7 +190,7 @@ class TreeView(QWidget):
         return f"…{words[0]}" if words and words[0] and not words[0].startswith("⟨") else "start"
 
     def _constraint_tokens(self, tree: BeamTree) -> int:
-        """How many marks a node has: as many as the run's constraints ask for, as far as that is known."""
+        """How many marks a node has: what the constraints ask for, as far as any node has come with them."""
         return max((c.progress for step in tree.steps for c in step.candidates), default=0)
 
     # What the user does
@@ -264,10 +267,9 @@ class TreeView(QWidget):
         if self._splitter.orientation() != wanted or not self._splitter.property("placed"):
             self._splitter.setOrientation(wanted)
             self._splitter.setProperty("placed", True)
-            side, total = (self.width(), self._theme.px(330)) if beside else (self.height(), self._theme.px(150))
+            side, total = (self.width(), self._theme.px(400)) if beside else (self.height(), self._theme.px(150))
             self._splitter.setSizes([max(1, side - total), total])
-        self._find_bar.adjustSize()
-        self._find_bar.move(self.canvas.width() - self._find_bar.width() - self._theme.px(12), self._theme.px(10))
+        self._find_bar.place()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Find the table its place."""

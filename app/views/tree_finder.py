@@ -23,6 +23,7 @@ class Finder(QObject):
     def open(self) -> None:
         """Show the field, ready to type."""
         self._bar.show()
+        self._bar.place()
         self._bar.raise_()
         self._bar.field.setFocus()
         self._bar.field.selectAll()

@@ -16,9 +16,7 @@ def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -
     """A small tree, a title and a hint."""
     waiting = run is not None and run.outcome is None and not run.tokens
     title = "Reading the prompt…" if waiting else "A tree of what might have been"
-    hint = (
-        "Choose beam search, in any of its kinds, and press Ctrl+Enter: every continuation it considers appears here."
-    )
+    hint = "Choose beam search, in any of its kinds, and press Ctrl+Enter: each continuation it considers appears here."
     if run is not None and run.tokens:
         hint = f"This run wrote one token at a time. {hint}"
     middle = QRectF(area).center().y() - theme.px(12)

@@ -119,7 +119,12 @@ class FindBar(QFrame):
     def show_count(self, place: int, total: int) -> None:
         """`3 of 12`."""
         self.count.setText(f"{place:,} of {total:,}" if total else "none" if self.field.text() else "")
+        self.place()
+
+    def place(self) -> None:
+        """In the upper right corner of what it stands on."""
         self.adjustSize()
+        self.move(self.parentWidget().width() - self.width() - 12, 10)
 
     def event(self, event: QEvent) -> bool:
         """Escape closes the field before it stops a run."""

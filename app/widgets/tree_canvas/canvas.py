@@ -94,6 +94,12 @@ class TreeCanvas(QWidget):
         self._apply_metrics()
         self._changed()
 
+    def set_progress(self, progress: Mapping[int, tuple[int, int]]) -> None:
+        """Other marks for nodes by number; strangers are left alone."""
+        for node in progress.keys() & self.scene.model.nodes.keys():
+            self.scene.model.nodes[node].progress = progress[node]
+        self.update()
+
     def reveal_depth(self, depth: int | None) -> None:
         """Show the tree up to that depth only; None for all of it."""
         if depth != self.scene.deepest:

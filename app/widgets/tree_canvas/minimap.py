@@ -11,7 +11,9 @@ from app.widgets.tree_canvas.style import DIMMED, ORDER, Look
 
 REFRESH_MS = 150
 """A growing tree is drawn anew no more often than that."""
-LARGEST, SMALLEST = (200, 120), (64, 44)
+LARGEST, SMALLEST = (180, 84), (64, 44)
+FEW = 800
+"""Nodes up to which the map draws boxes instead of dots."""
 
 
 class Minimap(QWidget):
@@ -71,12 +73,17 @@ class Minimap(QWidget):
         painter = QPainter(self._picture)
         painter.setTransform(self._transform(), True)
         blocks = list(self._scene.blocks(self._scene.bounds()))
+        few = len(self._scene.model) <= FEW
         for state in ORDER:
-            pen = QPen(self._look.colour(state, 0.5 if state in DIMMED else 0.9), 1.4)
+            colour = self._look.colour(state, 0.5 if state in DIMMED else 0.9)
+            pen = QPen(colour, 1.4)
             pen.setCosmetic(True)
-            painter.setPen(pen)
+            painter.setPen(Qt.PenStyle.NoPen if few else pen)
+            painter.setBrush(colour)
             for block in blocks:
-                if state in block.middles:
+                if few:
+                    painter.drawRects(block.boxes.get(state, []))
+                elif state in block.middles:
                     painter.drawPoints(block.middles[state])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._path(painter, self._look.trail, "accent")

@@ -207,13 +207,15 @@ class TreePainter:
         theme = self.look.theme
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._highlight(painter, self.look.trail, theme.color("accent"), 2 * width, rect)
-        self._highlight(painter, self.look.best, theme.color("best"), width, rect)
+        self._highlight(painter, self.look.best, theme.color("best"), width, rect, filled=True)
         found = [self.scene.box(node) for node in self.look.found if self.scene.shown(node)]
         self._spots(painter, found, theme.color("accent"), width)
         if self.scene.shown(self.look.selected):
             self._spots(painter, [self.scene.box(self.look.selected)], theme.color("accent"), 1.5 * width)
 
-    def _highlight(self, painter: QPainter, path: list[int], colour: QColor, width: float, rect: QRectF) -> None:
+    def _highlight(
+        self, painter: QPainter, path: list[int], colour: QColor, width: float, rect: QRectF, filled: bool = False
+    ) -> None:
         depths = self.scene.depths_in(rect)
         seen = [node for node in path if self.scene.shown(node) and self.scene.model.depth[node] in depths]
         boxes = [self.scene.box(node) for node in seen]
@@ -225,6 +227,9 @@ class TreePainter:
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
         painter.setPen(pen)
         painter.drawPolyline(line)
+        if filled and boxes:
+            painter.setBrush(mix(colour, self.look.plain("window"), 0.6))
+            painter.drawRects(boxes[1 if seen[0] == path[0] else 0 :])
 
     def _spots(self, painter: QPainter, boxes: list[QRectF], colour: QColor, width: float) -> None:
         pen = QPen(colour, width)
