@@ -52,3 +52,12 @@ def plain_attention_only(model: LoadedModel, title: str) -> str | None:
         names = ", ".join(sorted(odd)).replace("_", " ")
         return f"“{title}” needs full attention in every layer, and {model.name} has others too ({names})."
     return None
+
+
+def keys_and_values_only(model: LoadedModel) -> str | None:
+    """Refuses models with recurrent states or with layers that keep more than keys and values."""
+    if reason := no_states(model):
+        return reason
+    if odd := layer_kinds(model) - _WINDOWS - {"full_attention"}:
+        return f"{model.name} has layers ({', '.join(sorted(odd))}) that keep more than keys and values."
+    return None

@@ -51,6 +51,8 @@ def copy(cache: Any) -> Any:
         twin.cross_attention_cache = copy(cache.cross_attention_cache)
         twin.is_updated = dict(cache.is_updated)
         return twin
+    if hasattr(cache, "copied"):
+        return cache.copied()
     twin = copying.copy(cache)
     twin.layers = [layer.copied() if hasattr(layer, "copied") else _copy_layer(layer) for layer in cache.layers]
     return twin

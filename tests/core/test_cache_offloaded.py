@@ -1,0 +1,147 @@
+"""Offloading to disk: the same text, files that go away, layers that arrive one ahead."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+import core
+from core.caches.tensors.disk import DiskLayer
+from core.errors import CacheError
+from core.events import CacheMeasured
+from tests.core import tiny
+
+BACKENDS = ("offloaded", "offloaded_static")
+
+
+def request(cache: str, folder: Path, new: int = 30, **settings: Any) -> core.Request:
+    config = GenerationConfig(max_new_tokens=new, min_new_tokens=new, **settings)
+    return core.Request(tiny.prompt(), config, cache=cache, cache_options={"folder": str(folder)})
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("kind", ["gpt2", "gemma3", "bart"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_every_byte_is_predicted(name: str, kind: str, rows: int, tmp_path: Path) -> None:
+    model, backend = tiny.shared(kind), core.caches.registry[name]
+    more = {"do_sample": True, "num_return_sequences": rows} if rows > 1 else {}
+    for event in core.run(model, request(name, tmp_path, **more)).events:
+        if isinstance(event, CacheMeasured):
+            length = event.tokens if name == "offloaded" else (12 if kind != "bart" else 1) + 30
+            options = {"source_length": 12, "tokens": event.tokens}
+            assert event.bytes == backend.predict(model, length, rows, options) == sum(p for *_, p in event.parts)
+            assert {place for place, *_ in event.parts} == {"disk", "host"}
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_no_file_stays_behind(name: str, tmp_path: Path) -> None:
+    core.run(tiny.shared("llama"), request(name, tmp_path))
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("cache-prefetch")]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only there can a file lose its name while it is in use")
+def test_even_a_running_one_leaves_no_name(tmp_path: Path) -> None:
+    events = core.stream(tiny.shared("llama"), request("offloaded", tmp_path))
+    for event in events:
+        if isinstance(event, CacheMeasured):
+            break
+    assert list(tmp_path.iterdir()) == []
+    events.close()
+
+
+def test_files_grow() -> None:
+    model = tiny.shared("llama")
+    cache = core.caches.registry["offloaded"].build(model, 0, {})
+    plain = core.caches.registry["dynamic"].build(model, 0, {})
+    torch.manual_seed(0)
+    with torch.inference_mode():
+        for count in (200, 1, 100, 1, 400, 1):
+            keys, values = torch.randn(2, 1, 2, count, 8)
+            for layer in range(4):
+                seen = cache.update(keys, values, layer)
+                expected = plain.update(keys, values, layer)
+                assert torch.equal(seen[0], expected[0])
+                assert torch.equal(seen[1], expected[1])
+
+
+def test_the_next_layer_is_brought_in_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, main, loads = tiny.shared("llama"), threading.get_ident(), []
+    load = DiskLayer._load
+    monkeypatch.setattr(DiskLayer, "_load", lambda self: (loads.append(threading.get_ident()), load(self))[1])
+    cache = core.caches.registry["offloaded"].build(model, 0, {})
+    with torch.inference_mode():
+        model.model(torch.tensor([tiny.prompt()]), past_key_values=cache)
+        for _ in range(3):
+            model.model(torch.tensor([[5]]), past_key_values=cache)
+    cache.layers[0].drop()
+    assert len(loads) == 4 * 3 + 1
+    assert main not in loads
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_other_precisions(dtype: torch.dtype) -> None:
+    layer = core.caches.registry["offloaded"].build(tiny.shared("llama"), 0, {}).layers[0]
+    keys = torch.randn(1, 2, 5, 8, dtype=dtype)
+    layer.update(keys, keys)
+    assert torch.equal(layer.keys, keys)
+    assert layer.keys.dtype == dtype
+
+
+def test_a_full_disk_is_an_error_not_a_crash(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Usage", (), {"free": 1000})())
+    with pytest.raises(CacheError, match="MB are free"):
+        core.run(tiny.shared("llama"), request("offloaded", tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CacheError, match="cannot be written to"):
+        core.run(tiny.shared("llama"), request("offloaded", tmp_path / "file"))
+
+
+def test_there_is_no_host_to_wait_in_without_a_card() -> None:
+    run = core.Request([5], cache="offloaded", cache_options={"place": "host"})
+    with pytest.raises(CacheError, match="no other memory to wait in"):
+        core.run(tiny.shared("llama"), run)
+
+
+@pytest.mark.parametrize(
+    "halves", [{"self": "offloaded"}, {"cross": "offloaded"}, {"self": "static", "cross": "offloaded"}]
+)
+@pytest.mark.parametrize("kind", ["t5", "bart"])
+def test_each_half_waits_where_it_is_told(halves: dict[str, str], kind: str) -> None:
+    config = GenerationConfig(max_new_tokens=20, min_new_tokens=20)
+    mixed = core.run(
+        tiny.shared(kind), core.Request(tiny.prompt(), config, cache="encoder_decoder", cache_options=halves)
+    )
+    plain = core.run(tiny.shared(kind), core.Request(tiny.prompt(), config))
+    assert mixed.sequences == plain.sequences
+    last = [event for event in mixed.events if isinstance(event, CacheMeasured)][-1]
+    on_disk = {part for place, part, _ in last.parts if place == "disk"}
+    assert on_disk == {half for half, name in halves.items() if name == "offloaded"}
+    predicted = core.caches.registry["encoder_decoder"].predict(
+        tiny.shared(kind), 21 if "static" in halves.values() else last.tokens, 1, {**halves, "source_length": 12}
+    )
+    assert last.bytes == predicted
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="the card's own memory must be apart from the host's")
+def test_layers_wait_in_host_memory_behind_a_card() -> None:
+    model = tiny.make("llama")
+    model.model.to("cuda")
+    config = GenerationConfig(max_new_tokens=30, min_new_tokens=30)
+    runs = {name: core.run(model, core.Request(tiny.prompt(), config, cache=name)) for name in ("dynamic", *BACKENDS)}
+    assert len({tuple(run.sequences[0]) for run in runs.values()}) == 1
+    last = [event for event in runs["offloaded"].events if isinstance(event, CacheMeasured)][-1]
+    assert "host" in {place for place, *_ in last.parts}
