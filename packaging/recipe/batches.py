@@ -12,23 +12,27 @@ from corpus import Document, document, task
 from torch import Tensor
 
 POOL = 768
+Place = tuple[int, int]  # in the stream of batches: the pool, and how many batches of it are used up
+START: Place = (0, 0)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one decoder batch: ``ids`` (rows, length) and the loss weight of each token."""
+    """Rows of one decoder batch: ``ids`` (rows, length) and the loss weight of each token; the place after it."""
 
     ids: Tensor
     weights: Tensor
+    after: Place
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Inputs (rows, source length), their mask, and targets (rows, target length, -100 as padding)."""
+    """Inputs (rows, source length), their mask, targets (rows, target length, -100 as padding); the place after."""
 
     ids: Tensor
     mask: Tensor
     labels: Tensor
+    after: Place
 
 
 def encode(tokenizer: Any, doc: Document) -> tuple[list[int], list[float]]:
@@ -60,41 +64,36 @@ def by_length(lengths: list[int], budget: int, rng: random.Random) -> list[list[
 
 
 def _pooled(
-    start: int, budget: int, row: Callable[[int], Any], size: Callable[[Any], int], pack: Callable[[list[Any]], Any]
-) -> Iterator[Any]:
-    pool, done = 0, 0
+    start: Place, budget: int, row: Callable[[int], Any], size: Callable[[Any], int]
+) -> Iterator[tuple[list[Any], Place]]:
+    pool, used = start
     while True:
         rows = [row(pool * POOL + index) for index in range(POOL)]
-        for group in by_length([size(one) for one in rows], budget, random.Random(pool)):
-            done += 1
-            if done > start:
-                yield pack([rows[index] for index in group])
-        pool += 1
+        groups = by_length([size(one) for one in rows], budget, random.Random(pool))
+        for number, group in enumerate(groups[used:], used + 1):
+            yield [rows[index] for index in group], (pool, number)
+        pool, used = pool + 1, 0
 
 
-def decoder_batches(tokenizer: Any, seed: int, budget: int, mix: Any = None, start: int = 0) -> Iterator[Batch]:
-    """Endless batches of about ``budget`` tokens, from batch number ``start`` on."""
+def decoder_batches(tokenizer: Any, seed: int, budget: int, mix: Any = None, start: Place = START) -> Iterator[Batch]:
+    """Endless batches of about ``budget`` tokens, from a place in their stream on."""
 
-    def pack(rows: list[tuple[list[int], list[float]]]) -> Batch:
+    def row(index: int) -> tuple[list[int], list[float]]:
+        return encode(tokenizer, document(seed, index, mix=mix))
+
+    for rows, after in _pooled(start, budget, row, lambda one: len(one[0])):
         ids = padded([ids for ids, _ in rows], tokenizer.pad_token_id, torch.long)
-        return Batch(ids, padded([weights for _, weights in rows], 0.0, torch.float))
-
-    return _pooled(
-        start, budget, lambda i: encode(tokenizer, document(seed, i, mix=mix)), lambda row: len(row[0]), pack
-    )
+        yield Batch(ids, padded([weights for _, weights in rows], 0.0, torch.float), after)
 
 
-def pair_batches(tokenizer: Any, seed: int, budget: int, start: int = 0) -> Iterator[PairBatch]:
+def pair_batches(tokenizer: Any, seed: int, budget: int, start: Place = START) -> Iterator[PairBatch]:
     """Endless batches of tasks for the encoder-decoder; ``budget`` counts input and target tokens."""
 
     def row(index: int) -> tuple[list[int], list[int]]:
         _, source, target = task(seed, index)
         return tokenizer.encode(source), tokenizer.encode(target)
 
-    def pack(rows: list[tuple[list[int], list[int]]]) -> PairBatch:
+    for rows, after in _pooled(start, budget, row, lambda pair: len(pair[0]) + len(pair[1])):
         ids = padded([source for source, _ in rows], tokenizer.pad_token_id, torch.long)
-        return PairBatch(
-            ids, (ids != tokenizer.pad_token_id).long(), padded([target for _, target in rows], -100, torch.long)
-        )
-
-    return _pooled(start, budget, row, lambda pair: len(pair[0]) + len(pair[1]), pack)
+        labels = padded([target for _, target in rows], -100, torch.long)
+        yield PairBatch(ids, (ids != tokenizer.pad_token_id).long(), labels, after)

@@ -52,7 +52,7 @@ def continued(teacher: Any, batch: Batch, rng: random.Random) -> Batch:
     weights[:, : start.shape[1]] = 0.0
     ended = (ids == teacher.config.eos_token_id).cumsum(1)
     weights[(ended - (ids == teacher.config.eos_token_id).long()) > 0] = 0.0
-    return Batch(ids, weights)
+    return Batch(ids, weights, batch.after)
 
 
 def with_samples(teacher: Any, batches: Iterator[Batch], start: int) -> Iterator[Batch]:

@@ -30,14 +30,14 @@ def starting_model(shape: Shape, output: Path) -> Any:
 
 def train(shape: Shape, trainer: Trainer, output: Path) -> None:
     """Run the training that belongs to the shape's family."""
-    tokenizer, start = tokenizer_for(shape.family), trainer.step
+    tokenizer, start = tokenizer_for(shape.family), trainer.place
     if shape.family == "t5":
         trainer.run(pair_batches(tokenizer, shape.seed, shape.batch, start), pair_loss, say)
         return
     batches = decoder_batches(tokenizer, shape.seed, shape.batch, SECOND_MIX if shape.second_mix else MIX, start)
     if shape.teacher:
         teacher = load(output / shape.teacher)
-        trainer.run(with_samples(teacher, batches, start), soft_loss(teacher), say)
+        trainer.run(with_samples(teacher, batches, trainer.step), soft_loss(teacher), say)
     else:
         trainer.run(batches, decoder_loss, say)
 

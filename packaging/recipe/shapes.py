@@ -35,7 +35,7 @@ class Shape:
 SHAPES = {
     shape.name: shape
     for shape in (
-        Shape("storyteller", "llama", "The default storyteller", 192, 12, 6, 512, steps=3000),
+        Shape("storyteller", "llama", "The default storyteller", 192, 12, 6, 512, steps=2700),
         Shape(
             "summarizer",
             "t5",
@@ -44,12 +44,13 @@ SHAPES = {
             4,
             6,
             512,
-            steps=5500,
+            steps=3400,
+            decay=0.45,
             extra={"decoder_layers": 2},
         ),
-        Shape("storyteller-draft", "llama", "A small draft model", 96, 3, 3, 256, steps=1500, teacher="storyteller"),
+        Shape("storyteller-draft", "llama", "A small draft model", 96, 3, 3, 256, steps=900, teacher="storyteller"),
         Shape(
-            "storyteller-draft-b", "llama", "A second draft model", 96, 3, 3, 256, steps=1500, seed=7, second_mix=True
+            "storyteller-draft-b", "llama", "A second draft model", 96, 3, 3, 256, steps=1200, seed=7, second_mix=True
         ),
         Shape(
             "storyteller-window",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from batches import Batch, PairBatch
+from batches import START, Batch, PairBatch, Place
 from muon import Muon
 from shapes import Shape
 from torch import Tensor
@@ -64,6 +64,7 @@ class Trainer:
         self.model, self.shape, self.state = model, shape, state
         self.optimizers = optimizers(model, shape)
         self.step, self.tokens, self.losses = 0, 0, list[float]()
+        self.place: Place = START
         if state.exists():
             self._restore()
 
@@ -73,6 +74,7 @@ class Trainer:
         for optimizer, values in zip(self.optimizers, saved["optimizers"], strict=True):
             optimizer.load_state_dict(values)
         self.step, self.tokens, self.losses = saved["step"], saved["tokens"], saved["losses"]
+        self.place = tuple(saved["place"])
 
     def save(self) -> None:
         """Write everything that is needed to go on."""
@@ -83,10 +85,11 @@ class Trainer:
             step=self.step,
             tokens=self.tokens,
             losses=self.losses,
+            place=self.place,
         )
 
     def run(self, batches: Iterator[Any], loss_of: Callable[[Any, Any], Tensor], report: Callable[[str], None]) -> None:
-        """Train up to the last step; ``batches`` continues at the step that was reached."""
+        """Train up to the last step; ``batches`` continues at the place that was reached."""
         self.model.train()
         saved = began = time.monotonic()
         first = self.tokens
@@ -114,5 +117,6 @@ class Trainer:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         self.step += 1
+        self.place = batch.after
         self.tokens += int((batch.ids != 0).sum())
         self.losses.append(loss.item())

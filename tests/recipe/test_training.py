@@ -19,7 +19,7 @@ TINY_T5 = replace(SHAPES["summarizer"], width=32, layers=1, heads=2, inner=48, s
 
 def train(shape, state: Path, steps: int):
     trainer = Trainer(new_model(shape), shape, state)
-    stream = batches.decoder_batches(bpe.for_decoder(), 0, shape.batch, start=trainer.step)
+    stream = batches.decoder_batches(bpe.for_decoder(), 0, shape.batch, start=trainer.place)
     while trainer.step < steps:
         trainer._one(next(stream), decoder_loss)
     trainer.save()
@@ -55,11 +55,12 @@ def test_distillation_is_least_at_the_teacher_itself() -> None:
 
 def test_batches_go_on_at_the_same_place() -> None:
     tokenizer = bpe.for_decoder()
-    late = next(batches.decoder_batches(tokenizer, 0, 2048, start=4))
-    also = next(islice(batches.decoder_batches(tokenizer, 0, 2048), 4, None))
-    assert torch.equal(late.ids, also.ids)
-    assert late.ids.shape == late.weights.shape
-    assert late.ids.numel() <= 2048
+    fourth, fifth = islice(batches.decoder_batches(tokenizer, 0, 2048), 3, 5)
+    again = next(batches.decoder_batches(tokenizer, 0, 2048, start=fourth.after))
+    assert torch.equal(again.ids, fifth.ids)
+    assert again.after == fifth.after
+    assert fifth.ids.shape == fifth.weights.shape
+    assert fifth.ids.numel() <= 2048
 
 
 def test_groups_keep_the_budget_and_lose_nobody() -> None:
