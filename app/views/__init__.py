@@ -30,4 +30,7 @@ def _made_by(module: str, cls: str) -> Callable[[], QWidget]:
     return lambda: getattr(import_module(f"{__name__}.{module}"), cls)()
 
 
-VIEWS: tuple[ViewSpec, ...] = (ViewSpec("tokens", "Tokens", _made_by("tokens", "TokenView")),)
+VIEWS: tuple[ViewSpec, ...] = (
+    ViewSpec("tokens", "Tokens", _made_by("tokens", "TokenView")),
+    ViewSpec("tree", "Tree", _made_by("tree", "TreeView")),
+)

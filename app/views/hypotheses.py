@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +20,8 @@ _WIDTHS = {SCORE: 66, LENGTH: 58, GROUP: 54, STATE: 88}
 STATES = {"running": "▸ running", "finished": "● ended", "cut": "◐ at limit", "stopped": "○ stopped"}
 """How a state is written; the sign tells it without its colour."""
 _COLOURS = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
-WORTH_CUTTING = 24
-"""Characters that the texts must share before the table leaves them out."""
+CONTEXT = 24
+"""Characters before the place where the texts part that the table still shows."""
 _Index = QModelIndex | QPersistentModelIndex
 _NOWHERE = QModelIndex()
 
@@ -124,12 +123,12 @@ class HypothesesModel(QAbstractTableModel):
 
 
 def shared_words(texts: Sequence[str]) -> int:
-    """How many characters all texts begin with, up to the last space among them, if that is worth leaving out."""
+    """How many characters that all texts begin with the table can leave out, some words before they part kept."""
     if len(texts) < 2:
         return 0
-    shared = os.path.commonprefix(list(texts))
-    cut = shared.rfind(" ") + 1
-    return cut if cut >= WORTH_CUTTING else 0
+    first, last = min(texts), max(texts)
+    shared = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first.rfind(" ", 0, max(0, shared - CONTEXT)) + 1
 
 
 def _side(column: int) -> Qt.AlignmentFlag:

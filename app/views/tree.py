@@ -14,6 +14,7 @@ from app.views.beam_model import BeamTree
 from app.views.hypotheses import HypothesesTable
 from app.views.node_report import minus, report_on
 from app.views.reports import NodeReport
+from app.views.token_text import control_name
 from app.views.tree_finder import Finder
 from app.views.tree_scenery import paint_empty
 from app.views.tree_tools import FindBar, PathLine, TreeLegend, TreeTools
@@ -24,8 +25,9 @@ from core.events import BeamCandidate, BeamsRanked, BeamStep, Event
 BESIDE_FROM = 1000
 """Pixels of width from which the table stands beside the tree instead of below it."""
 ROOT = 0
+PROMPT_TOKENS = 24
+"""How much of the prompt's end leads the text so far."""
 _STATES = {"kept": "kept", "pruned": "pruned", "finished": "finished", "early_stopped": "unreached"}
-_BADGES = {"early_stopped": "search ended"}
 _LEGEND = (
     ("kept", "kept"), ("pruned", "pruned"), ("best", "leads"), ("finished", "ended"),
 )  # fmt: skip
@@ -224,9 +226,9 @@ class TreeView(QWidget):
         if not path or run is None:
             self._path.show_text("", "", "Pick a node, or walk with the arrow keys; type to find a token.")
             return
-        prompt = "".join(token.text for token in run.prompt[-12:])
+        prompt = "".join(token.text for token in run.prompt[-PROMPT_TOKENS:] if not control_name(token.text))
         before = prompt + "".join(candidate.text for candidate in path[:-1])
-        self._path.show_text(before, path[-1].text or token_text(path[-1].piece))
+        self._path.show_text(before, path[-1].text or _label(path[-1]))
 
     def _tip(self, node: int) -> str:
         tree = self._tree
@@ -267,7 +269,8 @@ class TreeView(QWidget):
         if self._splitter.orientation() != wanted or not self._splitter.property("placed"):
             self._splitter.setOrientation(wanted)
             self._splitter.setProperty("placed", True)
-            side, total = (self.width(), self._theme.px(400)) if beside else (self.height(), self._theme.px(150))
+            low = min(self._theme.px(170), self.height() // 3)
+            side, total = (self.width(), self._theme.px(400)) if beside else (self.height(), low)
             self._splitter.setSizes([max(1, side - total), total])
         self._find_bar.place()
 
@@ -298,15 +301,22 @@ class TreeView(QWidget):
 
 
 def _node(candidate: BeamCandidate, total: int) -> TreeNode:
-    share = f"{candidate.probability:.2f}"
     return TreeNode(
-        candidate.node, candidate.parent, _label(candidate), "1" if share == "1.00" else share.removeprefix("0"),
+        candidate.node, candidate.parent, _label(candidate), _share(candidate.probability),
         note=minus(candidate.score), weight=candidate.probability, state=_STATES.get(candidate.fate, "kept"),
-        badge=_BADGES.get(candidate.fate, ""), lane=candidate.group,
+        lane=candidate.group,
         progress=(candidate.progress, total) if total else None,
     )  # fmt: skip
 
 
+def _share(probability: float) -> str:
+    """`.46`; `1` and `<.01` at the ends."""
+    if 0 < probability < 0.005:
+        return "<.01"
+    text = f"{probability:.2f}"
+    return "1" if text == "1.00" else text.removeprefix("0")
+
+
 def _label(candidate: BeamCandidate) -> str:
-    """The token; an end-of-text token by its name alone."""
-    return token_text(candidate.piece).strip("⟨⟩") if candidate.ended == "eos" else token_text(candidate.piece)
+    """The token; whatever ends a text by itself is called end."""
+    return "end" if candidate.ended == "eos" else token_text(candidate.piece)

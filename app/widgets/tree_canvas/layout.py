@@ -129,11 +129,14 @@ class TreeLayout:
             self._fit(depth, lane, nodes, self._beside_parents(nodes, lane))
 
     def _in_order(self, depth: int) -> list[int]:
-        """Shown nodes of a column in the order of their parents; a parent's children as they came."""
+        """Shown nodes of a column in the order of their parents; of a parent's children those that live on first."""
         if depth == 0:
             return [node for node in self.model.columns[0] if self._shown(node)]
-        children = self.model.children
-        return [n for parent in self.nodes_in(depth - 1) for n in children.get(parent, ()) if self._shown(n)]
+        children, ordered = self.model.children, []
+        for parent in self.nodes_in(depth - 1):
+            family = [node for node in children.get(parent, ()) if self._shown(node)]
+            ordered += sorted(family, key=self._is_faint)
+        return ordered
 
     def _beside_parents(self, nodes: Sequence[int], lane: int | None) -> list[float]:
         """The rows they want: around the parent, those that live on nearest to it."""
@@ -142,18 +145,18 @@ class TreeLayout:
             start = 0.0
             if parent is not None and self.model.nodes[parent].lane == lane:
                 start = self.rows[parent]
-            strong = [n for n, node in enumerate(family) if self._strong(node)] or [0]
+            strong = [n for n, node in enumerate(family) if not self._is_faint(node)] or [0]
             anchor = (strong[0] + strong[-1]) // 2
             wanted.extend(start + n - anchor for n in range(len(family)))
         return wanted
 
-    def _strong(self, node: int) -> bool:
-        return self.model.nodes[node].state not in FAINT_STATES
+    def _is_faint(self, node: int) -> bool:
+        return self.model.nodes[node].state in FAINT_STATES
 
     def _fit(self, depth: int, lane: int | None, nodes: list[int], wanted: Sequence[float]) -> None:
         low, high = self.reach.get(lane, (0.0, 0.0))
         spare = max(len(nodes) * 0.75, (high - low) / 2)
-        weights = [STRONG if self._strong(node) else WEAK for node in nodes]
+        weights = [WEAK if self._is_faint(node) else STRONG for node in nodes]
         rows = spread(wanted, weights, -spare, spare)
         self.strips[depth][lane] = Strip(nodes, rows)
         self.rows.update(zip(nodes, rows, strict=True))
@@ -195,7 +198,7 @@ class TreeLayout:
 
     def _middle(self, node: int, lane: int | None) -> float:
         below = [n for n in self.model.children.get(node, ()) if n in self.rows and self.model.nodes[n].lane == lane]
-        live = [n for n in below if self._strong(n)] or below
+        live = [n for n in below if not self._is_faint(n)] or below
         return (self.rows[live[0]] + self.rows[live[-1]]) / 2 if live else self.rows[node]
 
     def _measure(self) -> None:

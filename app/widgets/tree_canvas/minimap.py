@@ -12,6 +12,8 @@ from app.widgets.tree_canvas.style import DIMMED, ORDER, Look
 REFRESH_MS = 150
 """A growing tree is drawn anew no more often than that."""
 LARGEST, SMALLEST = (180, 84), (64, 44)
+LEAST_ROOM = (360, 280)
+"""In a smaller canvas there is no room for a map."""
 FEW = 800
 """Nodes up to which the map draws boxes instead of dots."""
 
@@ -36,7 +38,9 @@ class Minimap(QWidget):
         """`frame`: what the canvas shows, on the canvas. Hides the map when that is everything."""
         self._frame = frame
         bounds = self._scene.bounds()
-        self.setVisible(not bounds.isEmpty() and not frame.contains(bounds))
+        parent = self.parentWidget()
+        roomy = parent.width() >= LEAST_ROOM[0] and parent.height() >= LEAST_ROOM[1]
+        self.setVisible(roomy and not bounds.isEmpty() and not frame.contains(bounds))
         self.update()
 
     def tree_changed(self, at_once: bool = False) -> None:
