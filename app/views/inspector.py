@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 from app.run import Run
 from app.theme import Theme, theme_for
 from app.views import inspector_rows as rows
+from app.views.token_scenery import is_waiting
 from app.views.wording import WIDEST_PERCENT, token_text
 from app.widgets.bars import Bars
 from app.widgets.funnel import Funnel
@@ -167,7 +168,7 @@ class Inspector(QScrollArea):
 
     def _tell_nothing(self) -> None:
         self._told = None
-        waiting = self._run is not None and self._run.outcome is None
+        waiting = is_waiting(self._run)
         self._heading.set_text("INSPECTOR")
         self._title.set_text("Waiting for the first token" if waiting else "No token yet")
         self._facts.set_text("" if waiting else "Run something, then click a token: here you read why it was chosen.")

@@ -22,6 +22,11 @@ REASONS = {
 """Why a sequence ended, in a word or two."""
 
 
+def is_waiting(run: Run | None) -> bool:
+    """Whether a run is under way and more may come."""
+    return run is not None and run.finished is None and run.outcome is None
+
+
 def paint_empty(painter: QPainter, area: QRectF, theme: Theme, waiting: bool) -> None:
     """A page with nothing on it yet, and what to do about that."""
     title = "Reading the prompt…" if waiting else "Every token, as it is chosen"

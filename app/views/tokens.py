@@ -27,7 +27,7 @@ from app.views.token_column import Column
 from app.views.token_header import TokenTools
 from app.views.token_page import Page
 from app.views.token_paint import COLOURINGS, Look, paint_rows
-from app.views.token_scenery import SequenceChips, paint_empty, paint_heading
+from app.views.token_scenery import SequenceChips, is_waiting, paint_empty, paint_heading
 from app.views.token_walk import step
 from app.views.wording import figures, spoken, token_text
 from app.widgets.legend import Legend
@@ -177,8 +177,8 @@ class TokenView(QAbstractScrollArea):
     def _follow(self, run: Run | None) -> None:
         look = self._look
         look.selected = run.selected if run else None
-        ended = run is not None and (run.finished is not None or run.outcome is not None) and run.following
-        look.newest = run.cursor - 1 if run and not ended and run.cursor else None
+        lately = run is not None and (is_waiting(run) or not run.following)
+        look.newest = run.cursor - 1 if run and lately and run.cursor else None
         look.hovered = None if run is None else look.hovered
         self._place = (run.shown, run.cursor) if run else None
 
@@ -226,8 +226,7 @@ class TokenView(QAbstractScrollArea):
         painter.fillRect(event.rect(), self._look.theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self._has_text():
-            waiting = self._page.run is not None and self._page.run.outcome is None
-            paint_empty(painter, QRectF(self.viewport().rect()), self._look.theme, waiting)
+            paint_empty(painter, QRectF(self.viewport().rect()), self._look.theme, is_waiting(self._page.run))
             return
         corner = self._to_page(event.rect().topLeft())
         top, bottom = corner.y(), corner.y() + event.rect().height()

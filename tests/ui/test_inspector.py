@@ -174,6 +174,9 @@ def test_before_a_run_it_says_what_it_is_for(inspector: Inspector) -> None:
     assert not inspector._card.isVisible()
     inspector.show_run(make_run([]))
     assert "Waiting" in said(inspector)
+    ended = make_run([], finished=True)
+    inspector.events_arrived(ended, [])
+    assert "No token yet" in said(inspector)
 
 
 def test_while_text_streams_it_is_told_anew_only_now_and_then(inspector: Inspector, qtbot: QtBot) -> None:
