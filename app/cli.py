@@ -21,6 +21,7 @@ class Options:
     prompt: str | None = None
     chat: bool = False
     cache: str = ""
+    draft: str = ""
     seed: int | None = None
     run: bool = False
     view: str = ""
@@ -48,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--prompt", metavar="TEXT", help="what the model continues")
     add("--chat", action="store_true", help="read the prompt as a chat (user: … assistant: …)")
     add("--cache", default="", metavar="C", help="how keys and values are kept")
+    add("--draft", default="", metavar="D", help="draft model, for strategies that have one draft")
     add("--seed", type=_seed, metavar="N", help="seed, locked")
     add("--run", action="store_true", help="run at once")
     add("--view", default="", metavar="V", help="view to show")

@@ -23,6 +23,10 @@ LOAD_DELAY_MS = 250
 """Walking through the list of models with the keyboard must not load every one of them."""
 
 
+DRAFTED = ("assisted", "token_tree")
+"""Strategies in which another model drafts."""
+
+
 class Desk(QObject):
     """Connects the pickers, the panels and the settings with each other and with the session."""
 
@@ -56,11 +60,19 @@ class Desk(QObject):
         return str(self._toolbar.strategy.currentData())
 
     @property
+    def drafters(self) -> tuple[str, ...]:
+        """The draft models of a strategy that has some; empty for any other."""
+        chosen = self._toolbar.draft.currentData() if self.strategy in DRAFTED else None
+        return (str(chosen),) if chosen else ()
+
+    @property
     def problems(self) -> list[str]:
         """Why no run can start as things are set, a sentence each."""
         found = [*self._setup.parameters.problems(), *self._setup.cache_parameters.problems()]
         if not self.model:
             found.insert(0, "No model is chosen.")
+        elif self.strategy in DRAFTED and not self.drafters:
+            found.append("No draft model is chosen: this strategy needs a smaller one with the same tokenizer.")
         return found
 
     def request(self) -> RunRequest:
@@ -70,6 +82,7 @@ class Desk(QObject):
             prompt=self._setup.prompt.prompt,
             strategy=self.strategy,
             params=self._setup.parameters.values(),
+            drafters=self.drafters,
             cache=str(self._toolbar.cache.currentData()),
             cache_params=self._setup.cache_parameters.values(),
             seed=self._toolbar.seed.next_seed(),
@@ -117,7 +130,7 @@ class Desk(QObject):
         self._show_models()
         return self._toolbar.model.choose(entry.name)
 
-    def choose(self, model: str = "", strategy: str = "", cache: str = "") -> list[str]:
+    def choose(self, model: str = "", strategy: str = "", cache: str = "", draft: str = "") -> list[str]:
         """Choose by name; gives back a sentence for each name that is unknown."""
         problems = []
         if model and not self._toolbar.model.choose(model) and not self.add_folder(model):
@@ -126,6 +139,8 @@ class Desk(QObject):
             problems += _choose(self._toolbar.strategy, strategies.registry, strategy, "strategy")
         if cache:
             problems += _choose(self._toolbar.cache, caches.registry, cache, "cache")
+        if draft and not self._toolbar.draft.choose(draft):
+            problems.append(f"There is no draft model “{draft}” here.")
         return problems
 
     def set_values(self, new: Mapping[str, Any]) -> list[str]:
@@ -140,7 +155,7 @@ class Desk(QObject):
     @Slot(object)
     def apply_example(self, example: Example) -> None:
         """Prompt, model, strategy and settings of an example."""
-        problems = self.choose(example.model, example.strategy)
+        problems = self.choose(example.model, example.strategy, draft="".join(example.drafters[:1]))
         if example.strategy or example.params:
             self.set_values(example.params)
         if example.seed is not None:
@@ -174,6 +189,7 @@ class Desk(QObject):
         choices = self._settings.choices
         choices.model, choices.strategy = self.model, self.strategy
         choices.cache = str(self._toolbar.cache.currentData())
+        choices.draft = self._toolbar.draft.currentData() or ""
         choices.prompt, choices.chat = self._setup.prompt.editor.toPlainText(), self._setup.prompt.is_chat
         choices.seed, choices.seed_locked = self._toolbar.seed.spin.value(), self._toolbar.seed.is_locked
         choices.values[self.strategy] = self._setup.parameters.changed_values()
@@ -217,6 +233,8 @@ class Desk(QObject):
         self._toolbar.model.choose(choices.model)
         self._toolbar.strategy.choose(choices.strategy)
         self._toolbar.cache.choose(choices.cache)
+        self._show_drafts()
+        self._toolbar.draft.choose(choices.draft)
         self._toolbar.seed.spin.setValue(choices.seed)
         self._toolbar.seed.lock.setChecked(choices.seed_locked)
         self._setup.prompt.set_prompt(choices.prompt, choices.chat)
@@ -240,6 +258,12 @@ class Desk(QObject):
             for name, entry in strategies.registry.items()
         )
 
+    def _show_drafts(self) -> None:
+        """Offer the drafts that fit the model; shown only where the strategy has a use for one."""
+        self._toolbar.draft.set_items(self._models.drafts_for(self.model))
+        self._toolbar.draft.choose_first_enabled()
+        self._toolbar.draft.setVisible(self.strategy in DRAFTED)
+
     def _show_caches(self, refused: Mapping[str, str]) -> None:
         self._toolbar.cache.set_items(
             PickerItem(entry.title, name, entry.summary, refused.get(name, ""), entry.paper or entry.summary)
@@ -255,6 +279,7 @@ class Desk(QObject):
         if kept:
             panel.set_values({**panel.changed_values(), **kept})
         self._settings.choices.values.pop(strategy.name, None)
+        self._toolbar.draft.setVisible(self.strategy in DRAFTED)
         self._setup.set_summary(strategy.summary)
         self._show_words()
 
@@ -289,6 +314,7 @@ class Desk(QObject):
         if self.model:
             self._last_model = self._toolbar.model.currentIndex()
             self._show_model_words()
+            self._show_drafts()
             self._load_timer.start()
 
     @Slot(int)

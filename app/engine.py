@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.requests import LoadRequest, ModelInfo, RunRequest
@@ -37,6 +38,7 @@ class CoreEngine:
         self._model: core.LoadedModel | None = None
         self._loaded: LoadRequest | None = None
         self._info: ModelInfo | None = None
+        self._drafters: dict[str, core.LoadedModel] = {}
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """The model of `request`, from memory when it is the one held already."""
@@ -52,27 +54,43 @@ class CoreEngine:
 
         self.load(request.loading())
         assert self._model is not None
-        return core.stream(self._model, build_request(request, self._model), cancel=cancel)
+        drafters = self._draft_with(request)
+        return core.stream(self._model, build_request(request, self._model, drafters), cancel=cancel)
 
     def _forget(self) -> None:
         """Let the old model go before the new one takes its memory."""
         self._model = self._loaded = self._info = None
+        self._drafters = {}
+
+    def _draft_with(self, request: RunRequest) -> list[core.LoadedModel]:
+        """The run's draft models, from memory where they are; others are let go."""
+        kept = {name: self._drafters[name] for name in request.drafters if name in self._drafters}
+        self._drafters = kept
+        for name in request.drafters:
+            if name not in kept:
+                kept[name] = _read(replace(request.loading(), model=name, allow_pickle=False, allow_remote_code=False))
+        return [kept[name] for name in request.drafters]
 
 
-def _load(request: LoadRequest) -> core.LoadedModel:
-    import torch
+def _read(request: LoadRequest) -> core.LoadedModel:
     from transformers.utils import logging
 
     import core
 
     logging.disable_progress_bar()  # it would write to a terminal that a window need not have
-    model = core.load(
+    return core.load(
         request.model,
         device=request.device,
         dtype=request.dtype,
         allow_pickle=request.allow_pickle,
         allow_remote_code=request.allow_remote_code,
     )
+
+
+def _load(request: LoadRequest) -> core.LoadedModel:
+    import torch
+
+    model = _read(request)
     torch.set_num_threads(request.threads or default_threads(model.parameters))
     return model
 
@@ -120,7 +138,9 @@ def _own_defaults(config: Any) -> Mapping[str, Any]:
     return {name: value for name, value in plain.items() if value is not None}
 
 
-def build_request(request: RunRequest, model: core.LoadedModel) -> core.Request:
+def build_request(
+    request: RunRequest, model: core.LoadedModel, drafters: Sequence[core.LoadedModel] = ()
+) -> core.Request:
     """The core's own request for what the panels describe. Raises ParameterError, StrategyError."""
     from transformers import GenerationConfig
 
@@ -139,6 +159,7 @@ def build_request(request: RunRequest, model: core.LoadedModel) -> core.Request:
         options=options,
         cache=request.cache,
         cache_options=dict(request.cache_params),
+        drafters=tuple(drafters),
         top_n=request.top_n,
         seed=request.seed,
     )

@@ -25,6 +25,7 @@ class Example:
     params: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
     seed: int | None = None
+    drafters: tuple[str, ...] = ()
 
     @property
     def is_chat(self) -> bool:
@@ -52,4 +53,5 @@ def load(path: Path | None = None, known_strategies: Container[str] | None = Non
 
 
 def _example(entry: dict[str, Any]) -> Example:
-    return Example(**{**entry, "messages": tuple(entry.get("messages", ()))})
+    lists = {key: tuple(entry.get(key, ())) for key in ("messages", "drafters")}
+    return Example(**{**entry, **lists})

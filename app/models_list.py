@@ -49,6 +49,13 @@ class ModelList:
         """The picker's lines, ending with the one that opens a folder."""
         return [*(_item(entry) for entry in self._entries.values()), _FOLDER]
 
+    def drafts_for(self, name: str) -> list[PickerItem]:
+        """Every other model as a draft for `name`: those that fit first, the others with the reason."""
+        target = self.get(name)
+        others = [entry for entry in self._entries.values() if entry.name != name]
+        items = [_draft_item(entry, target) for entry in others] if target is not None else []
+        return sorted(items, key=lambda item: bool(item.reason))
+
     def fits(self, name: str) -> bool:
         """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory."""
         entry = self.get(name)
@@ -68,6 +75,30 @@ def _item(entry: ModelEntry) -> PickerItem:
         words.append(fit.sentence)
     help_text = f"{entry.architecture} · {fit.sentence}\n{entry.path}"
     return PickerItem(entry.title, entry.name, " · ".join(words), problem or "", help_text)
+
+
+def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
+    count = f"{human_count(draft.parameters)} · {draft.source}" if draft.parameters else draft.source
+    return PickerItem(draft.title, draft.name, count, _why_no_draft(draft, target))
+
+
+def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
+    """Judged by the files alone; the core looks closer when the run begins."""
+    if draft.problem:
+        return draft.problem
+    if draft.encoder_decoder != target.encoder_decoder:
+        return "One of the two is an encoder–decoder."
+    if (draft.parameters or 0) >= (target.parameters or 0):
+        return "It is not smaller than the model."
+    if _tokenizer(draft) != _tokenizer(target):
+        return "It writes with another tokenizer."
+    return ""
+
+
+def _tokenizer(entry: ModelEntry) -> bytes:
+    """The vocabulary's file; empty where there is none of the kind that can be compared."""
+    path = entry.path / "tokenizer.json"
+    return path.read_bytes() if path.exists() else b""
 
 
 def is_permission(entry: ModelEntry) -> bool:

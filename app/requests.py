@@ -35,6 +35,8 @@ class RunRequest:
     """Generation settings and the strategy's own options by name."""
     cache: str = "dynamic"
     cache_params: Mapping[str, Any] = field(default_factory=dict)
+    drafters: tuple[str, ...] = ()
+    """Names of the models that draft, for strategies that have them do so."""
     seed: int = 0
     top_n: int = 10
     load: LoadRequest | None = None

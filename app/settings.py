@@ -91,6 +91,7 @@ class Choices(Section):
     model: str = field(default="", metadata=_TEXT)
     strategy: str = field(default="sampling", metadata=_TEXT)
     cache: str = field(default="dynamic", metadata=_TEXT)
+    draft: str = field(default="", metadata=_TEXT)
     prompt: str = field(default="Once upon a time, there was a little", metadata=_TEXT)
     chat: bool = field(default=False, metadata=_FLAG)
     seed: int = field(default=42, metadata={"check": _count(LARGEST_SEED)})

@@ -27,6 +27,8 @@ class Toolbar(QFrame):
         self.brand.setAccessibleName("Tokenscope")
         self.model = PickerCombo("modelCombo", "Model", 176)
         self.strategy = PickerCombo("strategyCombo", "Strategy", 196)
+        self.draft = PickerCombo("draftCombo", "Draft model", 150)
+        self.draft.hide()
         self.cache = PickerCombo("cacheCombo", "Cache", 156)
         self.seed = SeedBox()
         self.text = QToolButton(text="Aa", objectName="textButton")
@@ -39,8 +41,8 @@ class Toolbar(QFrame):
 
     @property
     def pickers(self) -> tuple[PickerCombo, ...]:
-        """Model, strategy and cache."""
-        return (self.model, self.strategy, self.cache)
+        """Model, its draft where there is one, strategy and cache."""
+        return (self.model, self.draft, self.strategy, self.cache)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""

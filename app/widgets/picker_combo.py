@@ -108,6 +108,13 @@ class PickerCombo(QComboBox):
             self.setCurrentIndex(index)
         return index >= 0
 
+    def choose_first_enabled(self) -> None:
+        """Keep the choice if it can be chosen, else take the first that can; none when there is none."""
+        model = self.model()
+        usable = [row for row in range(self.count()) if model.index(row, 0).flags() & Qt.ItemFlag.ItemIsEnabled]
+        if self.currentIndex() not in usable:
+            self.setCurrentIndex(usable[0] if usable else -1)
+
     def set_subtitle(self, text: str | None) -> None:
         """Second line of the box; None for the chosen item's own."""
         self._subtitle = text
@@ -160,9 +167,9 @@ class PickerCombo(QComboBox):
         icons.paint(painter, "chevron-down", theme.muted, chevron)
         margin = theme.px(10)
         words = self.rect().adjusted(margin, theme.px(3), -(side + theme.px(12)), -theme.px(3))
-        own = self.currentData(SUBTITLE) or ""
+        own = self.currentData(SUBTITLE) or (self.accessibleName() if self.currentIndex() < 0 else "")
         subtitle = own if self._subtitle is None else self._subtitle
-        two_lines(painter, theme, words, self.currentText(), subtitle, self.isEnabled())
+        two_lines(painter, theme, words, self.currentText() or "none", subtitle, self.isEnabled())
 
     def _add(self, item: PickerItem) -> None:
         self.addItem(item.title, item.data)
