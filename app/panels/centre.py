@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QProgressBar,
+    QSizePolicy,
     QSplitter,
     QStackedWidget,
     QTabBar,
@@ -41,6 +42,7 @@ class ViewColumn(QWidget):
         self._fill()
         self.tabs.currentChanged.connect(self._on_tab)
         self._lay_out()
+        self._fit_tools()
 
     @property
     def current(self) -> str:
@@ -87,6 +89,15 @@ class ViewColumn(QWidget):
     def _on_tab(self, index: int) -> None:
         self.stack.setCurrentIndex(index)
         self.tools.setCurrentIndex(index)
+        self._fit_tools()
+
+    def _fit_tools(self) -> None:
+        """The shown view's tools take their own width, not that of the widest."""
+        for number in range(self.tools.count()):
+            shown = number == self.tools.currentIndex()
+            policy = QSizePolicy.Policy.Preferred if shown else QSizePolicy.Policy.Ignored
+            self.tools.widget(number).setSizePolicy(policy, policy)
+        self.tools.updateGeometry()
 
 
 class Centre(QWidget):

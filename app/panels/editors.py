@@ -16,8 +16,8 @@ MOST_DECIMALS = 6
 
 
 def unset_word(parameter: Parameter) -> str:
-    """What an editor shows for None: `auto` where the model or the program then decides, else `off`."""
-    return "auto" if parameter.name.endswith(("token_id", "_layers")) or parameter.name == "seed" else "off"
+    """What an editor shows for None: `auto` where, by its help, something else then decides; else `off`."""
+    return "auto" if "unset" in parameter.help.lower() else "off"
 
 
 def _step(parameter: Parameter) -> float:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSlider, QVBoxLayout, QWidget
 
 from app import values
-from app.panels.editors import FloatEditor, IntEditor, make_editor
+from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
 from app.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from core.strategies import Parameter
@@ -30,7 +30,7 @@ class SlimSlider(QSlider):
 
 
 class ParameterRow(QWidget):
-    """`edited` when its value changes by hand; `helpWanted` with the parameter when it is pointed at or focused."""
+    """`edited` when its value changes by hand; `helpWanted` with itself when it is pointed at or focused."""
 
     edited = Signal()
     helpWanted = Signal(object)
@@ -39,6 +39,8 @@ class ParameterRow(QWidget):
         super().__init__(parent, objectName=f"row.{parameter.name}")
         self.parameter = parameter
         self.default: Any = parameter.default
+        self.unavailable = ""
+        """Why it has no effect now; empty when it has."""
         self._theme: Theme | None = None
         self._build()
         self._lay_out()
@@ -69,8 +71,7 @@ class ParameterRow(QWidget):
     def set_default(self, default: Any) -> None:
         """What counts as unchanged: the parameter's default, or the model's own."""
         self.default = default
-        shown = values.short(default)
-        self.setToolTip(f"<b>{self.parameter.title}</b><br>{self.parameter.help}<br>Default: {shown}.")
+        self._explain()
         self.update()
 
     @Slot()
@@ -81,12 +82,13 @@ class ParameterRow(QWidget):
             self.edited.emit()
 
     def set_unavailable(self, reason: str) -> None:
-        """Grey it out and say why; an empty reason makes it usable again."""
+        """Grey it out and say why where it is pointed at; an empty reason makes it usable again."""
+        self.unavailable = reason
         for part in (self.label, self.editor, self.slider):
             if part is not None:
                 part.setEnabled(not reason)
-        self.note.setText(reason)
-        self.note.setVisible(bool(reason))
+        self.editor.setAccessibleDescription(reason or self.parameter.help)
+        self._explain()
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -94,19 +96,21 @@ class ParameterRow(QWidget):
         if isinstance(self.editor, IntEditor | FloatEditor):
             self.editor.setFixedSize(theme.px(64), theme.px(24))
             self.editor.setFont(theme.font(13, tabular=True))
+        if isinstance(self.editor, ChoiceEditor):
+            self.editor.setFixedWidth(theme.px(112))
         if self.slider is not None:
             self.slider.setFixedHeight(theme.px(14))
         self.update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.FocusIn:
-            self.helpWanted.emit(self.parameter)
+            self.helpWanted.emit(self)
         if event.type() == QEvent.Type.MouseButtonDblClick and watched is self.label:
             self.reset()
         return super().eventFilter(watched, event)
 
     def enterEvent(self, event: Any) -> None:
-        self.helpWanted.emit(self.parameter)
+        self.helpWanted.emit(self)
         super().enterEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -128,6 +132,10 @@ class ParameterRow(QWidget):
         painter.setBrush(self._theme.color("accent"))
         center = QPointF(MARGIN / 2, self.label.geometry().center().y() + 1)
         painter.drawEllipse(center, self._theme.px(5) / 2, self._theme.px(5) / 2)
+
+    def _explain(self) -> None:
+        lines = [f"<b>{self.parameter.title}</b>", self.unavailable, self.parameter.help]
+        self.setToolTip("<br>".join(line for line in lines if line) + f"<br>Default: {values.short(self.default)}.")
 
     def _build(self) -> None:
         self.editor = make_editor(self.parameter, self)

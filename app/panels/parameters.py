@@ -182,9 +182,10 @@ class ParameterPanel(QWidget):
         draws = self._rows.get("do_sample")
         if draws is None:
             return
-        reason = "" if draws.value else f"Needs “{draws.parameter.title}” to be switched on."
-        for name in _DRAWING & self._rows.keys():
-            self._rows[name].set_unavailable(reason)
+        reason = "" if draws.value else f"Has an effect only with “{draws.parameter.title}” on."
+        for row in self._rows.values():
+            if row.parameter.name in _DRAWING:
+                row.set_unavailable(reason)
 
     def _name_more(self) -> None:
         hidden = [row for row in self._rows.values() if row.parameter.advanced]

@@ -90,11 +90,13 @@ class SettingsDialog(QDialog):
         self.allowed = QListWidget(objectName="allowedList")
         self.allowed.setAccessibleName("Permissions of single models")
         self.allowed.setFixedHeight(84)
-        self._fill_allowed()
-        revoke = QPushButton("Take the permission back", objectName="revokeButton")
-        revoke.clicked.connect(self._on_revoke)
+        self.revoke = QPushButton("Take the permission back", objectName="revokeButton")
+        self.revoke.clicked.connect(self._on_revoke)
+        self.none_allowed = self._muted("No model may load pickled weights or run code of its own.")
+        column.addWidget(self.none_allowed)
         column.addWidget(self.allowed)
-        column.addWidget(revoke, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self.revoke, 0, Qt.AlignmentFlag.AlignLeft)
+        self._fill_allowed()
         return box
 
     def _fill_allowed(self) -> None:
@@ -103,6 +105,10 @@ class SettingsDialog(QDialog):
             for model in getattr(self._settings.models, key):
                 self.allowed.addItem(f"{model}: {words}")
                 self.allowed.item(self.allowed.count() - 1).setData(Qt.ItemDataRole.UserRole, (key, model))
+
+        self.none_allowed.setVisible(not self.allowed.count())
+        for part in (self.allowed, self.revoke):
+            part.setVisible(bool(self.allowed.count()))
 
     @Slot()
     def _on_revoke(self) -> None:

@@ -9,12 +9,11 @@ from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app import values
 from app.examples import Example
-from app.panels.parameter_row import MARGIN
+from app.panels.parameter_row import MARGIN, ParameterRow
 from app.panels.parameters import ParameterPanel
 from app.panels.preset_bar import PresetBar
 from app.panels.prompt import PromptPanel
 from app.theme import Theme
-from core.strategies import Parameter
 
 
 class SetupPanel(QFrame):
@@ -43,9 +42,10 @@ class SetupPanel(QFrame):
         self.help.setText(text)
 
     @Slot(object)
-    def show_help(self, parameter: Parameter) -> None:
-        """Explain one setting."""
-        self.help.setText(f"<b>{parameter.title}</b> · {parameter.help} Default {values.short(parameter.default)}.")
+    def show_help(self, row: ParameterRow) -> None:
+        """Explain one setting, and first why it has no effect, if so."""
+        parts = [f"<b>{row.parameter.title}</b> ·", row.unavailable, row.parameter.help]
+        self.help.setText(" ".join(part for part in parts if part) + f" Default {values.short(row.default)}.")
 
     def leaveEvent(self, event: object) -> None:
         self.help.setText(self._resting_help)

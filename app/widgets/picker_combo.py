@@ -124,7 +124,7 @@ class PickerCombo(QComboBox):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of the box and its list."""
         self._theme = self._delegate.theme = theme
-        self.view().setMinimumWidth(theme.px(320))
+        self.view().setMinimumWidth(theme.px(430))
         self.view().setTextElideMode(Qt.TextElideMode.ElideRight)
         self.updateGeometry()
         self.update()

@@ -210,10 +210,12 @@ def test_settings_of_the_draw_are_greyed_while_nothing_is_drawn(qtbot: QtBot, pa
     panel.show_parameters(strategies.registry["dola"].parameters)
     row = panel.rows["temperature"]
     assert not row.editor.isEnabled()
-    assert "Sample" in row.note.text()
+    assert "Sample" in row.unavailable
+    assert "Sample" in row.toolTip()
     panel.rows["do_sample"].editor.setChecked(True)
     assert row.editor.isEnabled()
-    assert row.note.text() == ""
+    assert row.unavailable == ""
+    assert "Sample" not in row.toolTip()
 
 
 def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
