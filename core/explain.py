@@ -120,7 +120,16 @@ def _dola(event: TokenChosen) -> str:
     )
 
 
+def _beam(event: TokenChosen) -> str:
+    share, name = percent(event.probability), _quote(event.piece)
+    if event.rank == 1:
+        return f"{name} had {share}, the most of all here, and lies on the path of the best text."
+    runner = _runner_up(event)
+    return f"{name} had {share}, less than {runner}, but the text as a whole scores best with it."
+
+
 _TELLERS = {
+    "beam": _beam,
     "greedy": _greedy,
     "sampled": _sampled,
     "contrastive": _contrastive,

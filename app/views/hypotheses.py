@@ -189,6 +189,11 @@ class HypothesesTable(QTableView):
         self.select_node(chosen)
         self.selectionModel().blockSignals(False)
 
+    def full_height(self) -> int:
+        """Pixels that all rows and the head take."""
+        row = self.verticalHeader().defaultSectionSize()
+        return self.horizontalHeader().sizeHint().height() + row * max(2, len(self.rows_model.rows)) + 2
+
     def current_node(self) -> int | None:
         """Node of the selected row."""
         rows = self.selectionModel().selectedRows()

@@ -89,6 +89,7 @@ class Column:
         known = len(self.text.tokens)
         if known and (len(tokens) < known or tokens[known - 1] is not self.text.tokens[known - 1]):
             self.text, known = TokenText(self._prompt), 0
+            self.limit = len(self.text.text)
             self._flow()
         if len(tokens) > known or tail != self.text.tail:
             self.text.append(tokens[known:])

@@ -56,6 +56,8 @@ class Look:
     newest: int | None = None
     hovered: int | None = None
     selection: tuple[int, int] = (0, 0)
+    changed: frozenset[int] = frozenset()
+    """Tokens at which a beam search once let another text lead."""
 
 
 def thickness(score: float, scale: float = 1.0) -> float:
@@ -79,6 +81,7 @@ def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: Row
     if look.colouring != "none":
         _paint_underlines(painter, column, look, row, art)
     _paint_ticks(painter, column, look, row, art)
+    _paint_changes(painter, column, look, row, art)
     y = column.row_top(row) + column.metrics.baseline
     painter.setPen(look.theme.color("text"))
     art.line.layout.draw(painter, QPointF(column.left, y - art.line.ascent))
@@ -143,6 +146,17 @@ def _paint_ticks(painter: QPainter, column: Column, look: Look, row: int, art: R
         painter.setPen(Qt.PenStyle.NoPen)
         wedge = [QPointF(x, foot - 2 * half), QPointF(x + half, foot), QPointF(x - half, foot)]
         painter.drawPolygon(QPolygonF(wedge))
+
+
+def _paint_changes(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    """A small wedge above the first character of a token where the search changed its mind."""
+    top, half = column.row_top(row) + look.theme.px(1), look.theme.px(4)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(look.theme.color("best"))
+    for mark in art.marks:
+        if mark.opens and mark.spans and mark.piece - column.text.prompt_pieces in look.changed:
+            x = column.left + mark.spans[0][0] + half
+            painter.drawPolygon(QPolygonF([QPointF(x - half, top), QPointF(x + half, top), QPointF(x, top + half)]))
 
 
 def _paint_whitespace(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:

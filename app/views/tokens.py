@@ -35,6 +35,8 @@ from app.widgets.popover import Popover
 from core.events import Event
 
 HOVER_MS = 250
+HINT = "click a token, or ← →"
+CHANGED = "▾ the search changed its mind here"
 
 
 class TokenView(QAbstractScrollArea):
@@ -99,7 +101,7 @@ class TokenView(QAbstractScrollArea):
         self._look.colouring = name
         self._tools.set_colouring(name)
         _title, low, high = COLOURINGS[name]
-        self._legend.set_words(low, high, "click a token, or ← →")
+        self._legend.set_words(low, high, HINT)
         self.viewport().update()
 
     @Slot(bool)
@@ -122,7 +124,7 @@ class TokenView(QAbstractScrollArea):
         top, place = self._page.unsettled(), self._view_state()
         self._page.run = run
         self._arrange(repaint=False)
-        if top and place == self._view_state():
+        if top and place == self._view_state() and run.beams is None:
             changed = QRectF(0, top, self.viewport().width(), self._page.height + self.viewport().height())
             self.viewport().update(self._from_page(changed).adjusted(-self._padding().x(), 0, 0, 0))
         else:
@@ -180,6 +182,8 @@ class TokenView(QAbstractScrollArea):
         lately = run is not None and (is_waiting(run) or not run.following)
         look.newest = run.cursor - 1 if run and lately and run.cursor else None
         look.hovered = None if run is None else look.hovered
+        look.changed = frozenset(run.changes) if run else frozenset()
+        self._legend.set_hint(f"{CHANGED}   {HINT}" if look.changed else HINT)
         self._place = (run.shown, run.cursor) if run else None
 
     def _place_parts(self) -> None:
@@ -240,11 +244,11 @@ class TokenView(QAbstractScrollArea):
         if self._page.side_by_side and column is not self._page.prompt:
             paint_heading(painter, column, run, look.theme, self._page.head, shown)
         look.selection = self._choice.in_column(column)
-        selected, hovered = look.selected, look.hovered
+        selected, hovered, changed = look.selected, look.hovered, look.changed
         if not shown:
-            look.selected = look.hovered = None
+            look.selected, look.hovered, look.changed = None, None, frozenset()
         paint_rows(painter, column, look, top, bottom)
-        look.selected, look.hovered = selected, hovered
+        look.selected, look.hovered, look.changed = selected, hovered, changed
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Break the rows anew."""

@@ -61,7 +61,8 @@ class TreeView(QWidget):
         self.finder = Finder(self.canvas, self._find_bar)
         self._tools = TreeTools(self)
         self._tools.hide()
-        self._wants_table = True
+        self._wants_table, self._moved_splitter = True, False
+        self._table_rows = 0
         self._lay_out()
         self._connect()
         self.set_theme(self._theme)
@@ -96,6 +97,7 @@ class TreeView(QWidget):
         tools.downToggled.connect(canvas.set_down)
         tools.tableToggled.connect(self._show_table)
         tools.follow.setChecked(canvas.follow)
+        self._splitter.splitterMoved.connect(self._on_splitter)
 
     # What the shell calls
 
@@ -169,6 +171,9 @@ class TreeView(QWidget):
         leader = tree.leader(run.cursor)
         self.canvas.set_best([ROOT, *(candidate.node for candidate in tree.path(leader))])
         self.table.show_rows(tree.hypotheses(run.cursor), leader, tree.groups)
+        if self._table_rows != len(self.table.rows_model.rows):
+            self._table_rows = len(self.table.rows_model.rows)
+            self._arrange()
         self.table.select_node(self.canvas.selected)
         if self.canvas.selected is None:
             self._show_path(leader)
@@ -262,16 +267,21 @@ class TreeView(QWidget):
         self._wants_table = shown
         self._show_parts()
 
+    @Slot()
+    def _on_splitter(self) -> None:
+        self._moved_splitter = True
+
     def _arrange(self) -> None:
-        """The table beside a wide tree, below a narrow one."""
+        """The table beside a wide tree, below a narrow one, and no taller there than its rows."""
         beside = self.width() >= self._theme.px(BESIDE_FROM)
         wanted = Qt.Orientation.Horizontal if beside else Qt.Orientation.Vertical
-        if self._splitter.orientation() != wanted or not self._splitter.property("placed"):
+        if self._splitter.orientation() != wanted:
             self._splitter.setOrientation(wanted)
-            self._splitter.setProperty("placed", True)
-            low = min(self._theme.px(170), self.height() // 3)
-            side, total = (self.width(), self._theme.px(400)) if beside else (self.height(), low)
-            self._splitter.setSizes([max(1, side - total), total])
+            self._moved_splitter = False
+        if not self._moved_splitter:
+            low = min(self.table.full_height(), self.height() // 3)
+            side, table = (self.width(), self._theme.px(400)) if beside else (self.height(), low)
+            self._splitter.setSizes([max(1, side - table), table])
         self._find_bar.place()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

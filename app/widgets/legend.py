@@ -30,6 +30,11 @@ class Legend(QWidget):
         self.setAccessibleName(f"Colours from {low} to {high}. {hint}" if low else hint)
         self.update()
 
+    def set_hint(self, hint: str) -> None:
+        """Say something else of what to do."""
+        if hint != self._hint:
+            self.set_words(self._low, self._high, hint)
+
     def sizeHint(self) -> QSize:
         """One line of small type."""
         return QSize(self._theme.px(420), self._theme.px(30))

@@ -327,6 +327,7 @@ class TreeCanvas(QWidget):
                 return
             self.camera.zoom = FOLLOW_ZOOM
         self._reveal(self._frontier())
+        self._use_room()
 
     def _frontier(self) -> QRectF:
         """Around the newest boxes that live; around one of them, and some room, when they do not fit into the view."""
@@ -341,6 +342,15 @@ class TreeCanvas(QWidget):
         box = scene.box(next(iter(leading), newest[len(newest) // 2]))
         room = (view.width() * 0.3, 0.0) if self.down else (0.0, view.height() * 0.3)
         return box.adjusted(-room[0], -room[1], room[0], room[1])
+
+    def _use_room(self) -> None:
+        """Show no empty ground above or below (beside, where the tree grows down) that the tree could fill."""
+        bounds, margin = self.scene.bounds(), 28 * self._look.theme.scale / self.camera.zoom
+        width, height = self.width() / self.camera.zoom, self.height() / self.camera.zoom
+        if self.down:
+            self.camera.x = _within(self.camera.x, bounds.left() - margin, bounds.right() + margin - width)
+        else:
+            self.camera.y = _within(self.camera.y, bounds.top() - margin, bounds.bottom() + margin - height)
 
     # What changed
 
@@ -450,3 +460,8 @@ class TreeCanvas(QWidget):
             self.zoom_by(1 + event.value(), event.position())
             return True
         return super().event(event)
+
+
+def _within(place: float, first: float, last: float) -> float:
+    """`place` inside [first, last]; their middle where there is no inside."""
+    return (first + last) / 2 if last < first else min(max(place, first), last)

@@ -52,14 +52,14 @@ class Minimap(QWidget):
             self._timer.start()
 
     def fit_into(self, width: int, height: int) -> None:
-        """Take a size by the tree's shape, in the lower right corner of a widget of that size."""
+        """Take a size by the tree's shape, in the corner of a widget of that size where the tree is oldest."""
         bounds, scale = self._scene.bounds(), self._look.theme.scale
         most = [min(side * scale, room * 0.3) for side, room in zip(LARGEST, (width, height), strict=True)]
         shrink = min(most[0] / max(1.0, bounds.width()), most[1] / max(1.0, bounds.height()))
         sides = (bounds.width() * shrink, bounds.height() * shrink)
         w, h = (round(max(side, low * scale)) for side, low in zip(sides, SMALLEST, strict=True))
         margin = self._look.theme.px(12)
-        self.setGeometry(width - w - margin, height - h - margin, w, h)
+        self.setGeometry(margin, margin if self._scene.metrics.down else height - h - margin, w, h)
 
     def _transform(self) -> QTransform:
         """From the canvas to the map; the two directions are scaled apart, for trees are long and thin."""
