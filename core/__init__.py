@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from core import caches, catalog, errors, events, strategies
 from core.explain import explain
+from core.prefix import PrefixStore
 from core.request import Request
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LoadedModel",
+    "PrefixStore",
     "Request",
     "Result",
     "caches",

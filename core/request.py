@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from core.model import LoadedModel
+    from core.prefix import PrefixStore
 
 Messages = Sequence[Mapping[str, str]]
 """A chat: `{"role": "user" | "assistant" | "system", "content": text}` in order."""
@@ -35,3 +36,7 @@ class Request:
     seed: int = 0
     negative_prompt: str | Sequence[int] | None = None
     """Classifier-free guidance (`guidance_scale`): what to steer away from; default the last prompt token alone."""
+    prefix_store: PrefixStore | None = None
+    """Where runs leave the caches they have filled, and find those of prompts that begin alike."""
+    memory_fallback: bool = True
+    """When memory ends, go on with the next cheaper cache that writes the same text."""

@@ -50,7 +50,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     alpha = float(run.config.penalty_alpha or 0.0)
     names = [(stage.name, stage.label) for stage in run.funnel.stages]
     track, ids = run.track(0), Ids(run.start_ids, 1, run.model.device)
-    output, prefilled = run.prefill(hidden=True)
+    output, prefilled = run.prefill(hidden=True, whole=True)
     yield prefilled
     assert output.hidden is not None
     history, raw, step = History(output.hidden[-1][0]), run.repair(output.last), 0

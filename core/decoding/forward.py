@@ -41,6 +41,7 @@ class Forward:
         self.model = model
         self.cache = cache
         self.passes = 0
+        self._began = False
         self._encoder: BaseModelOutput | None = None
         self._extra: dict[str, Any] = {}
         self._keeps = "logits_to_keep" in model.forward_parameters
@@ -83,14 +84,28 @@ class Forward:
             self.passes += 1
             logits = self._lean(ids, self.cache, keep, extra.get("attention_mask"), extra.get("position_ids"))
             return Output(logits, None)
-        limit = getattr(self.cache, "longest_pass", None)
+        limit = self._longest_pass()
         if limit and ids.shape[1] > limit:
             return self._in_pieces(torch.split(ids, limit, dim=1), keep, hidden, extra)
         outputs = self._run(ids, keep, hidden, extra)
         self.passes += 1
+        self._began = True
         logits = outputs.logits[:, -keep:] if keep else outputs.logits
         states = outputs.decoder_hidden_states if self._encoder is not None else outputs.get("hidden_states")
         return Output(logits.float(), states if hidden else None)
+
+    def continue_from(self, cache: Any) -> None:
+        """Take over a filled cache: the next call continues the text it holds."""
+        self.cache = cache
+        self._lean = lean_pass(self.model) if is_growing(cache) else None
+        self._began = True
+
+    def _longest_pass(self) -> int | None:
+        """Most tokens one pass may read; None without a limit. A recurrent state goes on token by token."""
+        if self.model.is_recurrent and self._began and self._encoder is None:
+            return 1
+        limit: int | None = getattr(self.cache, "longest_pass", None)
+        return limit
 
     def _in_pieces(self, pieces: Sequence[torch.Tensor], keep: int, hidden: bool, extra: dict[str, Any]) -> Output:
         """One pass after another, for caches that can look at so many tokens at once only."""

@@ -20,6 +20,7 @@ from core.decoding.forward import Forward, Output
 from core.decoding.funnel import Context, Funnel, build_funnel
 from core.decoding.observe import Reading
 from core.decoding.prompt import encode
+from core.decoding.reuse import Reuse
 from core.decoding.stopping import Stop, Stopping, build_stopping, eos_ids
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.events import (
@@ -92,6 +93,8 @@ class DecodingRun:
         )
         self._check_room()
         self.forward = Forward(model, self._build_cache())
+        self._reuse = Reuse(model, request, self.backend, strategy.name, self._build_cache)
+        self._reused = 0
         self.generator = torch.Generator(model.device).manual_seed(request.seed)
         self.results: list[Written] = []
         self.stopped = False
@@ -160,15 +163,20 @@ class DecodingRun:
             context=self.model.context,
         )
 
-    def prefill(self, rows: int = 1, *, hidden: bool = False) -> tuple[Output, Prefilled]:
-        """Read the prompt once and leave the memory `rows` rows wide; logits [rows, 1, V], or [1, 1, V] to expand."""
+    def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[Output, Prefilled]:
+        """Read the prompt once and leave the memory `rows` rows wide; logits [rows, 1, V], or [1, 1, V] to expand.
+
+        What an earlier run has read is not read again, unless the `whole` prompt's hidden states are wanted.
+        """
         begun = time.perf_counter()
         device = self.model.device
         if self.model.is_encoder_decoder:
             self.forward.encode(torch.tensor([self.prompt_ids], device=device))
-        ids = torch.tensor([self.start_ids], device=device)
+        self._reused = 0 if whole else self._reuse.start(self.forward, self.start_ids)
+        ids = torch.tensor([self.start_ids[self._reused :]], device=device)
         expand_first = self.forward.cache is None
         output = self.forward(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)
+        self._reuse.keep_prompt(self.forward, self.start_ids, rows)
         if rows > 1 and not expand_first:
             self.forward.expand(rows)
             output = Output(output.logits.expand(rows, -1, -1), output.hidden)
@@ -176,7 +184,7 @@ class DecodingRun:
             torch.cuda.synchronize(device)
         self._last = time.perf_counter()
         self._prefill_seconds = self._last - begun
-        return output, Prefilled(len(self.prompt_ids), self._prefill_seconds)
+        return output, Prefilled(len(self.prompt_ids), self._prefill_seconds, self._reused)
 
     def track(self, number: int) -> Track:
         """A fresh sequence."""
@@ -234,6 +242,8 @@ class DecodingRun:
                 yield self._finish_track(track, track.stop)
         yield self.measure(max((len(track.ids) for track in tracks), default=0))
         self.results = [Written(tuple(track.ids), track.text, None, track.number) for track in tracks]
+        if tracks:
+            self._reuse.keep_text(self.forward, [*self.start_ids, *tracks[0].ids], len(tracks))
 
     def _finish_track(self, track: Track, stop: Stop) -> SequenceFinished:
         tail = track.stream.flush()
@@ -252,12 +262,13 @@ class DecodingRun:
         later = self._new_tokens - (1 if self.beams > 1 else self.sequences)
         accepted, drafted = self.acceptance or (0, 0)
         passes = self.forward.passes
+        computed = len(self.prompt_ids) - self._reused
         return Metrics(
             prompt_tokens=len(self.prompt_ids),
             new_tokens=self._new_tokens,
             seconds=now - self._begun,
             time_to_first_token=self._first - self._begun if self._first else None,
-            prefill_tokens_per_second=len(self.prompt_ids) / self._prefill_seconds if self._prefill_seconds else None,
+            prefill_tokens_per_second=computed / self._prefill_seconds if self._prefill_seconds else None,
             decode_tokens_per_second=later / decoding if later > 0 and decoding > 0 else None,
             target_passes=passes,
             tokens_per_target_pass=self._new_tokens / passes if passes and self._new_tokens else None,

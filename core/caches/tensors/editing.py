@@ -22,6 +22,8 @@ from core.caches.tensors.windowed import compacted
 from core.errors import CacheError
 
 _REMEDY = "Choose the dynamic cache for this."
+NEVER = 1 << 62
+"""A length no text has."""
 
 
 @torch.inference_mode()
@@ -70,6 +72,36 @@ def length_of(cache: Any) -> int:
         return int(cache.get_seq_length())
     except ValueError:
         return 0
+
+
+def least_length(cache: Any) -> int:
+    """How short the text can be cut: 0 where everything is still held, `NEVER` where nothing can be taken back."""
+    return max((_least(layer) for layer in own_layers(cache)), default=0)
+
+
+def tokens_read(cache: Any) -> int:
+    """Tokens of the text so far, forgotten ones included; 0 for a recurrent state, which does not count."""
+    return max((int(getattr(layer, "seen", 0)) for layer in own_layers(cache)), default=0) or length_of(cache)
+
+
+def _least(layer: Any) -> int:
+    if hasattr(layer, "least"):
+        return int(layer.least())
+    if isinstance(layer, DummyLayer):
+        return 0
+    if isinstance(layer, LinearAttentionCacheLayerMixin):
+        return NEVER
+    if isinstance(layer, StaticSlidingWindowLayer):
+        return NEVER if layer.cumulative_length_int > layer.max_cache_len else 0
+    if isinstance(layer, DynamicSlidingWindowLayer) and layer.is_initialized:
+        gone = layer.cumulative_length - _count(layer)
+        return gone + layer.sliding_window - 1 if gone else 0
+    return 0
+
+
+def _count(layer: Any) -> int:
+    count: int = layer.keys.shape[-2]
+    return count
 
 
 def _truncate_layer(layer: Any, length: int) -> None:

@@ -155,6 +155,25 @@ class QuantizedLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transfor
         for store in self.written:
             store.reorder(rows)
 
+    def least(self) -> int:
+        """Shortest length it can be cut to exactly: what is written in blocks stays."""
+        return self.written[0].blocks * self.recipe.residual
+
+    def truncate(self, length: int) -> None:
+        """Forget all but the first `length` tokens. Raises CacheError where that would cut a block."""
+        if length < self.least():
+            raise CacheError(
+                f"The first {self.least():,} tokens are quantized in blocks and cannot be cut to {length:,} exactly.",
+                "Choose the dynamic cache.",
+            )
+        if self.is_initialized:
+            keep = length - self.least()
+            self.keys, self.values = self.keys[:, :, :keep].clone(), self.values[:, :, :keep].clone()
+
+    def select(self, kept: list[int]) -> None:
+        """Raises CacheError: blocks are written whole."""
+        raise CacheError("A quantized cache cannot keep tokens at chosen places.", "Choose the dynamic cache.")
+
     def copied(self) -> QuantizedLayer:
         """An independent layer with the same content."""
         twin = copy.copy(self)

@@ -48,6 +48,23 @@ class SinkLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers 
             return ((0, count),)
         return ((0, self.sinks), (self.seen - count + self.sinks, self.seen))
 
+    def least(self) -> int:
+        """Shortest length it can be cut to: once something was forgotten, it cannot."""
+        return 0 if self.seen == self.get_seq_length() else self.seen
+
+    def truncate(self, length: int) -> None:
+        """Forget all but the first `length` tokens of the text. Raises CacheError once it has forgotten any."""
+        if length >= self.seen:
+            return
+        if self.least():
+            raise CacheError("The tokens a sink cache has forgotten do not come back.", "Choose the dynamic cache.")
+        self.keys, self.values = self.keys[:, :, :length].clone(), self.values[:, :, :length].clone()
+        self.seen = length
+
+    def select(self, kept: list[int]) -> None:
+        """Raises CacheError: places in the cache are not places in the text."""
+        raise CacheError("A sink cache cannot keep tokens at chosen places.", "Choose the dynamic cache.")
+
     def _keep(self, tensor: torch.Tensor) -> torch.Tensor:
         over = tensor.shape[-2] - (self.window - 1)
         if over <= 0:

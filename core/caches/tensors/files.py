@@ -1,0 +1,68 @@
+"""Prefixes in safetensors files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from core.caches.tensors.legacy import from_legacy, to_legacy
+from core.errors import CacheError
+from core.model import LoadedModel
+
+if TYPE_CHECKING:
+    from core.prefix import Prefix
+
+_FORMAT = "tokenscope-prefix-1"
+_SAMPLE = 64
+"""Numbers of each weight that make up a model's fingerprint."""
+
+
+def save_prefix(path: str | Path, model: LoadedModel, prefix: Prefix) -> None:
+    """Keys and values of every layer, the token ids and the model's fingerprint. Raises CacheError."""
+    tensors = {
+        f"{number}.{part}": tensor.to("cpu").contiguous()
+        for number, layer in enumerate(to_legacy(prefix.cache))
+        for part, tensor in zip(("keys", "values"), layer, strict=True)
+    }
+    about = {
+        "format": _FORMAT, "model": model.name, "fingerprint": fingerprint(model), "ids": json.dumps(list(prefix.ids)),
+    }  # fmt: skip
+    try:
+        save_file(tensors, str(path), metadata=about)
+    except (OSError, SafetensorError) as error:
+        raise CacheError(f"The prefix could not be written to {path}: {error}", "Choose another place.") from error
+
+
+def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Any]:
+    """Token ids and a dynamic cache on the model's device. Raises CacheError."""
+    try:
+        with safe_open(str(path), framework="pt", device=str(model.device)) as file:
+            about = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+    except (OSError, SafetensorError) as error:
+        raise CacheError(f"{path} could not be read: {error}", "Choose a prefix saved by this program.") from error
+    if about.get("format") != _FORMAT:
+        raise CacheError(f"{path} is no saved prefix.", "Choose a prefix saved by this program.")
+    if about["fingerprint"] != fingerprint(model):
+        raise CacheError(
+            f"{path} was made by {about['model']}, or by another version or precision of it, and {model.name} would "
+            "read nonsense from it.",
+            "Load the model it was made with.",
+        )
+    layers = [(tensors[f"{number}.keys"], tensors[f"{number}.values"]) for number in range(len(tensors) // 2)]
+    return json.loads(about["ids"]), from_legacy(layers)
+
+
+def fingerprint(model: LoadedModel) -> str:
+    """Changes with the architecture, the precision and the weights (a sample of each is looked at)."""
+    digest = hashlib.sha256(f"{type(model.model).__name__} {model.dtype}".encode())
+    for name, weight in model.model.named_parameters():
+        sample = weight.detach().flatten()[:_SAMPLE].to("cpu", torch.float32)
+        digest.update(f"{name} {tuple(weight.shape)}".encode() + sample.numpy().tobytes())
+    return digest.hexdigest()

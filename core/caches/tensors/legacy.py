@@ -1,0 +1,55 @@
+"""To and from the tuples of tuples that transformers used before it had cache classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+
+from core.caches.tensors.editing import least_length, length_of, own_layers
+from core.errors import CacheError
+
+Legacy = tuple[tuple[torch.Tensor, ...], ...]
+"""A layer each: (keys, values), or (keys, values, cross keys, cross values); every tensor [B, H, T, D]."""
+
+
+def to_legacy(cache: Any) -> Legacy:
+    """Keys and values of every layer, cut to the tokens held. Raises CacheError for caches that keep them otherwise:
+    states, quantized blocks, windows that have moved, sinks."""
+    length = length_of(cache)
+    if least_length(cache) > 0 or any(hasattr(layer, "rotary") for layer in own_layers(cache)):
+        raise CacheError(
+            "This cache does not hold the keys and values of every token.", "Use the dynamic cache for this."
+        )
+    own = [(layer.keys[:, :, :length], layer.values[:, :, :length]) for layer in own_layers(cache)]
+    if not isinstance(cache, EncoderDecoderCache):
+        return tuple(own)
+    cross = [(layer.keys, layer.values) for layer in cross_layers(cache)]
+    return tuple((*mine, *theirs) for mine, theirs in zip(own, cross, strict=True))
+
+
+def from_legacy(layers: Sequence[Sequence[torch.Tensor]]) -> Any:
+    """A DynamicCache of pairs, an EncoderDecoderCache of fours; the tensors themselves, not copies.
+
+    Raises CacheError for anything else.
+    """
+    if not layers or any(len(layer) not in (2, 4) for layer in layers) or len({len(layer) for layer in layers}) > 1:
+        raise CacheError(
+            "This is no tuple of (keys, values) for every layer.", "Give a pair, or a four, for each layer."
+        )
+    own = _dynamic([layer[:2] for layer in layers])
+    return own if len(layers[0]) == 2 else EncoderDecoderCache(own, _dynamic([layer[2:] for layer in layers]))
+
+
+def cross_layers(cache: Any) -> list[Any]:
+    """Layers of the cross-attention half; none for a decoder's cache."""
+    return list(cache.cross_attention_cache.layers) if isinstance(cache, EncoderDecoderCache) else []
+
+
+def _dynamic(pairs: Sequence[Sequence[torch.Tensor]]) -> DynamicCache:
+    cache = DynamicCache()
+    for number, (keys, values) in enumerate(pairs):
+        cache.update(keys, values, number)
+    return cache

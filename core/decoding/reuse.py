@@ -1,0 +1,61 @@
+"""Starting a run from what an earlier one has read, and leaving its own cache behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from core.caches.base import CacheBackend
+from core.caches.needs import needs
+from core.caches.tensors.editing import own_layers, tokens_read
+from core.decoding.forward import Forward
+from core.model import LoadedModel
+from core.prefix import PrefixStore
+from core.request import Request
+
+
+class Reuse:
+    """One run's dealings with the prefix store of its request; without a store they come to nothing."""
+
+    def __init__(
+        self, model: LoadedModel, request: Request, backend: CacheBackend, strategy: str, fresh: Callable[[], Any]
+    ) -> None:
+        self._store: PrefixStore | None = request.prefix_store
+        self._model, self._backend, self._options, self._fresh = model, backend, request.cache_options, fresh
+        self._branches = "reorder" in needs(strategy)
+        self._drafts = "truncate" in needs(strategy)
+
+    def start(self, forward: Forward, ids: Sequence[int]) -> int:
+        """Give `forward` the longest beginning of `ids` that is kept; how many tokens that is."""
+        if self._store is None or self._is_unfit(forward):
+            return 0
+        found = self._store.find(self._model, self._backend, self._options, ids, self._fresh)
+        if found is None:
+            return 0
+        for layer in own_layers(found.cache):
+            if hasattr(layer, "record_past"):
+                layer.record_past = self._drafts
+        forward.continue_from(found.cache)
+        return found.length
+
+    def keep_prompt(self, forward: Forward, ids: Sequence[int], rows: int) -> None:
+        """Keep a copy of what has read the prompt, before the run takes it apart into several rows.
+
+        A run of one row keeps its whole text at its end instead, unless a state cannot be cut back to the prompt.
+        """
+        if self._store is None or self._is_unfit(forward):
+            return
+        if rows > 1 or self._branches or self._model.is_recurrent:
+            self._store.put(self._model, self._backend, self._options, ids, self._backend.copy(forward.cache))
+
+    def keep_text(self, forward: Forward, ids: Sequence[int], rows: int) -> None:
+        """Keep the cache of a finished run of one row; the last token of its text `ids` has not been read."""
+        if self._store is None or self._is_unfit(forward) or rows > 1 or self._branches:
+            return
+        read = len(ids) - 1 if self._model.is_recurrent else tokens_read(forward.cache)
+        if read <= len(ids):
+            self._store.put(self._model, self._backend, self._options, ids[:read], forward.cache)
+
+    def _is_unfit(self, forward: Forward) -> bool:
+        """An encoder–decoder's text begins anew each time; a memory only the model knows cannot be copied."""
+        return self._model.is_encoder_decoder or forward.cache is None

@@ -1,0 +1,214 @@
+"""Runs that start from what earlier ones have read: the same text, less to read."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import GenerationConfig
+
+import core
+from core.caches.tensors.legacy import from_legacy, to_legacy
+from core.errors import CacheError
+from core.events import Prefilled
+from core.prefix import shared_length
+from tests.core import tiny
+
+NEW = 12
+
+
+def run(
+    model: core.LoadedModel, ids: list[int], store: core.PrefixStore | None, cache: str = "dynamic", **more: Any
+) -> tuple[list[list[int]], int]:
+    """New tokens, and how many of the prompt's were reused."""
+    options, strategy = more.pop("cache_options", {}), more.pop("strategy", None)
+    config = GenerationConfig(max_new_tokens=NEW, min_new_tokens=NEW, **more)
+    result = core.run(
+        model,
+        core.Request(ids, config, strategy=strategy, cache=cache, cache_options=options, prefix_store=store),
+    )
+    return result.sequences, next(event.reused for event in result.events if isinstance(event, Prefilled))
+
+
+def serving(kind: str) -> list[str]:
+    return [name for name, backend in core.caches.registry.items() if not backend.why_not(tiny.shared(kind))]
+
+
+@pytest.mark.parametrize("kind", [*tiny.DECODERS, "mamba"])
+def test_a_chat_goes_on_from_its_last_turn(kind: str) -> None:
+    model, turn = tiny.shared(kind), tiny.prompt(5, seed=1)
+    for name in serving(kind):
+        store = core.PrefixStore()
+        first, reused = run(model, tiny.prompt(), store, name)
+        assert reused == 0
+        history = tiny.prompt() + first[0] + turn
+        second, reused = run(model, history, store, name)
+        assert reused == 12 + NEW - 1, name
+        assert second == run(model, history, None, name)[0], name
+
+
+@pytest.mark.parametrize("kind", [*tiny.DECODERS, "mamba"])
+def test_a_branch_starts_in_the_middle_wherever_the_cache_can_be_cut(kind: str) -> None:
+    model, ids = tiny.shared(kind), tiny.prompt(20)
+    branch = ids[:6] + tiny.prompt(6, seed=2)
+    for name in serving(kind):
+        store = core.PrefixStore()
+        run(model, ids, store, name)
+        written, reused = run(model, branch, store, name)
+        cut = name in ("dynamic", "offloaded", "offloaded_static", "sink", "quantized") or (
+            name == "static" and kind not in ("mistral", "gemma2", "gemma3")
+        )
+        assert reused == (6 if cut and kind != "mamba" else 0), name
+        assert written == run(model, branch, None, name)[0], name
+
+
+def test_the_same_prompt_again_reads_its_last_token_only() -> None:
+    model, store = tiny.shared("llama"), core.PrefixStore()
+    assert run(model, tiny.prompt(), store)[1] == 0
+    assert run(model, tiny.prompt(), store)[1] == 11
+    assert len(store.prefixes) == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"do_sample": True, "num_return_sequences": 3},
+        {"num_beams": 3},
+        {"penalty_alpha": 0.6, "top_k": 3},
+        {"prompt_lookup_num_tokens": 4},
+        {"strategy": "dola"},
+    ],
+    ids=str,
+)
+def test_every_strategy_leaves_a_prefix_and_writes_the_same_from_one(more: dict[str, Any]) -> None:
+    model, store = tiny.shared("llama"), core.PrefixStore()
+    run(model, tiny.prompt(), store, **more)
+    longer = [*tiny.prompt(), 7, 8, 9]
+    written, reused = run(model, longer, store, **more)
+    assert reused == (0 if "penalty_alpha" in more else 12)  # contrastive search needs the states of the whole prompt
+    assert written == run(model, longer, None, **more)[0]
+    assert run(model, longer, store)[1] >= 12
+
+
+def test_a_finished_run_s_cache_is_not_changed_by_those_that_start_from_it() -> None:
+    model, store = tiny.shared("llama"), core.PrefixStore()
+    run(model, tiny.prompt(), store)
+    kept = [layer.keys.clone() for layer in store.prefixes[0].cache.layers]
+    run(model, [*tiny.prompt(), 7], store)
+    assert all(torch.equal(a, b.keys) for a, b in zip(kept, store.prefixes[0].cache.layers, strict=True))
+
+
+def test_other_models_and_caches_share_nothing() -> None:
+    store = core.PrefixStore()
+    run(tiny.shared("llama"), tiny.prompt(), store)
+    assert run(tiny.make("llama", seed=1), tiny.prompt(), store)[1] == 0
+    assert run(tiny.shared("llama"), tiny.prompt(), store, "static")[1] == 0
+    options = {"window_length": 30}
+    assert run(tiny.shared("llama"), tiny.prompt(), store, "sink")[1] == 0
+    assert run(tiny.shared("llama"), tiny.prompt(), store, "sink", cache_options=options)[1] == 0
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    model = tiny.shared("llama")
+    size = core.caches.registry["dynamic"].predict(model, 12 + NEW - 1, 1, {})
+    store = core.PrefixStore(budget=2 * size)
+    one, two, three = (tiny.prompt(seed=seed) for seed in (1, 2, 3))
+    run(model, one, store)
+    run(model, two, store)
+    run(model, one, store)  # used again, so `two` is now the oldest
+    run(model, three, store)
+    assert store.bytes <= store.budget
+    assert [run(model, ids, store)[1] > 0 for ids in (one, three)] == [True, True]
+    assert run(model, two, core.PrefixStore(budget=0))[1] == 0
+    assert all(prefix.ids[:12] != tuple(two) for prefix in store.prefixes)
+
+
+def test_what_exceeds_the_budget_is_not_kept() -> None:
+    store = core.PrefixStore(budget=100)
+    run(tiny.shared("llama"), tiny.prompt(), store)
+    assert store.bytes == 0
+
+
+def test_an_unloaded_model_takes_its_prefixes_with_it() -> None:
+    store = core.PrefixStore()
+    run(tiny.make("gpt2"), tiny.prompt(), store)
+    gc.collect()
+    run(tiny.shared("llama"), tiny.prompt(), store)
+    assert len(store.prefixes) == 1
+
+
+def test_encoder_decoders_read_their_source_each_time() -> None:
+    store = core.PrefixStore()
+    first = run(tiny.shared("t5"), tiny.prompt(), store)
+    assert run(tiny.shared("t5"), tiny.prompt(), store) == first
+    assert store.prefixes == []
+
+
+@pytest.mark.parametrize(("one", "other", "length"), [([], [1], 0), ([1, 2], [1, 2, 3], 2), ([1, 5], [1, 2, 5], 1)])
+def test_shared_length(one: list[int], other: list[int], length: int) -> None:
+    assert shared_length(one, other) == shared_length(other, one) == length
+
+
+def test_a_prefix_survives_the_program(tmp_path: Path) -> None:
+    model, store, later = tiny.shared("llama"), core.PrefixStore(), core.PrefixStore()
+    run(model, tiny.prompt(), store)
+    store.save(tmp_path / "prefix.safetensors", model)
+    loaded = later.load(tmp_path / "prefix.safetensors", model)
+    assert loaded.ids == store.prefixes[0].ids
+    longer = [*loaded.ids, 9, 10]
+    assert run(model, longer, later) == (run(model, longer, None)[0], len(loaded.ids))
+
+
+def test_a_prefix_of_another_model_is_refused(tmp_path: Path) -> None:
+    store, path = core.PrefixStore(), tmp_path / "prefix.safetensors"
+    run(tiny.shared("llama"), tiny.prompt(), store)
+    store.save(path, tiny.shared("llama"))
+    with pytest.raises(CacheError, match="would read nonsense"):
+        core.PrefixStore().load(path, tiny.make("llama", seed=1))
+    with pytest.raises(CacheError, match="more than the"):
+        core.PrefixStore(budget=10).load(path, tiny.shared("llama"))
+
+
+def test_files_that_are_no_prefix(tmp_path: Path) -> None:
+    path = tmp_path / "other.safetensors"
+    with pytest.raises(CacheError, match="could not be read"):
+        core.PrefixStore().load(path, tiny.shared("llama"))
+    save_file({"x": torch.zeros(2)}, path)
+    with pytest.raises(CacheError, match="no saved prefix"):
+        core.PrefixStore().load(path, tiny.shared("llama"))
+    with pytest.raises(CacheError, match="no prefix to save"):
+        core.PrefixStore().save(path, tiny.shared("llama"))
+
+
+@pytest.mark.parametrize("name", ["quantized", "sliding_window"])
+def test_only_whole_texts_can_be_saved(name: str, tmp_path: Path) -> None:
+    model, store = tiny.shared("llama" if name == "quantized" else "mistral"), core.PrefixStore()
+    run(model, tiny.prompt(80), store, name)
+    with pytest.raises(CacheError, match="keys and values of every token"):
+        store.save(tmp_path / "prefix.safetensors", model)
+
+
+@pytest.mark.parametrize("kind", ["llama", "t5"])
+def test_old_tuples_and_back(kind: str) -> None:
+    model, backend = tiny.shared(kind), core.caches.registry["dynamic"]
+    cache, ids = backend.build(model, 0, {}), torch.tensor([tiny.prompt()])
+    more = {"decoder_input_ids": ids} if kind == "t5" else {}
+    with torch.inference_mode():
+        model.model(ids, past_key_values=cache, **more)
+    old = to_legacy(cache)
+    assert {len(layer) for layer in old} == {4 if kind == "t5" else 2}
+    again = from_legacy(old)
+    assert backend.measure(again).bytes == backend.measure(cache).bytes
+    assert all(
+        torch.equal(a, b) for one, two in zip(old, to_legacy(again), strict=True) for a, b in zip(one, two, strict=True)
+    )
+
+
+@pytest.mark.parametrize("layers", [[], [(torch.zeros(1),)], [(torch.zeros(1),) * 2, (torch.zeros(1),) * 4]])
+def test_other_tuples_are_refused(layers: list[Any]) -> None:
+    with pytest.raises(CacheError, match="no tuple of"):
+        from_legacy(layers)
