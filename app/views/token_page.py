@@ -6,7 +6,7 @@ from app.run import Run
 from app.theme import Theme
 from app.views.token_column import Column
 
-LEAST_COLUMN, GAP, MEASURE = 180, 28, 900
+LEAST_COLUMN, GAP, MEASURE = 160, 28, 900
 """Pixels at 100 %: narrowest column, space between two, widest single column."""
 
 

@@ -11,7 +11,7 @@ from app.theme import Theme
 from app.widgets.tree_canvas.boxes import BoxStamps
 from app.widgets.tree_canvas.geometry import READABLE, Camera, Metrics
 from app.widgets.tree_canvas.marks import NodePainter
-from app.widgets.tree_canvas.scene import THICK_STEPS, Scene
+from app.widgets.tree_canvas.scene import THICK_STEPS, TITLE_ROWS, Scene
 from app.widgets.tree_canvas.style import DASHED, DIMMED, ORDER, PILLS, Look, dashed, edge_width, mix
 
 BOXES, LINES = 0.22, 0.045
@@ -250,7 +250,7 @@ class TreePainter:
         ground = mix(theme.color("hover"), theme.color("window"), 0.5)
         painter.setFont(theme.font(11, 600))
         for number, (lane, first, last) in enumerate(lanes):
-            rows = camera.rect_from_canvas(metrics.area((0, 0), (first - 0.3, last + 0.3)))
+            rows = camera.rect_from_canvas(metrics.area((0, 0), (first - TITLE_ROWS, last + 0.2)))
             band = self._band(rows, area)
             if number % 2 == 0:
                 painter.fillRect(band, ground)

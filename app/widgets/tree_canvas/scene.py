@@ -16,6 +16,8 @@ from app.widgets.tree_canvas.model import TreeModel, TreeNode
 BLOCK_DEPTHS, BLOCK_ROWS = 8, 64
 THICK_STEPS = 3
 """Classes of weight where edges are drawn in bulk, all one pixel wide: the heavier, the stronger the colour."""
+TITLE_ROWS = 0.7
+"""Room for a lane's title above its first row."""
 BUNDLE = 12
 """Of edges that lead out of sight side by side, no more than about so many are drawn a column."""
 
@@ -97,7 +99,9 @@ class Scene:
         """Around everything that is shown."""
         if self.last < 0:
             return QRectF()
-        return self.metrics.area((0, self.last), self.layout.extent())
+        first, last = self.layout.extent()
+        titled = len(self.layout.lanes()) > 1
+        return self.metrics.area((0, self.last), (first - TITLE_ROWS if titled else first, last))
 
     def depths_in(self, rect: QRectF) -> range:
         """Depths to look at for what lies in `rect`."""
