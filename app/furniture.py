@@ -17,6 +17,8 @@ from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
+from app.requests import RunRequest, plain_request
+from app.run import Run
 from app.session import Session
 from app.shortcuts import MOST_VIEW_KEYS, SHORTCUTS
 from app.views import VIEWS
@@ -105,10 +107,13 @@ class ViewFeed(QObject):
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
-        self._session = window.session
+        self._window, self._session = window, window.session
         for view in (*window.centre.views, window.inspector, window.timeline):
             self.connect_view(view)
         window.centre.viewAdded.connect(self.connect_view)
+        window.centre.viewShown.connect(self.on_view_shown)
+        window.session.finished.connect(self.on_finished)
+        window.session.measured.connect(self.on_measured)
 
     @Slot(object)
     def connect_view(self, view: Any) -> None:
@@ -125,4 +130,39 @@ class ViewFeed(QObject):
         ):
             if hasattr(view, name):
                 getattr(view, name).connect(slot)
+        for name, slot in (
+            ("reportSelected", self._window.inspector.show_report),
+            ("inspectorRequested", self._window.looks.show_inspector),
+            ("comparisonWanted", self.on_comparison_wanted),
+            ("measureWanted", session.measure),
+        ):
+            if hasattr(view, name):
+                getattr(view, name).connect(slot)
+        for signal, name in ((session.measured, "measured"), (session.measuringChanged, "measuring_changed")):
+            if hasattr(view, name):
+                signal.connect(getattr(view, name))
         view.show_run(session.run)
+
+    @Slot(object)
+    def on_view_shown(self, view: Any) -> None:
+        """The inspector speaks of what this view has picked, or of tokens."""
+        self._window.inspector.show_report(getattr(view, "report", None))
+
+    @Slot(object)
+    def on_finished(self, _outcome: object) -> None:
+        """Views learn that no more events come, however the run ended."""
+        run = self._session.run
+        for view in (*self._window.centre.views, self._window.inspector, self._window.timeline):
+            if run is not None:
+                view.events_arrived(run, ())
+
+    @Slot(object)
+    def on_measured(self, run: Run) -> None:
+        """Show what a comparison found, or why it found nothing."""
+        if run.outcome is not None and run.outcome.error is not None:
+            self._window.messages.show_error(run.outcome.error)
+
+    @Slot(object)
+    def on_comparison_wanted(self, request: RunRequest) -> None:
+        """The same run without a draft, beside the shown one."""
+        self._session.measure([plain_request(request)])

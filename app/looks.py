@@ -86,6 +86,12 @@ class Looks(QObject):
         self._toggle("inspector")
 
     @Slot()
+    def show_inspector(self) -> None:
+        """Open the inspector, if it is not."""
+        if self._window.inspector.isHidden():
+            self._toggle("inspector")
+
+    @Slot()
     def toggle_timeline(self) -> None:
         """Show or hide the timeline."""
         self._toggle("timeline")

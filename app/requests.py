@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Prompt = str | tuple[Mapping[str, str], ...]
@@ -45,6 +45,15 @@ class RunRequest:
     def loading(self) -> LoadRequest:
         """The load request this run needs."""
         return self.load or LoadRequest(self.model)
+
+
+def plain_request(request: RunRequest) -> RunRequest:
+    """The same run without speculation: sampling if it samples, greedy decoding otherwise."""
+    from core import strategies
+
+    strategy = strategies.registry["sampling" if request.params.get("do_sample") else "greedy"]
+    params = {name: value for name, value in request.params.items() if name in strategy.parameter_names}
+    return replace(request, strategy=strategy.name, params=params, drafters=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,8 @@ class Session(QObject):
     modelReady = Signal(object)
     failed = Signal(object)
     stateChanged = Signal(str)
+    measured = Signal(object)
+    measuringChanged = Signal(bool)
     _load = Signal(object)
     _start = Signal(object)
 
@@ -73,6 +75,8 @@ class Session(QObject):
         self._run: Run | None = None
         self._job: Job | None = None
         self._next: RunRequest | None = None
+        self._silent: Run | None = None
+        self._waiting: list[RunRequest] = []
         self._model: ModelInfo | None = None
         self._held: LoadRequest | None = None
         self._is_loading = False
@@ -129,9 +133,32 @@ class Session(QObject):
         self.runStarted.emit(self._run)
         self._start.emit(self._job)
 
+    @Slot(object)
+    def measure(self, requests: list[RunRequest]) -> None:
+        """Run these one after another beside the shown run, which stays; `measured(run)` tells each one's end.
+
+        `stop` and `start` end it, whatever is left. Does nothing while a run is under way.
+        """
+        if self._worker is None or self._job is not None or not requests:
+            return
+        self._waiting = list(requests)
+        self.measuringChanged.emit(True)
+        self._measure_next()
+
+    def _measure_next(self) -> None:
+        request = self._waiting.pop(0)
+        self._jobs += 1
+        self._silent, self._job = Run(request), Job(self._jobs, request)
+        self._cancels[:] = [self._job.cancel]
+        self._pace.begin()
+        self._collector.busy = True
+        self._set_state("running")
+        self._start.emit(self._job)
+
     @Slot()
     def stop(self) -> None:
         """Ask the run to end before its next forward pass; what it has written stays."""
+        self._waiting.clear()
         if self._job is None:
             self._next = None
         elif not self._job.cancel.is_set():
@@ -166,6 +193,7 @@ class Session(QObject):
     def shut_down(self) -> None:
         """Stop whatever is under way and wait for the thread; the session can do nothing afterwards."""
         self._next = None
+        self._waiting.clear()
         self._last_resort()
         if self._job is not None:
             self._on_ended(Ended(self._job.number))
@@ -222,17 +250,19 @@ class Session(QObject):
 
     @Slot()
     def _deliver(self) -> None:
-        if self._job is None or self._run is None:
+        run = self._silent or self._run
+        if self._job is None or run is None:
             return
         events = self._job.mailbox.take()
         if events:
             self._pace.delivered()
-            self._run.apply(events)
-            self.eventsArrived.emit(self._run, events)
+            run.apply(events)
+            if run is not self._silent:
+                self.eventsArrived.emit(run, events)
 
     @Slot(object)
     def _on_ended(self, answer: Ended) -> None:
-        job, run = self._job, self._run
+        job, run = self._job, self._silent or self._run
         if job is None or run is None or answer.number != job.number:
             return
         self._batch.stop()
@@ -240,10 +270,24 @@ class Session(QObject):
         self._job = None
         self._collector.busy = False
         run.outcome = self._outcome(run, job, answer.error)
+        if run is self._silent:
+            self._end_measurement(run)
+            return
         self._set_state(self._resting())
         if run.outcome.error is not None:
             self.failed.emit(run.outcome.error)
         self.finished.emit(run.outcome)
+        self._follow_up()
+
+    def _end_measurement(self, run: Run) -> None:
+        self._silent = None
+        self.measured.emit(run)
+        if self._waiting and self._next is None and self._worker is not None:
+            self._measure_next()
+            return
+        self._waiting.clear()
+        self._set_state(self._resting())
+        self.measuringChanged.emit(False)
         self._follow_up()
 
     def _outcome(self, run: Run, job: Job, error: ErrorReport | None) -> Outcome:

@@ -247,6 +247,14 @@ class DraftRound(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class VerifyCost(Event):
+    """What this machine pays for checking several tokens in one pass of the target, over one token."""
+
+    curve: tuple[tuple[int, float], ...]
+    """(tokens in the pass, time ÷ the time of one token), by tokens."""
+
+
+@dataclass(frozen=True, slots=True)
 class SequenceFinished(Event):
     """One sequence ended."""
 

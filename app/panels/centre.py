@@ -28,6 +28,8 @@ from app.widgets.icons import IconButton
 class ViewColumn(QWidget):
     """A tab bar over a stack of views, with the shown view's own tools at the right."""
 
+    viewShown = Signal(object)
+
     def __init__(self, specs: Sequence[Any], suffix: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._specs = list(specs)
@@ -90,6 +92,7 @@ class ViewColumn(QWidget):
         self.stack.setCurrentIndex(index)
         self.tools.setCurrentIndex(index)
         self._fit_tools()
+        self.viewShown.emit(self.views[index])
 
     def _fit_tools(self) -> None:
         """The shown view's tools take their own width, not that of the widest."""
@@ -104,6 +107,7 @@ class Centre(QWidget):
     """Views, a second column of them when split, the choice among several texts, and both banners."""
 
     viewAdded = Signal(object)
+    viewShown = Signal(object)
     sequenceWanted = Signal(int)
 
     def __init__(self, specs: Sequence[Any], parent: QWidget | None = None) -> None:
@@ -116,6 +120,7 @@ class Centre(QWidget):
         self.progress.setRange(0, 0)
         self.progress.setAccessibleName("Loading")
         self.columns = [ViewColumn(self._specs)]
+        self.columns[0].viewShown.connect(self.viewShown)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False, handleWidth=1)
         self.splitter.addWidget(self.columns[0])
         self._make_corner()
@@ -150,6 +155,7 @@ class Centre(QWidget):
         """Open or close the second column."""
         if split and len(self.columns) == 1:
             column = ViewColumn(self._specs, suffix="2")
+            column.viewShown.connect(self.viewShown)
             self.columns.append(column)
             self.splitter.addWidget(column)
             if self._theme is not None:

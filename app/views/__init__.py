@@ -33,4 +33,5 @@ def _made_by(module: str, cls: str) -> Callable[[], QWidget]:
 VIEWS: tuple[ViewSpec, ...] = (
     ViewSpec("tokens", "Tokens", _made_by("tokens", "TokenView")),
     ViewSpec("tree", "Tree", _made_by("tree", "TreeView")),
+    ViewSpec("speculation", "Speculation", _made_by("speculation", "SpeculationView")),
 )

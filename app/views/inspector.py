@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 from app.run import Run
 from app.theme import Theme, theme_for
 from app.views import inspector_rows as rows
+from app.views.node_card import NodeCard
+from app.views.reports import NodeReport
 from app.views.token_scenery import is_waiting
 from app.views.wording import WIDEST_PERCENT, token_text
 from app.widgets.bars import Bars
@@ -74,6 +76,7 @@ class Inspector(QScrollArea):
         self._layers = Section("Layers", Bars(theme, "Layers"), self._body)
         self._funnel = Section("Funnel", Funnel(theme), self._body)
         self._numbers = Section("This step", TextBlock(self._body, "muted", rich=True), self._body)
+        self._report = NodeCard(self)
         self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
         self._timer.timeout.connect(self._tell)
         self._build()
@@ -95,12 +98,19 @@ class Inspector(QScrollArea):
             column.addWidget(widget)
         column.insertSpacing(column.indexOf(self._card), 6)
         column.addStretch(1)
-        self.setWidget(self._body)
+        page = QWidget(self)
+        pages = QVBoxLayout(page)
+        pages.setContentsMargins(0, 0, 0, 0)
+        pages.addWidget(self._body)
+        pages.addWidget(self._report)
+        self._report.hide()
+        self.setWidget(page)
         self.verticalScrollBar().rangeChanged.connect(self._keep_width)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
+        self._report.set_theme(theme)
         self._body.layout().setSpacing(theme.px(4))
         self._keep_width()
         self.setMinimumWidth(min(theme.px(284), LEAST_WIDTH))
@@ -120,9 +130,18 @@ class Inspector(QScrollArea):
         taken = min(margin, bar.sizeHint().width()) if bar.maximum() > bar.minimum() else 0
         self._body.layout().setContentsMargins(margin, self._theme.px(14), margin - taken, margin)
 
+    @Slot(object)
+    def show_report(self, report: NodeReport | None) -> None:
+        """Speak of what a view has picked instead of a token, as long as it is not None."""
+        if report is not None:
+            self._report.show_report(report)
+        self._report.setVisible(report is not None)
+        self._body.setVisible(report is None)
+
     def show_run(self, run: Run | None) -> None:
         """Speak of another run; None for no run at all."""
         self._run = run
+        self.show_report(None)
         self._tell()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
