@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from app.preload import open_libraries
 from app.requests import LoadRequest, ModelInfo, RunRequest
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class CoreEngine:
 
 
 def _read(request: LoadRequest) -> core.LoadedModel:
+    open_libraries()
     from transformers.utils import logging
 
     import core

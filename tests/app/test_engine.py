@@ -101,3 +101,16 @@ def test_errors_of_the_core_pass(engine: CoreEngine) -> None:
 def test_threads() -> None:
     assert default_threads(5_000_000) == 1
     assert 1 <= default_threads(7_000_000_000) <= 8
+
+
+def test_libraries_open_before_the_import_and_only_then() -> None:
+    """In an interpreter of its own: this one has long imported torch."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from app.preload import open_libraries as o; first = o(); import torch;"
+        "print(first == (sys.platform == 'linux'), o(), torch.ones(2).sum().item())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True)
+    assert done.stdout.strip() == "True False 2.0"
