@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 
+from core.caches.plan import with_plan
 from core.catalog import size_words
 from core.decoding.run import DecodingRun, Written
 from core.errors import OutOfMemoryError
 from core.events import Event, Finished, Metrics
+from core.fallback import with_fallback
 from core.memory import is_out_of_memory
 from core.model import LoadedModel
 from core.request import Request
@@ -71,9 +73,9 @@ def effective_settings(model: LoadedModel, request: Request) -> dict[str, Any]:
 def _guarded(model: LoadedModel, request: Request, cancel: threading.Event) -> Iterator[Event]:
     """Memory failures as errors with figures; everything else passes."""
     try:
-        yield from _decode(model, request, cancel)
+        yield from with_fallback(model, request, cancel, _decode)
     except Exception as error:
-        if not is_out_of_memory(error):
+        if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
             raise
         raise _memory_error(model, error) from error
 
@@ -85,7 +87,7 @@ def _decode(model: LoadedModel, request: Request, cancel: threading.Event) -> It
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]
     else:
-        yield from strategy.decode(decoding)
+        yield from with_plan(decoding, strategy.decode(decoding))
     written = decoding.results
     scores = tuple(item.score for item in written if item.score is not None)
     yield Finished(
