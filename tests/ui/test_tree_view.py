@@ -1,0 +1,322 @@
+"""The tree view: growth, cursor, table, search, reports; over made-up beam searches."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.run import Run
+from app.theme import theme_for
+from app.views import VIEWS
+from app.views.hypotheses import SCORE, TEXT, shared_words
+from app.views.node_card import NodeCard
+from app.views.node_report import report_on
+from app.views.reports import NodeReport
+from app.views.tree import TreeView
+from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking
+from tests.ui.scripted import make_run, story
+
+K = Qt.Key
+
+
+def make_view(qtbot: QtBot, run: Run | None = None, width: int = 1100) -> TreeView:
+    view = TreeView()
+    qtbot.addWidget(view)
+    view.resize(width, 700)
+    view.set_theme(theme_for("dark"))
+    view.show()
+    view.show_run(run)
+    return view
+
+
+def press(view: TreeView, *keys: Qt.Key) -> int | None:
+    for key in keys:
+        QTest.keyClick(view.canvas, key)
+    return view.canvas.selected
+
+
+def tool(view: TreeView, name: str) -> QToolButton:
+    found = view.header_widget().findChild(QToolButton, name)
+    assert found is not None
+    return found
+
+
+def test_the_window_offers_it() -> None:
+    assert ("tree", "Tree") in [(spec.name, spec.title) for spec in VIEWS]
+
+
+def test_without_a_beam_search_it_says_how_to_get_one(qtbot: QtBot) -> None:
+    view = make_view(qtbot)
+    assert not view.canvas.isVisible()
+    empty = view.grab().toImage()
+    view.show_run(make_run(story(5)))
+    assert not view.canvas.isVisible()
+    assert view.grab().toImage() != empty
+
+
+def test_it_grows_with_every_step(qtbot: QtBot) -> None:
+    run = beam_run([])
+    view = make_view(qtbot, run)
+    for number, step in enumerate(beam_steps(12), 1):
+        run.apply([step])
+        view.events_arrived(run, [step])
+        assert view.canvas.isVisible()
+        assert view.canvas.scene.last == number
+        assert view.canvas.best_path[-1] == step.best
+    assert len(view.canvas.scene.model) == 1 + sum(len(step.candidates) for step in run.beams.steps)
+    assert view.canvas.scene.model.nodes[0].label == "…little"
+
+
+def test_another_view_of_the_same_run_catches_up(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(9), ranked=True)
+    first, second = make_view(qtbot, run), make_view(qtbot, run)
+    assert second.canvas.scene.layout.rows == first.canvas.scene.layout.rows
+
+
+def test_a_new_run_begins_with_an_empty_tree(qtbot: QtBot) -> None:
+    view = make_view(qtbot, beam_run(beam_steps(9)))
+    view.canvas.pick(3)
+    view.show_run(beam_run(beam_steps(2, beams=2, seed=5)))
+    assert view.canvas.selected is None
+    assert view.canvas.scene.last == 2
+    assert view.report is None
+    view.show_run(None)
+    assert len(view.canvas.scene.model) == 0
+
+
+def test_the_cursor_shows_the_tree_as_it_was(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(12), ranked=True)
+    view = make_view(qtbot, run)
+    run.move_cursor(5)
+    view.cursor_moved(run)
+    assert view.canvas.scene.last == 5
+    assert view.canvas.best_path[-1] == run.beams.steps[4].best
+    assert {row.length for row in view.table.rows_model.rows} == {5}
+    run.move_cursor(12)
+    view.cursor_moved(run)
+    assert view.canvas.scene.last == 12
+
+
+def test_states_of_nodes_come_from_their_fates(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(30, ends=0.2))
+    nodes = make_view(qtbot, run).canvas.scene.model.nodes
+    for step in run.beams.steps:
+        for candidate in step.candidates:
+            assert nodes[candidate.node].state == candidate.fate
+            assert nodes[candidate.node].parent == candidate.parent
+    ended = [c.node for s in run.beams.steps for c in s.candidates if c.fate == "finished"]
+    assert ended
+    assert {nodes[node].label for node in ended} == {"end"}
+
+
+def test_groups_have_lanes_and_constraints_have_marks(qtbot: QtBot) -> None:
+    view = make_view(qtbot, beam_run(beam_steps(6, beams=8, groups=4)))
+    assert len(view.canvas.scene.layout.lanes()) == 4
+    assert not view.table.isColumnHidden(3)
+    run = beam_run([])
+    view.show_run(run)
+    for step in beam_steps(10, constraint=3):
+        run.apply([step])
+        view.events_arrived(run, [step])
+    marks = {node.progress for node in view.canvas.scene.model.nodes.values() if node.id}
+    assert {total for _, total in marks} == {3}
+    assert {met for met, _ in marks} == {0, 1, 2, 3}
+
+
+# The table
+
+
+def test_the_table_sorts_by_every_column(qtbot: QtBot) -> None:
+    view = make_view(qtbot, beam_run(beam_steps(20, ends=0.1)))
+    model = view.table.rows_model
+    scores = [row.score for row in model.rows]
+    assert scores == sorted(scores, reverse=True)
+    view.table.sortByColumn(TEXT, Qt.SortOrder.AscendingOrder)
+    texts = [row.text.strip().casefold() for row in model.rows]
+    assert texts == sorted(texts)
+    view.table.sortByColumn(SCORE, Qt.SortOrder.AscendingOrder)
+    assert [row.score for row in model.rows] == sorted(scores)
+
+
+def test_table_and_tree_select_each_other(qtbot: QtBot) -> None:
+    view = make_view(qtbot, beam_run(beam_steps(10), ranked=True))
+    second = view.table.rows_model.rows[1].node
+    QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=row_middle(view, 1))
+    assert view.canvas.selected == second
+    last = view.table.rows_model.rows[2].node
+    view.canvas.pick(last)
+    assert view.table.current_node() == last
+    view.canvas.pick(1)
+    assert view.table.current_node() is None
+
+
+def row_middle(view: TreeView, row: int) -> QPoint:
+    return view.table.visualRect(view.table.rows_model.index(row, 1)).center()
+
+
+def test_a_selected_hypothesis_stays_selected_while_the_table_changes(qtbot: QtBot) -> None:
+    search = FakeSearch(ends=0.3, seed=4)
+    run = beam_run(list(search.steps(12)))
+    view = make_view(qtbot, run)
+    ended = next(row.node for row in view.table.rows_model.rows if row.state == "finished")
+    view.canvas.pick(ended)
+    step = next(search.steps(1))
+    run.apply([step])
+    view.events_arrived(run, [step])
+    still = ended in [row.node for row in view.table.rows_model.rows]
+    assert view.table.current_node() == (ended if still else None)
+    assert view.canvas.selected == ended
+
+
+def test_what_all_texts_share_is_left_out() -> None:
+    assert shared_words(["Once upon a time there was a fox who ran", "Once upon a time there was a fox who sat"]) == 12
+    assert shared_words(["a fox", "a bear"]) == 0
+    assert shared_words(["only one text of many words, all by itself"]) == 0
+
+
+def test_the_table_stands_beside_a_wide_tree_and_below_a_narrow_one(qtbot: QtBot) -> None:
+    view = make_view(qtbot, beam_run(beam_steps(10)))
+    assert view.table.x() > view.canvas.x()
+    view.resize(640, 700)
+    assert view.table.y() > view.canvas.y()
+    tool(view, "tableButton").click()
+    assert not view.table.isVisible()
+
+
+# Selecting
+
+
+def test_picking_a_node_tells_why_it_lived_or_died(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(6))
+    view = make_view(qtbot, run)
+    pruned = next(c for c in run.beams.steps[3].candidates if c.fate == "pruned")
+    with qtbot.waitSignal(view.reportSelected) as signal:
+        view.canvas.pick(pruned.node)
+    report = signal.args[0]
+    assert isinstance(report, NodeReport)
+    assert report.verdict == "Pruned at step 4."
+    assert "only the best 4 stay" in report.sentence
+    assert report.so_far == run.beams.text(pruned.node)
+    assert [row.strong for row in report.rows].count(True) == 1
+    with qtbot.waitSignal(view.reportSelected) as signal:
+        view.canvas.pick(None)
+    assert signal.args == [None]
+
+
+def test_the_score_is_spelled_out_with_the_nodes_figures() -> None:
+    run = beam_run(beam_steps(3))
+    node = run.beams.steps[2].candidates[0]
+    parent = run.beams.candidate(node.parent)
+    lines = report_on(run.beams, node.node).formula.replace("−", "-").split("\n")
+    assert lines[0] == f"{parent.score:.3f} + ({node.log_probability:.3f}) = {node.score:.3f}"
+    assert lines[1] == f"{node.score:.3f} ÷ 3 = {node.normalized:.3f}"
+
+
+def test_a_node_of_the_shown_text_is_a_token_too(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(8))
+    view = make_view(qtbot, run)
+    with qtbot.waitSignal(view.tokenActivated) as signal:
+        view.canvas.pick(view.canvas.best_path[3])
+    assert signal.args == [2]
+    run.select(5)
+    view.selection_changed(run)
+    assert view.canvas.selected == view.canvas.best_path[6]
+
+
+def test_the_line_below_says_the_text_so_far_and_copies_it(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(8))
+    view = make_view(qtbot, run)
+    node = run.beams.steps[5].candidates[1].node
+    view.canvas.pick(node)
+    assert (view._path.before + view._path.last).endswith(run.beams.text(node))
+    assert view._path.before.startswith("Once upon a time")
+    view.copy()
+    assert QGuiApplication.clipboard().text() == run.beams.text(node)
+
+
+def test_the_tree_is_walked_by_keyboard_alone(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(8))
+    view = make_view(qtbot, run)
+    tip = press(view, K.Key_End)
+    assert tip == run.beams.leader(8)
+    parent = press(view, K.Key_Left)
+    assert parent == run.beams.candidate(tip).parent
+    assert press(view, K.Key_Right) == tip
+    other = press(view, K.Key_Down)
+    assert other != tip
+    assert view.report is not None
+    assert press(view, K.Key_Home) == 0
+    assert view.report is None
+
+
+# Tools
+
+
+def test_typing_finds_tokens_and_enter_goes_on(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(20))
+    view = make_view(qtbot, run)
+    view.canvas.setFocus()
+    QTest.keyClicks(view.canvas, "f")
+    field = view.findChild(QLineEdit, "findField")
+    assert field is not None
+    assert field.text() == "f"
+    QTest.keyClicks(field, "ox")
+    wanted = [c.node for step in run.beams.steps for c in step.candidates if "fox" in c.piece]
+    assert sorted(view.finder.found) == wanted
+    seen = [view.canvas.selected]
+    for _ in wanted[1:]:
+        QTest.keyClick(field, K.Key_Return)
+        seen.append(view.canvas.selected)
+    assert sorted(seen) == wanted
+    QTest.keyClick(field, K.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    assert view.canvas.selected == seen[-2]
+    QTest.keyClick(field, K.Key_Escape)
+    assert not field.isVisible()
+    assert not view.canvas._look.found
+
+
+def test_the_tools_do_what_they_say(qtbot: QtBot) -> None:
+    view = make_view(qtbot, beam_run(beam_steps(30)))
+    view.canvas.set_follow(False)
+    assert not tool(view, "followButton").isChecked()
+    tool(view, "fitButton").click()
+    assert view.canvas.rect().contains(view.canvas.node_rect(0))
+    tool(view, "downButton").click()
+    assert view.canvas.down
+    tool(view, "findButton").click()
+    assert view.findChild(QWidget, "findBar").isVisible()
+    pruned = tool(view, "prunedButton")
+    next(action for action in pruned.menu().actions() if action.data() == "hidden").trigger()
+    assert pruned.text() == "Pruned: hidden ⌄"
+    assert all(view.canvas.scene.model.nodes[n].state != "pruned" for n in view.canvas.scene.layout.rows)
+
+
+def test_stopping_midway_leaves_a_tree_that_can_be_used(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(7))
+    view = make_view(qtbot, run)
+    run.apply([ranking(run)])
+    view.events_arrived(run, [ranking(run)])
+    assert view.table.rows_model.rows[0].node == view.canvas.best_path[-1]
+    assert press(view, K.Key_End, K.Key_Return, K.Key_Left) is not None
+
+
+# The card
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_card_shows_a_report(qtbot: QtBot, theme: str) -> None:
+    run = beam_run(beam_steps(6, beams=8, groups=2))
+    card = NodeCard()
+    qtbot.addWidget(card)
+    card.set_theme(theme_for(theme))
+    node = run.beams.steps[4].candidates[-1]
+    card.show_candidate(node, run.beams.step_of(node.node), run.beams.width, run.beams.text(node.node))
+    assert card.report is not None
+    assert "of 8 continuations" in card._sentence.text()
+    assert "<b>Pruned at step 5.</b>" in card._sentence.text()
+    card.show_report(None)
+    assert card.isHidden()
