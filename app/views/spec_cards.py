@@ -63,7 +63,9 @@ class SpecCards(QWidget):
                 self._grid.addWidget(label, row, column)
             self._cells.append(cells)
         outer.addLayout(self._grid)
+        outer.addSpacing(6)
         outer.addWidget(self._button, 0, Qt.AlignmentFlag.AlignLeft)
+        outer.addStretch(1)
         return table
 
     def set_theme(self, theme: Theme) -> None:

@@ -69,7 +69,7 @@ class RoundStrip(QWidget):
 
     def _rect(self, index: int) -> QRectF:
         left = self._theme.px(12) + (index - self._first) * self._pitch
-        return QRectF(left, self._theme.px(6), self._pitch - self._theme.px(8), self.height() - self._theme.px(24))
+        return QRectF(left, self._theme.px(10), self._pitch - self._theme.px(8), self.height() - self._theme.px(30))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Only the rounds in sight."""

@@ -293,3 +293,26 @@ def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPat
         assert pace.interval == pytest.approx(interval, rel=0.01)
     pace.begin()
     assert pace.wait() <= 0
+
+
+def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) -> None:
+    ended(qtbot, session, REQUEST)
+    shown, heard = session.run, []
+    session.measured.connect(heard.append)
+    session.eventsArrived.connect(lambda run, events: pytest.fail("a measurement was shown"))
+    others = [RunRequest("storyteller", text) for text in ("a", "b")]
+    with qtbot.waitSignal(session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
+        session.measure(others)
+        assert session.busy
+    assert session.run is shown
+    assert [run.request for run in heard] == others
+    assert all(run.outcome == Outcome("completed", f"EOS after {len(STORY)} tokens") for run in heard)
+    assert not session.busy
+
+
+def test_a_run_takes_the_place_of_measurements(qtbot: QtBot, session: Session) -> None:
+    session.measure([RunRequest("storyteller", str(number)) for number in range(50)])
+    assert ended(qtbot, session, REQUEST).kind == "completed"
+    assert session.run is not None
+    assert session.run.request == REQUEST
+    assert session.state == "idle"

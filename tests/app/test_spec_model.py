@@ -1,0 +1,81 @@
+"""Rounds of speculation: figures by hand, trees for the canvas, words for the inspector."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.views.spec_model import EXTRA, Rounds, describe, report_on, tree_of, worth, written
+from core.events import DraftNode, DraftRound, Finished, Metrics, VerifyCost
+
+
+def node(number: int, parent: int, depth: int, fate: str, **more: float) -> DraftNode:
+    return DraftNode(number, parent, 40 + number, f" w{number}", depth, 0, 0.6, 0.7, fate, **more)
+
+
+def entry(number: int, step: int, fates: list[str], extra: str) -> DraftRound:
+    """A chain with these fates."""
+    nodes = tuple(node(i + 1, i, i + 1, fate) for i, fate in enumerate(fates))
+    accepted = tuple(n.node for n in nodes if n.fate == "accepted")
+    return DraftRound(number, step, nodes, accepted, 9, " end", extra, 0.002, 0.01, 0.001, len(fates))
+
+
+ROUNDS = [
+    entry(0, 0, ["accepted", "accepted", "refused", "unreached"], "correction"),
+    entry(1, 3, ["accepted", "accepted"], "bonus"),
+    entry(2, 6, ["refused", "unreached"], "correction"),
+]
+
+
+@pytest.fixture
+def rounds() -> Rounds:
+    rounds = Rounds()
+    assert rounds.append([*ROUNDS, VerifyCost(((1, 1.0), (4, 1.2)))])
+    assert not rounds.append([])
+    return rounds
+
+
+def test_which_round_wrote_what(rounds: Rounds) -> None:
+    assert [written(r) for r in ROUNDS] == [3, 3, 1]
+    assert [rounds.round_of(token) for token in range(8)] == [0, 0, 0, 1, 1, 1, 2, None]
+    assert [rounds.shown(tokens) for tokens in (0, 1, 3, 4, 7)] == [0, 1, 1, 2, 3]
+
+
+def test_acceptance(rounds: Rounds) -> None:
+    assert rounds.acceptance() == pytest.approx(4 / 6)
+    assert rounds.by_position() == [(1, pytest.approx(2 / 3)), (2, 1.0), (3, 0.0)]
+    assert rounds.curve == ((1, 1.0), (4, 1.2))
+    assert Rounds().acceptance() is None
+
+
+def test_tree() -> None:
+    nodes = tree_of(ROUNDS[0], "…and")
+    assert [(n.id, n.parent, n.state) for n in nodes] == [
+        (0, None, "root"), (1, 0, "accepted"), (2, 1, "accepted"), (3, 2, "refused"), (4, 3, "unreached"),
+        (EXTRA, 2, "correction"),
+    ]  # fmt: skip
+    assert nodes[1].value == ".60"
+    assert tree_of(ROUNDS[1], "x")[-1].badge == "bonus token"
+
+
+def test_reports() -> None:
+    report = report_on(ROUNDS[0], 3)
+    assert report.verdict == "Refused."
+    assert "draft 60 %" in report.facts
+    assert report_on(ROUNDS[1], EXTRA).heading == "Bonus token"
+    dice = DraftRound(0, 0, (node(1, 0, 1, "accepted", ratio=0.8, die=0.35),), (1,), 9, "x", "bonus", 0, 0, 0, 1)
+    assert report_on(dice, 1).formula == "min(1, p ÷ q) = 0.80\ndie 0.35 < 0.80"
+    with pytest.raises(KeyError):
+        report_on(ROUNDS[0], 0)
+    assert describe(ROUNDS[1]).startswith("Round 2:")
+
+
+def test_worth() -> None:
+    def end(speed: float, **more: float) -> Finished:
+        return Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=speed, **more))
+
+    rows = worth(end(231.0, tokens_per_target_pass=4.6, acceptance_rate=0.75, predicted_speedup=2.04), end(118.0))
+    assert rows[0] == ("tokens / s", "118", "231")
+    assert rows[2] == ("accepted", "–", "75 %")
+    assert rows[3][2] == "×1.96"
+    assert rows[4][2] == "×2.04"
+    assert {cell for row in worth(None, None) for cell in row[1:]} <= {"–", ""}

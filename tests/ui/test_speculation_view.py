@@ -1,0 +1,111 @@
+"""The speculation view: rounds by mouse and keys, their trees, the cards, and the comparison without a draft."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from pytestqt.qtbot import QtBot
+
+from app.requests import Outcome, RunRequest
+from app.run import Run
+from app.theme import theme_for
+from app.views.spec_model import EXTRA
+from app.views.speculation import SpeculationView
+from core.events import Finished, Metrics, RunStarted
+from tests.app.test_spec_model import ROUNDS
+from tests.ui.fake_engine import chosen
+
+REQUEST = RunRequest("storyteller", "Once", "assisted", params={"max_new_tokens": 7}, drafters=("storyteller-draft",))
+
+
+def a_run() -> Run:
+    run = Run(REQUEST)
+    started = RunStarted("assisted", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
+    tokens = [chosen(step, f" t{step}") for step in range(7)]
+    run.apply([started, ROUNDS[0], *tokens[:3], ROUNDS[1], *tokens[3:6], ROUNDS[2], tokens[6]])
+    return run
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> SpeculationView:
+    view = SpeculationView()
+    qtbot.addWidget(view)
+    view.resize(900, 640)
+    view.show()
+    return view
+
+
+def label(view: SpeculationView) -> str:
+    return view.header_widget().label.text()  # type: ignore[attr-defined]
+
+
+def test_follows_the_newest_round(view: SpeculationView) -> None:
+    view.show_run(None)
+    assert not view.strip.isVisible()
+    view.show_run(a_run())
+    assert label(view) == "Round 3 of 3"
+    assert view.canvas.isVisible()
+
+
+def test_walks_by_mouse_and_keys(qtbot: QtBot, view: SpeculationView) -> None:
+    view.show_run(a_run())
+    qtbot.mouseClick(view.strip, Qt.MouseButton.LeftButton, pos=QPoint(20, 40))
+    assert label(view) == "Round 1 of 3"
+    qtbot.keyClick(view.strip, Qt.Key.Key_Right)
+    assert label(view) == "Round 2 of 3"
+    qtbot.keyClick(view.strip, Qt.Key.Key_End)
+    assert label(view) == "Round 3 of 3"
+    qtbot.keyClick(view.strip, Qt.Key.Key_Home)
+    assert label(view) == "Round 1 of 3"
+
+
+def test_obeys_the_cursor_and_the_selected_token(view: SpeculationView) -> None:
+    run = a_run()
+    view.show_run(run)
+    run.move_cursor(4)
+    view.cursor_moved(run)
+    assert label(view) == "Round 2 of 2"
+    run.select(1)
+    view.selection_changed(run)
+    assert label(view) == "Round 1 of 2"
+
+
+def test_a_node_reports_to_the_inspector(qtbot: QtBot, view: SpeculationView) -> None:
+    view.show_run(a_run())
+    view.strip.roundPicked.emit(0)
+    with qtbot.waitSignal(view.reportSelected) as signal:
+        view.canvas.pick(3)
+    assert signal.args[0].verdict == "Refused."
+    with qtbot.waitSignal(view.reportSelected) as signal:
+        view.canvas.pick(EXTRA)
+    assert signal.args[0].heading == "Correction"
+
+
+def cell(view: SpeculationView, row: int, column: int) -> str:
+    return view.cards._cells[row + 1][column].text()
+
+
+def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -> None:
+    run = a_run()
+    run.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=200.0, acceptance_rate=0.7))])
+    view.show_run(run)
+    assert (cell(view, 0, 1), cell(view, 0, 2)) == ("–", "200")
+    with qtbot.waitSignal(view.comparisonWanted) as signal:
+        qtbot.mouseClick(view.cards._button, Qt.MouseButton.LeftButton)
+    plain: Any = Run(RunRequest("storyteller", "Once", "greedy", params={"max_new_tokens": 7}))
+    assert signal.args[0] == REQUEST
+    plain.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=100.0))])
+    plain.outcome = Outcome("completed")
+    view.measured(plain)
+    assert [cell(view, 0, 1), cell(view, 3, 2)] == ["100", "×2.00"]
+    view.show_run(a_run())
+    assert cell(view, 0, 1) == "–"
+
+
+def test_both_themes_and_large_type(view: SpeculationView) -> None:
+    view.show_run(a_run())
+    for theme in (theme_for("dark"), theme_for("light", 1.5)):
+        view.set_theme(theme)
+        assert not view.grab().isNull()
