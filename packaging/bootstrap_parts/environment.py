@@ -89,6 +89,8 @@ class Environment:
             return f"was made by Python {stamp['python']}, and this is Python {here}"
         if stamp["root"] != str(self.root):
             return f"was made in another folder, {stamp['root']}"
+        if not (self.site_packages / "pip").is_dir():
+            return "has no pip"
         gone = sorted(set(stamp["contents"]) - set(contents(self.site_packages)))
         return f"is damaged ({', '.join(gone[:3])}{' and more' if gone[3:] else ''} missing)" if gone else None
 

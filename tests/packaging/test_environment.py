@@ -61,7 +61,7 @@ def made(tmp_path, monkeypatch, played):
     def make(reason: str) -> None:
         made.reasons.append(reason)
         made.remove()
-        made.site_packages.mkdir(parents=True)
+        (made.site_packages / "pip").mkdir(parents=True)
         made.python.parent.mkdir()
         made.python.symlink_to(sys.executable)
         (made.folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
@@ -133,6 +133,10 @@ def damage_module(made: Environment) -> None:
     (made.site_packages / "torch" / "nn.py").unlink()
 
 
+def damage_pip(made: Environment) -> None:
+    (made.site_packages / "pip").rmdir()
+
+
 def damage_all(made: Environment) -> None:
     shutil.rmtree(made.folder / "lib")
 
@@ -166,7 +170,8 @@ def change_folder(made: Environment) -> None:
         (damage_stamp, "half-made"),
         (damage_package, "torch/__init__.py, torch/nn.py missing"),
         (damage_module, "torch/nn.py missing"),
-        (damage_all, "missing"),
+        (damage_pip, "has no pip"),
+        (damage_all, "has no pip"),
         (damage_into_file, "no pyvenv.cfg"),
         (damage_into_dead_link, "no pyvenv.cfg"),
         (change_version, f"was made by Python 3.2, and this is Python {HERE}"),
