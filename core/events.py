@@ -247,7 +247,7 @@ class DraftRound(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyCost(Event):
+class CostCurve(Event):
     """What this machine pays for checking several tokens in one pass of the target, over one token."""
 
     curve: tuple[tuple[int, float], ...]
@@ -284,6 +284,35 @@ class CacheMeasured(Event):
     """Places in the text, [start, stop), that the most forgetful layer still holds; () when none forgets."""
     error: float | None = None
     """Quantized caches: relative error of the keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachePlan(Event):
+    """What the cache of this run is going to take, by length of the text; told once the prompt has been read."""
+
+    backend: str
+    formula: str
+    """Arithmetic (· ÷ + − min) on names in `parameters`, on `length` (tokens read) and `exact` (`length` modulo
+    `block`); empty where there is none."""
+    parameters: tuple[tuple[str, int], ...]
+    """(name, value) of every number in the formula."""
+    start: int
+    """Length of the text the decoder has read with the prompt."""
+    lengths: tuple[int, ...]
+    """Lengths in tokens that were predicted, ascending, up to the run's limit."""
+    predicted: tuple[int, ...]
+    """Bytes at those lengths."""
+    dynamic: tuple[int, ...]
+    """Bytes a cache that keeps everything would take at those lengths."""
+    capacity: int | None = None
+    """Tokens it was allocated for; None when it grows."""
+    sinks: int = 0
+    """First tokens that are never forgotten."""
+    window: int | None = None
+    """Tokens seen at a time by the layer that forgets most; None when none forgets."""
+    block: int | None = None
+    """Quantized: tokens that are written at a time; fewer than that wait unharmed."""
+    bits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

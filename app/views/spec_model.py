@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.views.reports import NodeReport, ReportRow
 from app.views.wording import percent, token_text
 from app.widgets.tree_canvas.model import TreeNode
-from core.events import DraftNode, DraftRound, Event, Finished, VerifyCost
+from core.events import DraftNode, DraftRound, Event, Finished, CostCurve
 from core.explain_rounds import explain_node, explain_round
 
 EXTRA = -1
@@ -31,7 +31,7 @@ class Rounds:
         for event in events:
             if isinstance(event, DraftRound):
                 self.rounds.append(event)
-            elif isinstance(event, VerifyCost):
+            elif isinstance(event, CostCurve):
                 self.curve = event.curve
         return before != (len(self.rounds), self.curve)
 

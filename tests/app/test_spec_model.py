@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.views.spec_model import EXTRA, Rounds, describe, report_on, tree_of, worth, written
-from core.events import DraftNode, DraftRound, Finished, Metrics, VerifyCost
+from core.events import DraftNode, DraftRound, Finished, Metrics, CostCurve
 
 
 def node(number: int, parent: int, depth: int, fate: str, **more: float) -> DraftNode:
@@ -29,7 +29,7 @@ ROUNDS = [
 @pytest.fixture
 def rounds() -> Rounds:
     rounds = Rounds()
-    assert rounds.append([*ROUNDS, VerifyCost(((1, 1.0), (4, 1.2)))])
+    assert rounds.append([*ROUNDS, CostCurve(((1, 1.0), (4, 1.2)))])
     assert not rounds.append([])
     return rounds
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun
 from core.decoding.speculation import rollback
+from core.decoding.speculation.cost import remembered_cost
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.report import Figures, Tally, round_event, target_shares
@@ -19,7 +20,7 @@ from core.decoding.speculation.target import Target
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, merge
 from core.decoding.speculation.verify import Dice, Verdict, sample_tree, walk_greedy
-from core.events import Event
+from core.events import CostCurve, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Speculation:
         self.track = run.track(0)
         self.tally = Tally()
         self._dice = Dice(run.generator)
+        self._extra_seconds = 0.0
         self._method = "sampled" if shape.samples else "greedy"
 
     def decode(self) -> Iterator[Event]:
@@ -62,13 +64,15 @@ class Speculation:
         yield prefilled
         try:
             scores = self.target.first(output, self.text)
-            yield from self._write(scores, [0], [self._choose(scores)], ["target"])
+            yield from self._write(scores, self._choose(scores), ["target"])
             schedule = None
             while not self.track.stop and not run.is_cancelled():
                 schedule = schedule or self._make_schedule()
                 yield from self._round(schedule)
         finally:
             self._close()
+        if cost := remembered_cost(run.model):
+            yield CostCurve(cost.curve)
         yield from run.end([self.track])
 
     def _close(self) -> None:
@@ -94,11 +98,12 @@ class Speculation:
         verified = time.perf_counter()
         self._settle(tree, verdict)
         outcome = Outcome(tree, verdict, sum(map(_depth, branches)), drafted - begun, verified - drafted)
+        events = self._report(outcome, scores, plan.depth, begun)
         if tree.drafted:
-            schedule.learn(outcome)
+            schedule.learn(replace(outcome, extra_seconds=self._extra_seconds))
         else:
             schedule.learn_plain(outcome.verify_seconds)
-        return self._report(outcome, scores, plan.depth, begun)
+        return events
 
     def _plain_step(self, schedule: Schedule) -> list[Event]:
         """One token as plain decoding writes it."""
@@ -108,14 +113,14 @@ class Speculation:
         taken = time.perf_counter() - begun
         schedule.learn_plain(taken)
         self.tally.verify_seconds += taken
-        return self._write(scores, [0], [token], ["target"])
+        return self._write(scores, token, ["target"])
 
-    def _choose(self, scores: list[torch.Tensor]) -> int:
-        """A token from scores [1, V]."""
+    def _choose(self, scores: list[torch.Tensor]) -> torch.Tensor:
+        """A token [1] from scores [1, V]."""
         self.run.check_scores(scores[-1], scores[0], len(self.track.ids))
         if self.shape.samples:
-            return int(torch.multinomial(torch.softmax(scores[-1], -1), 1, generator=self.run.generator))
-        return int(scores[-1].argmax(-1))
+            return torch.multinomial(torch.softmax(scores[-1], -1), 1, generator=self.run.generator)[0]
+        return scores[-1].argmax(-1)
 
     def _plan(self, schedule: Schedule) -> Plan:
         room = [self.run.stopping.max_new - len(self.track.ids) - 1]
@@ -156,13 +161,13 @@ class Speculation:
         """Write the tokens, and tell of the round in front of them."""
         tree, verdict, step = outcome.tree, outcome.verdict, len(self.track.ids)
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
-        rows = [0, *verdict.path]
-        if verdict.path:
-            self.run.check_scores(scores[-1][rows], scores[0][rows], step)
-        else:
-            self.run.check_scores(scores[-1][:1], scores[0][:1], step)
         last = "target" if not tree.drafted else "bonus" if verdict.is_bonus else "correction"
-        events = self._write(scores, rows, tokens, [*["draft"] * len(verdict.path), last])
+        writing = time.perf_counter()
+        picked = [score[[0, *verdict.path]] for score in scores] if tree.drafted else scores
+        self.run.check_scores(picked[-1], picked[0], step)
+        chosen = torch.tensor(tokens, device=self.run.model.device)
+        events = self._write(picked, chosen, [*["draft"] * len(verdict.path), last])
+        writing = time.perf_counter() - writing
         if not tree.drafted:
             self.tally.verify_seconds += outcome.verify_seconds
             return events
@@ -173,25 +178,24 @@ class Speculation:
         self.tally.verify_seconds += outcome.verify_seconds
         overhead = time.perf_counter() - begun - spent
         self.tally.overhead_seconds += overhead
+        self._extra_seconds = max(overhead - writing, 0.0)
         figures = Figures(self.tally.rounds - 1, step, length, outcome.draft_seconds, outcome.verify_seconds, overhead)
         written = len(self.track.ids) - step
         return [round_event(tree, verdict, written, shares, figures, self.run.model.pieces), *events]
 
-    def _write(self, scores: list[torch.Tensor], rows: list[int], tokens: list[int], origins: list[str]) -> list[Event]:
-        """Append tokens until the text ends; `rows`: which row of the scores decided each."""
+    def _write(self, scores: list[torch.Tensor], chosen: torch.Tensor, origins: list[str]) -> list[Event]:
+        """Append tokens [n] until the text ends; scores [n, V] decided them."""
         run, events = self.run, list[Event]()
         step = len(self.track.ids)
-        picked = scores if len(rows) == scores[0].shape[0] else [score[rows] for score in scores]
-        if any(number % 16 == 0 for number in range(step, step + len(tokens))):
+        if any(number % 16 == 0 for number in range(step, step + len(origins))):
             rollback.compact(run.forward.cache)
-        chosen = torch.tensor(tokens, device=run.model.device)
-        readings = read_step(picked, chosen, run.request.top_n, self.target.names, run.model.pieces)
+        readings = read_step(scores, chosen, run.request.top_n, self.target.names, run.model.pieces)
         for reading, origin in zip(readings, origins, strict=True):
             events += run.token_events(self.track, reading, self._method, origin=origin)
             events += run.step_done(len(self.track.ids) - 1)
             if self.track.stop:
                 break
-        self.text.extend(self.track.ids[step:])
+        self.text.extend(self.track.ids[step:], chosen)
         return events
 
 
