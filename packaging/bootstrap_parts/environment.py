@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bootstrap_parts import pip
 from bootstrap_parts.errors import SetupError
+from bootstrap_parts.failures import diagnose
 from bootstrap_parts.lock import one_at_a_time
 
 STAMP = "tokenscope.json"
@@ -98,14 +99,10 @@ class Environment:
         """A Python that was upgraded or moved away leaves a link that exists and does not start."""
         command = [str(self.python), "-I", "-c", "import encodings, site"]
         try:
-            if (
-                subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60).returncode
-                == 0
-            ):
-                return None
+            code = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60).returncode
         except (OSError, subprocess.SubprocessError):
-            pass
-        return "has a Python that does not start"
+            code = 1
+        return "has a Python that does not start" if code else None
 
     def why_incomplete(self, wanted: Wanted) -> str | None:
         """Why pip must be asked, in words, or None."""
@@ -128,7 +125,7 @@ class Environment:
             [python, "-m", "venv", str(self.folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         if made.returncode:
-            raise pip.diagnose(made.stdout.decode(errors="replace").splitlines(), self.folder)
+            raise diagnose(made.stdout.decode(errors="replace").splitlines(), self.folder)
 
     def remove(self) -> None:
         try:
@@ -179,7 +176,7 @@ class Environment:
         try:
             self.stamp_file.write_text(json.dumps(stamp, indent=1), encoding="utf-8")
         except OSError as error:
-            raise pip.diagnose([str(error)], self.folder) from error
+            raise diagnose([str(error)], self.folder) from error
 
 
 def contents(site_packages: Path) -> list[str]:

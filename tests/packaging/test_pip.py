@@ -6,6 +6,8 @@ import sys
 
 import pytest
 from bootstrap_parts import pip
+from bootstrap_parts.errors import SetupError
+from bootstrap_parts.failures import LOG, diagnose
 
 
 class Terminal(io.StringIO):
@@ -70,20 +72,20 @@ def test_output_and_exit_code_of_a_real_process():
     ],
 )
 def test_failures_name_cause_and_remedy(tmp_path, lines, cause, remedy):
-    error = pip.diagnose(lines, tmp_path / ".venv")
+    error = diagnose(lines, tmp_path / ".venv")
     assert cause in error.cause
     assert remedy in error.remedy
 
 
 def test_killed_pip_points_to_memory(tmp_path):
-    assert "memory" in pip.diagnose([], tmp_path / ".venv", code=-9).cause
+    assert "memory" in diagnose([], tmp_path / ".venv", code=-9).cause
 
 
 def test_unknown_failure_shows_errors_and_the_log(tmp_path):
-    error = pip.diagnose(["noise", "ERROR: something new"], tmp_path / ".venv")
+    error = diagnose(["noise", "ERROR: something new"], tmp_path / ".venv")
     assert "ERROR: something new" in str(error)
     assert "noise" not in str(error)
-    assert pip.LOG in error.remedy
+    assert LOG in error.remedy
 
 
 def test_real_pip_without_an_index_is_diagnosed(tmp_path, monkeypatch):
@@ -92,7 +94,7 @@ def test_real_pip_without_an_index_is_diagnosed(tmp_path, monkeypatch):
     if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True).returncode:
         pytest.skip("this environment has no pip")
     (tmp_path / ".venv").mkdir()
-    with pytest.raises(pip.SetupError) as caught:
+    with pytest.raises(SetupError) as caught:
         pip.install(pip.Path(sys.executable), ["no-such-thing"], tmp_path / ".venv", bar="off")
     assert "there is no no-such-thing" in caught.value.cause
-    assert "no-such-thing" in (tmp_path / ".venv" / pip.LOG).read_text()
+    assert "no-such-thing" in (tmp_path / ".venv" / LOG).read_text()
