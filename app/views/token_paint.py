@@ -11,12 +11,14 @@ from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from app.theme import Theme
 from app.views.token_column import Column, Mark, RowArt
+from app.views.token_origins import paint_origin
 from core.events import TokenChosen
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {
     "probability": ("Probability", "unlikely", "certain"),
     "rank": ("Rank", "far down the list", "first choice"),
     "entropy": ("Entropy", "undecided", "certain"),
+    "origin": ("Draft or model", "", ""),
     "none": ("None", "", ""),
 }
 """Name: (title, word for the orange end, word for the blue end)."""
@@ -78,7 +80,9 @@ def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: Row
         _paint_ground(painter, column, look, row, mark)
     _paint_pills(painter, column, look.theme, row, art)
     _paint_selection(painter, column, look, row, art)
-    if look.colouring != "none":
+    if look.colouring == "origin":
+        _paint_origins(painter, column, look, row, art)
+    elif look.colouring != "none":
         _paint_underlines(painter, column, look, row, art)
     _paint_ticks(painter, column, look, row, art)
     _paint_changes(painter, column, look, row, art)
@@ -132,6 +136,15 @@ def _paint_underlines(painter: QPainter, column: Column, look: Look, row: int, a
         for left, right in mark.spans:
             bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), thickness(sure, scale))
             painter.fillRect(bar, look.theme.ramp(sure))
+
+
+def _paint_origins(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    tokens, before = column.text.tokens, column.text.prompt_pieces
+    top = column.row_top(row) + column.metrics.underline
+    for mark in art.marks:
+        for left, right in mark.spans:
+            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
+            paint_origin(painter, bar, tokens[mark.piece - before].origin, look.theme)
 
 
 def _paint_ticks(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:

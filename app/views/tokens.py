@@ -25,6 +25,7 @@ from app.theme import Theme, theme_for
 from app.views.token_choice import TextChoice
 from app.views.token_column import Column
 from app.views.token_header import TokenTools
+from app.views.token_origins import KEY, SPECULATIVE
 from app.views.token_page import Page
 from app.views.token_paint import COLOURINGS, Look, paint_rows
 from app.views.token_scenery import SequenceChips, is_waiting, paint_empty, paint_heading
@@ -56,6 +57,8 @@ class TokenView(QAbstractScrollArea):
         self._look = Look(theme)
         self._page = Page(theme)
         self._choice = TextChoice()
+        self._speculates = False
+        self._colourings = {False: "probability", True: "origin"}
         self._pressed: QPoint | None = None
         self._place: tuple[int, int] | None = None
         self._hover_place = QRect()
@@ -65,7 +68,7 @@ class TokenView(QAbstractScrollArea):
         self._chips.chosen.connect(self.sequenceActivated)
         self._tools = TokenTools(self)
         self._tools.hide()
-        self._tools.colouringChosen.connect(self.set_colouring)
+        self._tools.colouringChosen.connect(self._choose_colouring)
         self._tools.whitespaceToggled.connect(self.set_whitespace)
         self._hover_timer = QTimer(self, singleShot=True, interval=HOVER_MS)
         self._hover_timer.timeout.connect(self._show_popover)
@@ -101,8 +104,19 @@ class TokenView(QAbstractScrollArea):
         self._look.colouring = name
         self._tools.set_colouring(name)
         _title, low, high = COLOURINGS[name]
-        self._legend.set_words(low, high, HINT)
+        self._legend.set_words(low, high, self._hint())
         self.viewport().update()
+
+    @Slot(str)
+    def _choose_colouring(self, name: str) -> None:
+        """What the reader picks holds for runs of the same kind."""
+        self._colourings[self._speculates] = name
+        self.set_colouring(name)
+
+    def _hint(self) -> str:
+        if self._look.colouring == "origin":
+            return KEY
+        return f"{CHANGED}   {HINT}" if self._look.changed else HINT
 
     @Slot(bool)
     def set_whitespace(self, shown: bool) -> None:
@@ -117,6 +131,8 @@ class TokenView(QAbstractScrollArea):
         self._leave()
         self._page.update(None, 0)
         self._page.run = run
+        self._speculates = run is not None and run.request.strategy in SPECULATIVE
+        self.set_colouring(self._colourings[self._speculates])
         self._arrange()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
@@ -183,7 +199,7 @@ class TokenView(QAbstractScrollArea):
         look.newest = run.cursor - 1 if run and lately and run.cursor else None
         look.hovered = None if run is None else look.hovered
         look.changed = frozenset(run.changes) if run else frozenset()
-        self._legend.set_hint(f"{CHANGED}   {HINT}" if look.changed else HINT)
+        self._legend.set_hint(self._hint())
         self._place = (run.shown, run.cursor) if run else None
 
     def _place_parts(self) -> None:

@@ -1,10 +1,11 @@
 """The token view as a reader meets it: seen, clicked, walked through, copied, scrolled."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint, QSize, Qt
-from PySide6.QtGui import QAccessible, QColor, QGuiApplication, QImage, QRegion
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt
+from PySide6.QtGui import QAccessible, QColor, QGuiApplication, QImage, QPainter, QRegion
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -12,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.run import Run
 from app.theme import theme_for
 from app.views import VIEWS
+from app.views.token_origins import paint_origin
 from app.views.token_paint import COLOURINGS, SCORES, thickness
 from app.views.tokens import TokenView
 from core.events import SequenceFinished, TokenChosen
@@ -210,6 +212,27 @@ def test_underlines_have_the_colour_of_the_figure(view: TokenView, name: str) ->
         assert _underline(reader, index).name() == theme_for("light").ramp(SCORES[name](item)).name()
 
 
+def _pattern(origin: str) -> bytes:
+    """Which pixels of an underline are painted, whatever their colour."""
+    image = QImage(48, 8, QImage.Format.Format_ARGB32)
+    image.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(image)
+    paint_origin(painter, QRectF(0, 0, 48, 0), origin, theme_for("light"))
+    painter.end()
+    return bytes(image.pixelColor(x, y).alpha() > 127 for y in range(8) for x in range(48))
+
+
+def test_who_proposed_a_token_is_told_by_more_than_colour(qapp: QApplication) -> None:
+    assert len({_pattern(origin) for origin in ("draft", "correction", "bonus", "target")}) == 4
+
+
+def test_a_drafted_token_is_underlined_in_the_colour_of_kept_nodes(view: TokenView) -> None:
+    drafted = replace(token(0, " word"), origin="draft")
+    reader = Reader(view, make_run([drafted, token(1, ".")], finished=True))
+    view.set_colouring("origin")
+    assert _underline(reader, 0).name() == theme_for("light").kept
+
+
 def test_without_colouring_nothing_is_underlined(view: TokenView) -> None:
     reader = Reader(view, make_run([token(0, " rare", 0.02), token(1, ".")], finished=True))
     view.set_colouring("none")
@@ -222,7 +245,7 @@ def test_scores_and_thickness_run_from_unsure_to_sure() -> None:
         assert 0.0 <= score(unsure) < 0.05
         assert score(sure) == pytest.approx(1.0)
     assert thickness(0.0) > thickness(0.5) > thickness(1.0) >= 1.5
-    assert set(SCORES) | {"none"} == set(COLOURINGS)
+    assert set(SCORES) | {"none", "origin"} == set(COLOURINGS)
 
 
 def test_the_tools_change_the_colouring_and_show_white_space(view: TokenView) -> None:
