@@ -448,6 +448,23 @@ def test_screen_readers_learn_what_is_selected_and_folded(canvas: TreeCanvas) ->
     assert tree.childCount() == 0
 
 
+def test_a_screen_reader_at_work_survives_what_it_reads(qtbot: QtBot) -> None:
+    QAccessible.setActive(True)
+    try:
+        canvas = empty(qtbot)
+        canvas.add_nodes(SMALL)
+        canvas.setFocus()
+        item = QAccessible.queryAccessibleInterface(canvas).child(0).child(1)
+        number = QAccessible.uniqueId(item)
+        assert QAccessible.accessibleInterface(number) is item
+        walk(canvas, K.Key_Home, K.Key_Right, K.Key_Down)
+        assert item.state().selected
+        canvas.clear()
+        assert QAccessible.accessibleInterface(number) is None
+    finally:
+        QAccessible.setActive(False)
+
+
 def test_a_large_tree_is_painted_at_every_level(qtbot: QtBot) -> None:
     canvas = empty(qtbot, 600, 400)
     canvas.set_tree(beam_tree(3000))

@@ -131,9 +131,9 @@ class TreeItems(QAccessibleObject):
         return self._items[node]
 
     def release(self) -> None:
-        """Take every item back from Qt, before they are freed."""
+        """Take every item back from Qt before Python frees it; `uniqueId` finds the number it has, if it has one."""
         for item in self._items.values():
-            QAccessible.deleteAccessibleInterface(QAccessible.registerAccessibleInterface(item))
+            QAccessible.deleteAccessibleInterface(QAccessible.uniqueId(item))
         self._items.clear()
 
     def place(self, node: int) -> QRect:
@@ -216,5 +216,4 @@ def say_focus(canvas: TreeCanvas, node: int) -> None:
     if QAccessible.isActive():
         QAccessible.queryAccessibleInterface(canvas)
         item = canvas.accessible_items().item(node)
-        QAccessible.registerAccessibleInterface(item)
         QAccessible.updateAccessibility(QAccessibleEvent(item, QAccessible.Event.Focus))

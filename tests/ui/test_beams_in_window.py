@@ -1,0 +1,105 @@
+"""Beam strategies on the bundled model, from the window: the tree is grown, walked, folded, filtered, stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app import build_window
+from app.main_window import MainWindow
+from app.run import Run
+from app.views.tree import TreeView
+from core import catalog
+
+WAIT_MS = 60_000
+STRATEGIES = {
+    "beam_search": {"num_beams": 3},
+    "beam_sampling": {"num_beams": 3},
+    "diverse_beam_search": {"num_beams": 4, "num_beam_groups": 2},
+    "constrained_beam_search": {"num_beams": 3, "must_contain": "river"},
+}
+
+pytestmark = pytest.mark.skipif(
+    not any(entry.name == "storyteller" for entry in catalog.available()), reason="the bundled model is not here"
+)
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    with qtbot.waitExposed(window):
+        window.show()
+    assert window.centre.show_view("tree")
+    return window
+
+
+def tree_of(window: MainWindow) -> TreeView:
+    view = window.findChild(TreeView, "treeView")
+    assert view is not None
+    return view
+
+
+def has_beams(run: Run, events: object) -> bool:
+    return run.beams is not None
+
+
+def run(qtbot: QtBot, window: MainWindow, strategy: str, tokens: int) -> None:
+    assert window.desk.choose("storyteller", strategy) == []
+    assert window.desk.set_values({"max_new_tokens": tokens, **STRATEGIES[strategy]}) == []
+    window.setup.prompt.editor.setPlainText("Once upon a time, there was a little")
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
+        window.run()
+    assert signal.args[0].error is None
+
+
+def test_every_strategy_grows_a_tree_that_can_be_walked(qtbot: QtBot, window: MainWindow) -> None:
+    view = tree_of(window)
+    for strategy in STRATEGIES:
+        run(qtbot, window, strategy, 6)
+        canvas, beams = view.canvas, window.session.run.beams
+        assert canvas.scene.last == len(beams.steps) == 6
+        assert len(canvas.scene.model) == 1 + sum(len(step.candidates) for step in beams.steps)
+        assert [row.text for row in view.table.rows_model.rows] == [h.text for h in beams.ranking.hypotheses]
+        assert window.session.run.text == beams.ranking.hypotheses[0].text
+        for key in (Qt.Key.Key_End, Qt.Key.Key_Left, Qt.Key.Key_Left):
+            QTest.keyClick(canvas, key)
+        assert canvas.selected == canvas.best_path[-3]
+        assert view.report is not None
+        assert view.report.sentence
+        QTest.keyClick(canvas, Qt.Key.Key_Return)
+        assert not canvas.scene.shown(canvas.best_path[-1])
+        canvas.set_pruned("hidden")
+        assert not any(canvas.scene.model.nodes[node].state == "pruned" for node in canvas.scene.layout.rows)
+        canvas.set_pruned("dimmed")
+
+
+def test_constraints_are_marked_and_met(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window, "constrained_beam_search", 8)
+    beams = window.session.run.beams
+    assert all("river" in hypothesis.text for hypothesis in beams.ranking.hypotheses)
+    met = tree_of(window).canvas.scene.model.nodes[beams.ranking.hypotheses[0].node].progress
+    assert met is not None
+    assert met[0] == met[1] > 0
+
+
+def test_a_search_can_be_stopped_midway_and_run_again(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window, "beam_search", 4)
+    view = tree_of(window)
+    assert window.desk.set_values({"max_new_tokens": 400}) == []
+    with qtbot.waitSignal(window.session.eventsArrived, timeout=WAIT_MS, check_params_cb=has_beams):
+        window.run()
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
+        window.session.stop()
+    assert signal.args[0].kind == "stopped"
+    steps = len(window.session.run.beams.steps)
+    assert 0 < steps < 400
+    assert view.canvas.scene.last == steps
+    assert view.table.rows_model.rows
+    run(qtbot, window, "beam_search", 4)
+    assert view.canvas.scene.last == 4
