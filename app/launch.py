@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, Signal, SignalInstance
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
@@ -22,7 +22,7 @@ class LaunchProblem(Exception):
     """The command line asks for what cannot be done; the message says why."""
 
 
-async def next_value(signal: Signal) -> object:
+async def next_value(signal: SignalInstance) -> object:
     """What `signal` next says (its first argument). Needs a running qasync loop."""
     heard: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
@@ -30,11 +30,11 @@ async def next_value(signal: Signal) -> object:
         if not heard.done():
             heard.set_result(said[0] if said else None)
 
-    signal.connect(hear)  # type: ignore[attr-defined]
+    signal.connect(hear)
     try:
         return await heard
     finally:
-        signal.disconnect(hear)  # type: ignore[attr-defined]
+        signal.disconnect(hear)
 
 
 async def start(window: MainWindow, options: Options) -> int:
