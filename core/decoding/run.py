@@ -125,6 +125,22 @@ class DecodingRun:
         """Most tokens the decoder will ever hold."""
         return len(self.start_ids) + self.stopping.max_new
 
+    @property
+    def rows(self) -> int:
+        """What the cache holds side by side while tokens are chosen: texts, beams, or contrastive candidates."""
+        if self.strategy.name == "contrastive":
+            return min(int(self.config.top_k or 1), self.model.vocabulary)
+        return self.beams if self.beams > 1 else self.sequences
+
+    @property
+    def room(self) -> int:
+        """Tokens a cache of fixed size must have room for: the text, and drafts that may be taken back."""
+        return self.max_length + (_DRAFT_ROOM if self._drafts else 0)
+
+    @property
+    def _drafts(self) -> bool:
+        return "truncate" in needs(self.strategy.name)
+
     @cached_property
     def funnel(self) -> Funnel:
         """Processors of this configuration."""
@@ -330,10 +346,8 @@ class DecodingRun:
 
     def _build_cache(self) -> Any:
         """An empty cache, with room and memory for drafts that may have to be taken back."""
-        drafts = "truncate" in needs(self.strategy.name)
-        room = self.max_length + (_DRAFT_ROOM if drafts else 0)
-        cache = self.backend.build(self.model, room, self.request.cache_options)
-        if drafts and hasattr(cache, "activate_past_recording"):
+        cache = self.backend.build(self.model, self.room, self.request.cache_options)
+        if self._drafts and hasattr(cache, "activate_past_recording"):
             cache.activate_past_recording()
         return cache
 

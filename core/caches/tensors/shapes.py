@@ -36,7 +36,14 @@ class LayerShape:
 
 
 def layer_shapes(model: LoadedModel) -> list[LayerShape]:
-    """Every decoder layer, first to last."""
+    """Every decoder layer, first to last; read from the configuration once."""
+    if "layer_shapes" not in model.remembered:
+        model.remembered["layer_shapes"] = _read_shapes(model)
+    shapes: list[LayerShape] = model.remembered["layer_shapes"]
+    return shapes
+
+
+def _read_shapes(model: LoadedModel) -> list[LayerShape]:
     config = model.config
     kinds, details = get_layer_types_and_kwargs(config)
     if model.is_encoder_decoder:
