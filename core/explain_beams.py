@@ -1,109 +1,83 @@
-"""Why a continuation lived or died in a beam search, in plain sentences made of the step's own figures."""
+"""Why a continuation lived or died, in one or two plain sentences made of the step's own figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from core.events import BeamCandidate, BeamStep
-from core.explain import ordinal, percent
 
-LIKELY = 0.5
-"""A token at least that probable is told to have been let down by the text before it."""
 _ENDINGS = {
     "eos": "The text ends here by itself",
-    "stop_string": "A stop text ends it here",
-    "length": "The limit of new tokens ends it here",
-    "context": "The end of the model's context ends it here",
-    "time": "The time limit ends it here",
+    "stop_string": "The text ends here, at a stop text",
+    "length": "The limit ends the text here",
+    "context": "The end of the model's context ends the text here",
+    "time": "The time limit ends the text here",
 }
 
 
-def explain_node(candidate: BeamCandidate, step: BeamStep, num_beams: int) -> str:
-    """Plain words for a continuation's fate; `num_beams` are those of its group (of all, where there are none)."""
-    rivals = [other for other in step.candidates if other.group == candidate.group]
-    tell = {"pruned": _pruned, "finished": _finished, "early_stopped": _early_stopped}.get(candidate.fate, _kept)
-    return f"{tell(candidate, rivals, num_beams)} {_diversity(candidate, rivals)}".strip()
+def explain_node(candidate: BeamCandidate, step: BeamStep, kept_worst: float | None, num_beams: int) -> str:
+    """Plain words for a node of the tree.
+
+    `step` is the step it was considered in, `kept_worst` the score of the worst continuation that was kept there (of
+    its group, in diverse search; None when none was), `num_beams` how many may stay (of its group).
+    """
+    place = _place(candidate, step)
+    tell = _TELLERS.get(candidate.fate, _pruned)
+    return f"{place} {tell(candidate, kept_worst, num_beams)}{_diversity(candidate)}".strip()
 
 
-def _place(candidate: BeamCandidate, rivals: Sequence[BeamCandidate]) -> str:
-    if len(rivals) == 1:
-        return "The only continuation"
-    return f"{_capital(ordinal(candidate.rank))} of {len(rivals)} continuations"
+def worst_kept(candidate: BeamCandidate, step: BeamStep) -> float | None:
+    """Score of the worst continuation kept beside `candidate` (in its group); None when none was."""
+    kept = [item.score for item in _group(candidate, step) if item.fate in ("kept", "early_stopped")]
+    return min(kept, default=None)
 
 
-def _stay(beams: int) -> str:
-    return "only the best one stays" if beams == 1 else f"only the best {beams} stay"
+def _group(candidate: BeamCandidate, step: BeamStep) -> list[BeamCandidate]:
+    return [item for item in step.candidates if item.group == candidate.group]
 
 
-def _pruned(candidate: BeamCandidate, rivals: Sequence[BeamCandidate], beams: int) -> str:
-    place = _place(candidate, rivals)
-    if candidate.ended and candidate.rank <= beams:
-        return f"{place}. {_ending(candidate)}, but texts that ended before it have better scores."
+def _place(candidate: BeamCandidate, step: BeamStep) -> str:
+    return f"{_ordinal(candidate.rank)} of {len(_group(candidate, step))} continuations:"
+
+
+def _kept(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
+    if candidate.rank > beams:
+        return "kept, for better ones ended or had met less of what the text must contain."
+    return f"among the best {beams}, so it stays." if beams > 1 else "the best, so it stays."
+
+
+def _finished(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
+    ending = _ENDINGS.get(candidate.ended, "The text ends here")
+    return f"finished. {ending}, with a final score of {candidate.normalized:.2f}."
+
+
+def _stopped(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
+    return "it could have gone on, but the search ended: no better text was to be expected."
+
+
+def _pruned(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
     if candidate.ended:
-        return f"{place}. {_ending(candidate)}, but only a text among the best {beams} may end."
-    gap = _gap(candidate, rivals)
-    if gap is None:
-        return f"{place}: {_stay(beams)}."
-    if gap < 0:
-        return f"{place}, yet pruned: others with lower scores had met more of the constraints."
-    return f"{place}: {_stay(beams)}. It trailed the last survivor by {gap:.2f}.{_blame(candidate)}"
+        return _pruned_end(candidate, beams)
+    only = "only the best one stays." if beams == 1 else f"only the best {beams} stay."
+    if worst is None or candidate.score > worst:
+        return f"{only} Others had met more of what the text must contain." if worst is not None else only
+    return f"{only} It trailed the last survivor by {worst - candidate.score:.2f}."
 
 
-def _gap(candidate: BeamCandidate, rivals: Sequence[BeamCandidate]) -> float | None:
-    """How far it lies behind the last one that went on; negative when that one was no better."""
-    survivors = [other.score for other in rivals if other.fate in ("kept", "early_stopped")]
-    return min(survivors) - candidate.score if survivors else None
+def _pruned_end(candidate: BeamCandidate, beams: int) -> str:
+    ending = _ENDINGS.get(candidate.ended, "The text ends here")
+    if candidate.rank > beams:
+        return f"dropped. {ending}, and only one among the best {beams} of a step may end."
+    return f"dropped. {ending}, but better texts had ended already, or it lacks what the text must contain."
 
 
-def _blame(candidate: BeamCandidate) -> str:
-    if candidate.probability < LIKELY or candidate.log_probability == candidate.score:
-        return ""
-    return f" Its own token was likely ({percent(candidate.probability)}); the text before it had lost too much."
-
-
-def _kept(candidate: BeamCandidate, rivals: Sequence[BeamCandidate], beams: int) -> str:
-    place = _place(candidate, rivals)
-    better = [other for other in rivals if other.rank < candidate.rank]
-    if any(other.fate == "pruned" and not other.ended for other in better):
-        return f"{place} by score, yet kept: it had met {_tokens(candidate.progress)} of the constraints."
-    ended = sum(1 for other in better if other.ended)
-    if candidate.rank > beams and ended:
-        return f"{place}: kept, for {_count(ended)} before it ended and needed no beam any more."
-    first_out = max((o.score for o in rivals if o.fate == "pruned" and not o.ended), default=None)
-    if first_out is None:
-        return f"{place}: it went on."
-    return f"{place}: the best {beams} stay. It led the first one left out by {candidate.score - first_out:.2f}."
-
-
-def _finished(candidate: BeamCandidate, rivals: Sequence[BeamCandidate], beams: int) -> str:
-    score = f"{candidate.normalized:.2f}".replace("-", "−")
-    return f"{_place(candidate, rivals)}. {_ending(candidate)}, and with a score of {score} it is among the results."
-
-
-def _early_stopped(candidate: BeamCandidate, rivals: Sequence[BeamCandidate], beams: int) -> str:
-    return f"{_place(candidate, rivals)}: it would have gone on, but the search ended with this step."
-
-
-def _diversity(candidate: BeamCandidate, rivals: Sequence[BeamCandidate]) -> str:
+def _diversity(candidate: BeamCandidate) -> str:
     if not candidate.diversity_penalty:
         return ""
-    words = f"An earlier group had chosen this token, which cost it {candidate.diversity_penalty:.2f}"
-    gap = _gap(candidate, rivals)
-    saved = candidate.fate == "pruned" and gap is not None and 0 <= gap < candidate.diversity_penalty
-    return f"{words}; without that it would have stayed." if saved else f"{words}."
+    return f" Earlier groups chose the same token, which cost it {candidate.diversity_penalty:g}."
 
 
-def _ending(candidate: BeamCandidate) -> str:
-    return _ENDINGS.get(candidate.ended, "The text ends here")
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
-def _tokens(count: int) -> str:
-    return "1 token" if count == 1 else f"{count:,} tokens"
-
-
-def _count(number: int) -> str:
-    return "one" if number == 1 else f"{number:,}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+_TELLERS = {"kept": _kept, "finished": _finished, "early_stopped": _stopped, "pruned": _pruned}

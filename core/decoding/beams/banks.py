@@ -7,7 +7,8 @@ Two ways to fill the pool and the banks:
   each beam; banks by the number of constraint tokens met. The end token is forbidden until everything is met, and
   beams that could no longer meet everything within the limit are made to.
 - `transformers` (version 4): without the third kind; a phrase that was met counts as much as the longest one;
-  hypotheses that end unmet are dropped.
+  hypotheses that end unmet are dropped. Where that search would end with nothing that meets everything, the best
+  beam that still can is kept.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Banks:
     def _in_time(self, progress: Progress, left: int) -> list[int]:
         """Tokens after which `left` more are enough."""
         step, remaining = self.constraints.step, self.constraints.remaining
-        return [t for t in self.constraints.advancing(progress) if remaining(step(progress, t)) <= left]
+        return [token for token in self.constraints.tokens if remaining(step(progress, token)) <= left]
 
     @staticmethod
     def _leave_only(row: torch.Tensor, tokens: list[int]) -> None:
@@ -80,7 +81,7 @@ class Banks:
         places = [
             (row, token) for row, beam in enumerate(beams) for token in self.constraints.advancing(self._of(beam))
         ]
-        if self._paper:
+        if self._paper or not any(self._can(beam) and not self.is_met(beam) for beam in beams):
             places += list(enumerate(scores.argmax(-1).tolist()))
         return [place for place in dict.fromkeys(places) if place not in known]
 
@@ -89,9 +90,13 @@ class Banks:
         assert node.parent is not None
         node.progress = self.constraints.step(self._of(node.parent), node.token)
 
-    def choose(self, usual: list[Node], extra: list[Node], width: int, last: bool) -> tuple[list[Node], list[Node]]:
-        """(what goes on, what ends) of a pool; with `last` nothing can go on."""
-        return self._by_paper(usual + extra, width, last) if self._paper else self._by_four(usual, extra, width, last)
+    def choose(
+        self, usual: list[Node], extra: list[Node], width: int, last: bool, rescue: bool
+    ) -> tuple[list[Node], list[Node]]:  # fmt: skip
+        """(what goes on, what ends) of a pool; with `last` nothing can go on, with `rescue` nothing has ended yet."""
+        if self._paper:
+            return self._by_paper(usual + extra, width, last)
+        return self._by_four(usual, extra, width, last, rescue)
 
     def _by_paper(self, pool: list[Node], width: int, last: bool) -> tuple[list[Node], list[Node]]:
         order = self._rotate(pool)
@@ -99,13 +104,27 @@ class Banks:
         kept = [node for node in order if not node.stop][:width]
         return kept, ended
 
-    def _by_four(self, usual: list[Node], extra: list[Node], width: int, last: bool) -> tuple[list[Node], list[Node]]:
+    def _by_four(
+        self, usual: list[Node], extra: list[Node], width: int, last: bool, rescue: bool
+    ) -> tuple[list[Node], list[Node]]:  # fmt: skip
         ended = [node for node in usual[:width] + extra if node.stop and self.is_met(node)]
-        running = [node for node in usual if not node.stop][:width]
-        kept = self._rotate(running + [node for node in extra if not node.stop])[:width]
+        going = [node for node in usual if not node.stop]
+        added = [node for node in extra + going[width:] if not node.stop and self._advances(node)]
+        kept = self._rotate(going[:width] + added)[:width]
+        if rescue and not ended and not any(map(self._can, kept)):
+            able = [node for node in usual + extra if not node.stop and self._can(node)]
+            kept = kept[: width - 1] + sorted(able, key=lambda node: -node.score)[:1]
         if last:
             ended += [node for node in kept if self.is_met(node)]
         return kept, ended
+
+    def _can(self, node: Node) -> bool:
+        """Whether it can still meet everything in time."""
+        return self.constraints.remaining(self._of(node)) <= self.limit - node.length
+
+    def _advances(self, node: Node) -> bool:
+        assert node.parent is not None
+        return node.token in self.constraints.advancing(self._of(node.parent))
 
     def _rotate(self, nodes: list[Node]) -> list[Node]:
         return round_robin(nodes, [self._bank(self._of(node)) for node in nodes])

@@ -74,6 +74,8 @@ class Constraints:
         self.phrases = tuple(phrases)
         self.forgetful = forgetful
         self.start = Progress(tuple(range(len(self.phrases))), ())
+        self.tokens = sorted({token for phrase in self.phrases for ids in phrase.alternatives for token in ids})
+        """All that occur in any phrase; every other token leads where no phrase is."""
 
     @property
     def total(self) -> int:

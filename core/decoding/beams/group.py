@@ -67,7 +67,7 @@ class Group:
         """(what goes on, what ends): only a hypothesis among the first `width` may end."""
         width = self._settings.width
         if self._banks is not None:
-            return self._banks.choose(usual, extra, width, last)
+            return self._banks.choose(usual, extra, width, last, rescue=not self.hypotheses.items)
         going = sorted((node for node in usual if not node.stop), key=lambda node: -node.score)[:width]
         return going, [node for node in usual[:width] if last or node.stop]
 

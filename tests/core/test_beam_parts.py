@@ -1,0 +1,167 @@
+"""The parts of the beam machine by themselves: stopping rules, the moving cache, spelling, words, memory."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import tracemalloc
+from typing import Any
+
+import pytest
+import torch
+from transformers import DynamicCache, GenerationConfig
+
+import core
+from core.decoding.beams.hypotheses import Hypotheses
+from core.decoding.beams.memory import reorder
+from core.decoding.beams.node import Node
+from core.decoding.beams.spelling import PathText, Speller
+from core.events import BeamStep
+from core.explain_beams import explain_node, worst_kept
+from tests.core import tiny
+from tests.core.beam_reference import run
+
+
+def ended(score: float, length: int, penalty: float = 1.0) -> Node:
+    node = Node(0, None, 0, length, score, PathText((), 0, True))
+    node.normalized = score / length**penalty
+    return node
+
+
+def test_only_the_best_hypotheses_stay() -> None:
+    kept = Hypotheses(2, False, 1.0, 10)
+    first, second, third = ended(-4.0, 2), ended(-2.0, 2), ended(-3.0, 3)
+    kept.offer([first])
+    kept.offer([second, third])
+    assert kept.items == [second, third]
+    assert [node.fate for node in (first, second, third)] == ["finished"] * 3
+
+
+@pytest.mark.parametrize(
+    ("early", "penalty", "open_score", "done"),
+    [
+        (True, 1.0, -0.1, True),  # enough texts have ended
+        (False, 1.0, -4.4, True),  # −4.4 ÷ 4 is no better than −1.0
+        (False, 1.0, -3.6, False),
+        ("never", 1.0, -9.0, False),  # −9 ÷ 10 may still beat −1.0
+        ("never", 1.0, -11.0, True),
+        ("never", -1.0, -0.24, False),  # with a negative penalty length only harms: the present one decides
+        ("never", -1.0, -0.3, True),
+    ],
+)
+def test_when_a_search_may_stop(early: bool | str, penalty: float, open_score: float, done: bool) -> None:
+    kept = Hypotheses(2, early, penalty, 10)
+    for _ in range(2):
+        worst = ended(-1.0, 1, penalty)
+        kept.offer([worst])
+    kept.look_ahead(open_score, open_score / 4**penalty)
+    assert kept.done is done
+
+
+def test_an_unfilled_list_never_stops() -> None:
+    kept = Hypotheses(2, True, 1.0, 10)
+    kept.offer([ended(-0.1, 1)])
+    kept.look_ahead(-100.0, -50.0)
+    assert not kept.done
+
+
+@pytest.mark.parametrize("rows", [[0, 0, 2], [1, 2, 0], [2, 2, 2], [0, 1], [0, 1, 2, 2, 1]])
+def test_rows_move_as_index_select_would_move_them(rows: list[int]) -> None:
+    cache, states = DynamicCache(), torch.randn(3, 2, 5, 4)
+    cache.update(states.clone(), states.clone() * 2, 0)
+    storage = cache.layers[0].keys.data_ptr()  # type: ignore[union-attr]
+    reorder(cache, rows, 3)
+    assert torch.equal(cache.layers[0].keys, states[rows])  # type: ignore[arg-type]
+    assert torch.equal(cache.layers[0].values, states[rows] * 2)  # type: ignore[arg-type]
+    if len(rows) == 3:
+        assert cache.layers[0].keys.data_ptr() == storage  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("backend", ["dynamic", "static", "offloaded"])
+@pytest.mark.parametrize("kind", ["llama", "mistral", "t5"])
+def test_every_cache_gives_the_same_beams(kind: str, backend: str) -> None:
+    model, ids = tiny.shared(kind), tiny.prompt()
+    if backend not in core.caches.registry or core.caches.registry[backend].why_not(model, "beam_search"):
+        pytest.skip(f"{backend} cannot serve here")
+    config = GenerationConfig(num_beams=4, max_new_tokens=20, num_return_sequences=4, eos_token_id=60)
+    plain = core.run(model, core.Request(ids, config))
+    other = core.run(model, core.Request(ids, config, cache=backend))
+    assert plain.sequences == other.sequences
+
+
+@pytest.mark.parametrize("name", ["storyteller", "summarizer"])
+def test_spelling_adds_up(name: str) -> None:
+    """Token by token on one path: exactly what the tokenizer decodes, multi-byte characters included."""
+    model = core.load(name, device="cpu")
+    for text in ("Où vas-tu, “petit” ☂ renard? 漢字 ok", "a\n\nb  c"):
+        ids = model.tokenizer.encode(text, add_special_tokens=False)
+        speller = Speller(model.tokenizer, model.pieces, [])
+        for _again in range(2):  # the second time most tokens are known
+            path, spelled = speller.start, ""
+            for token in ids:
+                piece, path = speller.push(path, token)
+                assert "\ufffd" not in piece
+                spelled += piece
+            assert spelled + speller.flush(path) == model.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+
+
+def test_an_unfinished_character_is_held_back_and_released() -> None:
+    model = core.load("storyteller", device="cpu")
+    ids = model.tokenizer.encode(" ☂", add_special_tokens=False)[:-1]
+    speller = Speller(model.tokenizer, model.pieces, model.tokenizer.encode("The"))
+    path, spelled = speller.start, ""
+    for token in ids:
+        piece, path = speller.push(path, token)
+        spelled += piece
+    assert "\ufffd" not in spelled
+    assert path.held > 0
+    assert "\ufffd" in speller.flush(path)
+
+
+def explained(**settings: Any) -> list[str]:
+    found = run(tiny.make("llama", scale=3.0), tiny.prompt(), eos_token_id=[2, 11, 17, 23, 32], **settings)
+    steps = [event for event in found.events if isinstance(event, BeamStep)]
+    beams = settings["num_beams"] // settings.get("num_beam_groups", 1)
+    return [
+        f"{item.fate}: {explain_node(item, step, worst_kept(item, step), beams)}"
+        for step in steps
+        for item in step.candidates
+    ]
+
+
+def test_fates_in_words() -> None:
+    told = explained(num_beams=3, max_new_tokens=10, early_stopping=True)
+    assert "kept: 1st of 18 continuations: among the best 3, so it stays." in told
+    assert any(line.startswith("pruned: 4th of 18 continuations: only the best 3 stay. It trailed the last survivor by")
+               for line in told)  # fmt: skip
+    assert any("finished. The text ends here by itself, with a final score of" in line for line in told)
+    assert any("only one among the best 3 of a step may end" in line for line in told)
+    assert any("the search ended" in line for line in told)
+
+
+def test_penalties_in_words() -> None:
+    told = explained(num_beams=4, num_beam_groups=4, diversity_penalty=0.5, max_new_tokens=5)
+    assert any("Earlier groups chose the same token, which cost it 0.5." in line for line in told)
+
+
+def test_words_need_no_torch() -> None:
+    code = "import sys, core.explain_beams, core.strategies; list(core.strategies.registry); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_events_stay_small() -> None:
+    """Sixteen beams over two hundred steps hold at most 50 MB of events."""
+    model = tiny.shared("llama")
+    config = GenerationConfig(num_beams=16, max_new_tokens=200, min_new_tokens=200)
+    core.run(model, core.Request(tiny.prompt(), GenerationConfig(num_beams=16, max_new_tokens=2)))
+    gc.collect()
+    tracemalloc.start()
+    events = core.run(model, core.Request(tiny.prompt(), config)).events
+    gc.collect()
+    held, _peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    steps = [event for event in events if isinstance(event, BeamStep)]
+    assert len(steps) == 200
+    assert sum(len(step.candidates) for step in steps) == 200 * 32
+    assert held < 50e6
