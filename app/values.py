@@ -81,8 +81,9 @@ def short(value: Any) -> str:
 
 
 def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], most: int = 2) -> str:
-    """`temperature 0.8 · top-p 0.92`: the first few of `values`, in the order of `parameters`."""
-    parts = [f"{_lower(p.title)} {short(values[p.name])}" for p in parameters if p.name in values]
+    """`temperature 0.8 · top-p 0.92`: the first few of `values`, in the order of `parameters`, the length last."""
+    told = sorted((p for p in parameters if p.name in values), key=lambda p: p.name == "max_new_tokens")
+    parts = [f"{_lower(p.title)} {short(values[p.name])}" for p in told]
     more = len(parts) - most
     return " · ".join(parts[:most]) + (f" · +{more}" if more > 0 else "")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -36,7 +37,8 @@ class ViewColumn(QWidget):
         self.views = [spec.factory() for spec in self._specs]
         for view in self.views:
             view.setObjectName(view.objectName() + suffix)
-        self.tabs = QTabBar(expanding=False, drawBase=False)
+        self._row_height = 40
+        self.tabs = QTabBar(expanding=False, drawBase=False, usesScrollButtons=False)
         self.tabs.setAccessibleName("Views")
         self.stack = QStackedWidget()
         self.tools = QStackedWidget(objectName="toolStack")
@@ -60,9 +62,15 @@ class ViewColumn(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes, the views' too."""
-        self.header.setFixedHeight(theme.px(40))
+        self._row_height = theme.px(40)
+        self._strut.setFixedSize(0, self._row_height)
         for view in self.views:
             view.set_theme(theme)
+        self._fit_header()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_header()
 
     def _fill(self) -> None:
         for spec, view in zip(self._specs, self.views, strict=True):
@@ -74,13 +82,21 @@ class ViewColumn(QWidget):
     def _lay_out(self) -> None:
         self.header = QFrame()
         self.header.setProperty("role", "bar")
-        row = QHBoxLayout(self.header)
-        row.setContentsMargins(13, 0, 10, 0)
-        row.setSpacing(4)
-        row.addWidget(self.tabs, 0, Qt.AlignmentFlag.AlignBottom)
-        row.addStretch(1)
-        row.addWidget(self.tools)
-        row.addLayout(self.corner)
+        self._first, self._second = QHBoxLayout(), QHBoxLayout()
+        for row in (self._first, self._second):
+            row.setSpacing(4)
+            row.setContentsMargins(13, 0, 10, 0)
+        self._strut = QWidget()
+        self._first.addWidget(self._strut)
+        self._first.addWidget(self.tabs, 0, Qt.AlignmentFlag.AlignBottom)
+        self._first.addStretch(1)
+        self._first.addWidget(self.tools)
+        self._first.addLayout(self.corner)
+        rows = QVBoxLayout(self.header)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setSpacing(0)
+        rows.addLayout(self._first)
+        rows.addLayout(self._second)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -101,6 +117,19 @@ class ViewColumn(QWidget):
             policy = QSizePolicy.Policy.Preferred if shown else QSizePolicy.Policy.Ignored
             self.tools.widget(number).setSizePolicy(policy, policy)
         self.tools.updateGeometry()
+        self._fit_header()
+
+    def _fit_header(self) -> None:
+        """Tools that have no room beside the tabs get a line of their own."""
+        needed = self.tabs.sizeHint().width() + self.tools.sizeHint().width() + self.corner.sizeHint().width() + 40
+        below = needed > self.width()
+        if below != (self._second.indexOf(self.tools) >= 0):
+            (self._first if below else self._second).removeWidget(self.tools)
+            if below:
+                self._second.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
+            else:
+                self._first.insertWidget(3, self.tools)
+        self.header.setFixedHeight(self._row_height * (1 + below))
 
 
 class Centre(QWidget):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -388,3 +388,56 @@ def test_views_can_be_split(qtbot: QtBot, window: MainWindow) -> None:
     assert second.objectName() == "tokenView2"
     window.centre.set_split(False)
     assert len(window.centre.columns) == 1
+
+
+def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    column = window.centre.columns[0]
+    window.centre.show_view("tokens")
+    one = column.header.height()
+    monkeypatch.setattr(column.tools, "sizeHint", lambda: QSize(column.width(), 20))
+    column._fit_header()
+    assert column.header.height() == 2 * one
+    monkeypatch.setattr(column.tools, "sizeHint", lambda: QSize(40, 20))
+    column._fit_header()
+    assert column.header.height() == one
+
+
+def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
+    window.toolbar.strategy.choose("greedy")
+    assert not window.toolbar.draft.isVisible()
+    assert window.desk.request().drafters == ()
+    window.toolbar.strategy.choose("assisted")
+    assert window.toolbar.draft.isVisible()
+    combo = window.toolbar.draft
+    if combo.currentIndex() < 0:
+        assert any("draft" in problem for problem in window.desk.problems)
+    else:
+        assert window.desk.request().drafters == (combo.currentData(),)
+
+
+def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
+    from app.models_list import ModelList
+
+    def model(name: str, layers: int, tokenizer: str, **more: Any) -> str:
+        folder = tmp_path / name
+        folder.mkdir()
+        header = json.dumps({"w": {"dtype": "F16", "shape": [layers, 4], "data_offsets": [0, layers * 8]}}).encode()
+        (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", **more}), encoding="utf-8")
+        (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
+        (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(layers * 8))
+        return str(folder)
+
+    models = ModelList()
+    target = model("target", 8, "a")
+    names = [
+        target, model("small", 2, "a"), model("large", 9, "a"), model("other", 2, "b"),
+        model("t5", 2, "a", is_encoder_decoder=True),
+    ]  # fmt: skip
+    for name in names:
+        models.add_folder(name)
+    reasons = {item.title: item.reason for item in models.drafts_for(target)}
+    assert reasons["small"] == ""
+    assert "smaller" in reasons["large"]
+    assert "tokenizer" in reasons["other"]
+    assert "encoder–decoder" in reasons["t5"]
+    assert "target" not in reasons
