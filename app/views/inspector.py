@@ -169,7 +169,8 @@ class Inspector(QScrollArea):
         run = self._run
         if run is None:
             return None
-        return run.selected if run.selected is not None else run.cursor - 1 if run.cursor else None
+        newest = min(run.cursor, len(run.tokens)) - 1  # a beam search's best text may be shorter than the search
+        return run.selected if run.selected is not None else newest if newest >= 0 else None
 
     @Slot()
     def _tell(self) -> None:

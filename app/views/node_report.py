@@ -6,6 +6,7 @@ from app.views.beam_model import BeamTree
 from app.views.reports import NodeReport, ReportRow
 from app.views.wording import log_probability, token_text
 from core.events import BeamCandidate, BeamStep
+from core.explain_beams import explain_node, worst_kept
 
 MOST_ROWS = 12
 _VERDICTS = {
@@ -27,14 +28,12 @@ def report_on(tree: BeamTree, node: int) -> NodeReport:
 
 def report_of(candidate: BeamCandidate, step: BeamStep, num_beams: int, so_far: str, how: str = "") -> NodeReport:
     """The same from its parts; `num_beams` are those of the candidate's group."""
-    from core.explain_beams import explain_node
-
     rows = _rivals(candidate, step)
     return NodeReport(
         heading="Beam node",
         token=token_text(candidate.piece),
         facts=_facts(candidate, step),
-        sentence=explain_node(candidate, step, num_beams),
+        sentence=explain_node(candidate, step, worst_kept(candidate, step), num_beams),
         verdict=f"{_VERDICTS.get(candidate.fate, candidate.fate)} at step {step.step + 1}.",
         so_far=so_far,
         table_title=f"Step {step.step + 1}" + (f", group {candidate.group + 1}" if _groups(step) > 1 else ""),

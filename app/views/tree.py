@@ -223,7 +223,8 @@ class TreeView(QWidget):
         self._show_path(node if known else None)
         if report is not None or self.report is not None:
             self.report = report
-            self.reportSelected.emit(report)
+            if self.isVisible():  # a hidden tree leaves the inspector to the view that is read
+                self.reportSelected.emit(report)
 
     def _show_path(self, node: int | None) -> None:
         tree, run = self._tree, self._run
@@ -232,8 +233,10 @@ class TreeView(QWidget):
             self._path.show_text("", "", "Pick a node, or walk with the arrow keys; type to find a token.")
             return
         prompt = "".join(token.text for token in run.prompt[-PROMPT_TOKENS:] if not control_name(token.text))
+        if run.prompt and control_name(run.prompt[-1].text):
+            prompt = ""  # a control token ends the prompt: what follows is a text of its own
         before = prompt + "".join(candidate.text for candidate in path[:-1])
-        self._path.show_text(before, path[-1].text or _label(path[-1]))
+        self._path.show_text(before, path[-1].text or f" {_label(path[-1])}")
 
     def _tip(self, node: int) -> str:
         tree = self._tree

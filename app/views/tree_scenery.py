@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRect, QRectF, Qt
+from PySide6.QtCore import QPointF, QRect, QRectF
 from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from app.run import Run
 from app.theme import Theme
+from app.views.empty_page import paint_empty_page
 
 _SAMPLE = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1.5), "best"),
            ((1, -1), (2, -0.5), "pruned"), ((1, 1), (2, 1), "kept"))  # fmt: skip
@@ -19,18 +20,10 @@ def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -
     hint = "Choose beam search, in any of its kinds, and press Ctrl+Enter: each continuation it considers appears here."
     if run is not None and run.tokens:
         hint = f"This run wrote one token at a time. {hint}"
-    middle = QRectF(area).center().y() - theme.px(12)
+    top = QRectF(area).center().y() - theme.px(70)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _sample(painter, QPointF(area.center().x() - theme.px(62), middle - theme.px(58)), theme)
-    painter.setFont(theme.font(18, 600))
-    painter.setPen(theme.color("text"))
-    flags = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
-    side = max(theme.px(16), (area.width() - theme.px(460)) / 2)
-    painter.drawText(QRectF(side, middle, area.width() - 2 * side, theme.px(30)), int(flags), title)
-    painter.setFont(theme.font(14))
-    painter.setPen(theme.color("muted"))
-    if not waiting:
-        painter.drawText(QRectF(side, middle + theme.px(32), area.width() - 2 * side, theme.px(80)), int(flags), hint)
+    _sample(painter, QPointF(area.center().x() - theme.px(62), top), theme)
+    paint_empty_page(painter, area, theme, title, "" if waiting else hint)
 
 
 def _sample(painter: QPainter, corner: QPointF, theme: Theme) -> None:

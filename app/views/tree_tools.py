@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QToolButton, QWidget
 
 from app.theme import Theme, theme_for
@@ -13,7 +13,7 @@ from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, das
 
 
 class TreeTools(QWidget):
-    """For the right end of the tab bar."""
+    """For the right end of the tab bar; what finds no room there goes into a menu."""
 
     prunedChosen = Signal(str)
     fitWanted = Signal()
@@ -26,24 +26,36 @@ class TreeTools(QWidget):
         super().__init__(parent)
         self.pruned = self._button("prunedButton", "", "Branches that were pruned: shown, dimmed or hidden")
         self.pruned.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.pruned.setMenu(self._menu())
-        self.down = self._button("downButton", "↓", "Let the tree grow downwards", checkable=True)
+        self.pruned.setMenu(self._pruned_menu())
         self.follow = self._button("followButton", "Follow", "Keep the newest tokens in sight", checkable=True)
         self.fit = self._button("fitButton", "Fit", "Show the whole tree")
         self.find = self._button("findButton", "Find", "Find a token (or just type)")
-        self.table = self._button("tableButton", "Table", "Show the hypotheses beside the tree", checkable=True)
+        self.table = self._button("tableButton", "Table", "Show the table of hypotheses", checkable=True)
+        self.down = self._button("downButton", "↓", "Let the tree grow downwards", checkable=True)
+        self.more = self._button("moreButton", "⋯", "More tools")
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.more.setMenu(QMenu(self))
+        self.more.menu().aboutToShow.connect(self._fill_more)
         self.table.setChecked(True)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(2)
-        for button in (self.pruned, self.follow, self.fit, self.find, self.down, self.table):
-            row.addWidget(button)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(2)
+        for button in (*self._buttons, self.more):
+            self._row.addWidget(button)
+        self._connect()
+        self.set_pruned("dimmed")
+
+    @property
+    def _buttons(self) -> tuple[QToolButton, ...]:
+        """In the order they appear; the last ones give way first."""
+        return self.pruned, self.fit, self.follow, self.find, self.table, self.down
+
+    def _connect(self) -> None:
         self.fit.clicked.connect(self.fitWanted)
         self.find.clicked.connect(self.findWanted)
         self.follow.toggled.connect(self.followToggled)
         self.down.toggled.connect(self.downToggled)
         self.table.toggled.connect(self.tableToggled)
-        self.set_pruned("dimmed")
 
     def _button(self, name: str, text: str, help_text: str, checkable: bool = False) -> QToolButton:
         button = QToolButton(self, objectName=name, text=text, checkable=checkable)
@@ -52,7 +64,7 @@ class TreeTools(QWidget):
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         return button
 
-    def _menu(self) -> QMenu:
+    def _pruned_menu(self) -> QMenu:
         menu = QMenu(self)
         self._group = QActionGroup(menu)
         for how in PRUNED:
@@ -68,11 +80,51 @@ class TreeTools(QWidget):
         self.pruned.setText(f"Pruned: {how} ⌄")
         for action in self._group.actions():
             action.setChecked(action.data() == how)
+        self.updateGeometry()
 
     def set_theme(self, theme: Theme) -> None:
         """Other sizes."""
         for button in self.findChildren(QToolButton):
             button.setFont(theme.font(12))
+
+    # Room
+
+    def _width(self, count: int) -> int:
+        """Pixels that the first `count` tools take, the menu of the others included."""
+        shown = [*self._buttons[:count], *([self.more] if count < len(self._buttons) else [])]
+        return sum(button.sizeHint().width() for button in shown) + self._row.spacing() * (len(shown) - 1)
+
+    def sizeHint(self) -> QSize:
+        """Room for all."""
+        return QSize(self._width(len(self._buttons)), self.pruned.sizeHint().height())
+
+    def minimumSizeHint(self) -> QSize:
+        """Room for the menu of them."""
+        return QSize(self._width(0), self.pruned.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show as many as there is room for."""
+        super().resizeEvent(event)
+        fitting = [count for count in range(len(self._buttons) + 1) if self._width(count) <= self.width()]
+        count = max(fitting, default=0)
+        for place, button in enumerate(self._buttons):
+            button.setVisible(place < count)
+        self.more.setVisible(count < len(self._buttons))
+
+    @Slot()
+    def _fill_more(self) -> None:
+        menu = self.more.menu()
+        menu.clear()
+        for button in self._buttons:
+            if not button.isHidden():
+                continue
+            if button is self.pruned:
+                menu.addActions(self._group.actions())
+                menu.addSeparator()
+                continue
+            action = menu.addAction(button.toolTip(), button.click)
+            action.setCheckable(button.isCheckable())
+            action.setChecked(button.isChecked())
 
     @Slot(QAction)
     def _on_action(self, action: QAction) -> None:

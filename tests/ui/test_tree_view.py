@@ -320,3 +320,30 @@ def test_the_card_shows_a_report(qtbot: QtBot, theme: str) -> None:
     assert "<b>Pruned at step 5.</b>" in card._sentence.text()
     card.show_report(None)
     assert card.isHidden()
+
+
+def test_tools_that_find_no_room_go_into_a_menu(qtbot: QtBot) -> None:
+    tools = make_view(qtbot, beam_run(beam_steps(4))).header_widget()
+    tools.resize(tools.sizeHint())
+    tools.show()
+    assert tools.more.isHidden()
+    tools.resize(tools.sizeHint().width() - 20, tools.height())
+    assert not tools.more.isHidden()
+    assert tools.down.isHidden()
+    tools.resize(tools.minimumSizeHint())
+    tools.more.menu().aboutToShow.emit()
+    fit = next(action for action in tools.more.menu().actions() if action.text() == tools.fit.toolTip())
+    with qtbot.waitSignal(tools.fitWanted):
+        fit.trigger()
+
+
+def test_a_hidden_tree_leaves_the_inspector_alone(qtbot: QtBot) -> None:
+    run = beam_run(beam_steps(8))
+    view = make_view(qtbot, run)
+    view.hide()
+    told = []
+    view.reportSelected.connect(told.append)
+    run.select(3)
+    view.selection_changed(run)
+    assert told == []
+    assert view.report is not None
