@@ -34,4 +34,5 @@ VIEWS: tuple[ViewSpec, ...] = (
     ViewSpec("tokens", "Tokens", _made_by("tokens", "TokenView")),
     ViewSpec("tree", "Tree", _made_by("tree", "TreeView")),
     ViewSpec("speculation", "Speculation", _made_by("speculation", "SpeculationView")),
+    ViewSpec("memory", "Memory", _made_by("memory", "MemoryView")),
 )

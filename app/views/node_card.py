@@ -117,6 +117,7 @@ class NodeCard(QFrame):
         self._text.setVisible(bool(report.so_far.strip()))
         self._table_title.setText(report.table_title.upper())
         self._table.show_rows(report.columns, report.rows)
+        self._score_title.setText(report.formula_title.upper())
         self._score.set_text(report.formula)
         self._score_title.setVisible(bool(report.formula))
 

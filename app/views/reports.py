@@ -36,3 +36,4 @@ class NodeReport:
     rows: tuple[ReportRow, ...] = ()
     formula: str = ""
     """How its score comes about, with its own figures; lines parted by line breaks."""
+    formula_title: str = "Score"

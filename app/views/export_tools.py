@@ -1,0 +1,81 @@
+"""A view's Export button: its picture as PNG, its figures as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QMessageBox, QToolButton, QWidget
+
+from app.theme import Theme
+
+Table = Sequence[Sequence[object]]
+
+
+class ExportTools(QWidget):
+    """For the right end of the tab bar. `picture()` and `table()` are asked when something is saved."""
+
+    def __init__(
+        self, name: str, picture: Callable[[], QPixmap], table: Callable[[], Table], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._name, self._picture, self._table = name, picture, table
+        self.button = QToolButton(self, objectName="exportButton", text="Export ⌄")
+        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.button.setAccessibleName("Export")
+        self.button.setToolTip("Save the picture or the figures")
+        self.button.setCursor(Qt.CursorShape.PointingHandCursor)
+        menu = QMenu(self)
+        menu.addAction("Picture (PNG)…", self._ask_png)
+        menu.addAction("Figures (CSV)…", self._ask_csv)
+        self.button.setMenu(menu)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        row.addWidget(self.button)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self.button.setFont(theme.font(12))
+
+    @Slot()
+    def _ask_png(self) -> None:
+        self._ask("Save the picture", "png", "Pictures (*.png)", self.save_png)
+
+    @Slot()
+    def _ask_csv(self) -> None:
+        self._ask("Save the figures", "csv", "Tables (*.csv)", self.save_csv)
+
+    def _ask(self, title: str, suffix: str, kinds: str, slot: Callable[[str], None]) -> None:
+        dialog = QFileDialog(self.window(), title, f"{self._name}.{suffix}", kinds)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+        dialog.setDefaultSuffix(suffix)
+        dialog.fileSelected.connect(slot)
+        dialog.open()
+
+    @Slot(str)
+    def save_png(self, path: str) -> None:
+        """Write the picture."""
+        if not self._picture().save(path, "PNG"):
+            self._complain(path, "the file could not be written")
+
+    @Slot(str)
+    def save_csv(self, path: str) -> None:
+        """Write the figures, a head first."""
+        try:
+            with Path(path).open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows(self._table())
+        except OSError as error:
+            self._complain(path, error.strerror or str(error))
+
+    def _complain(self, path: str, cause: str) -> None:
+        box = QMessageBox(
+            QMessageBox.Icon.Warning, "Not saved", f"{path} was not saved: {cause}.", parent=self.window()
+        )
+        box.setInformativeText("Choose another folder or another name.")
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()

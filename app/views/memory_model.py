@@ -1,0 +1,195 @@
+"""What a run's cache has held at any place in the text: measurements, the plan, the tokens behind both. No Qt."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from core.events import BeamStep, CacheMeasured, CachePlan, Event, Notice, TokenChosen
+
+Part = tuple[str, str]
+"""(place, part) as `CacheMeasured.parts` names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The cache after `x` tokens of the text were written."""
+
+    x: int
+    tokens: int
+    """Tokens the cache had read; 0 for a state without length."""
+    bytes: int
+    peak: int
+    parts: tuple[tuple[Part, int], ...]
+    layers: tuple[int, ...]
+    held: tuple[tuple[int, int], ...] = ()
+    error: float | None = None
+    measured: bool = True
+    """False where it lies between two measurements."""
+
+
+class MemoryModel:
+    """Grows with a run's events; `at(x)` and the curves tell of any place in it."""
+
+    def __init__(self) -> None:
+        self.points: list[Point] = []
+        self.plan: CachePlan | None = None
+        self.notices: list[str] = []
+        self.written = 0
+
+    def append(self, events: Iterable[Event]) -> None:
+        """Sort in what has come."""
+        for event in events:
+            match event:
+                case TokenChosen() | BeamStep():
+                    self.written = max(self.written, event.step + 1)
+                case CachePlan():
+                    self.plan = event
+                case Notice(kind="memory_fallback"):
+                    self.notices.append(event.message)
+                case CacheMeasured():
+                    self._add(event)
+
+    def _add(self, event: CacheMeasured) -> None:
+        parts = tuple(((place, part), size) for place, part, size in event.parts)
+        point = Point(
+            self.written, event.tokens, event.bytes, event.peak, parts, event.layers, event.held, event.error
+        )  # fmt: skip
+        while self.points and self.points[-1].x >= point.x:
+            self.points.pop()
+        if not self.points and point.x:
+            self.points.append(replace(point, x=0, tokens=self._lead(point)))
+        self.points.append(point)
+
+    def _lead(self, first: Point) -> int:
+        return self.plan.start if self.plan is not None and first.tokens else first.tokens
+
+    @property
+    def parts(self) -> list[Part]:
+        """Every (place, part) there was, in the order of their first appearance."""
+        return list(dict.fromkeys(part for point in self.points for part, _ in point.parts))
+
+    def length_at(self, x: int) -> int:
+        """Tokens the decoder has read when `x` are written."""
+        known = next((point for point in reversed(self.points) if point.tokens and point.x), None)
+        lead = known.tokens - known.x if known is not None else (self.plan.start if self.plan else 1) - 1
+        return max(lead + x, self.plan.start if self.plan else 0)
+
+    def at(self, x: int) -> Point | None:
+        """The cache at that place: as measured, else on the line between its neighbours; None before any."""
+        if not self.points:
+            return None
+        after = bisect_right([point.x for point in self.points], x)
+        before = self.points[max(0, after - 1)]
+        if before.x == x or after == len(self.points):
+            return before if before.x == x else replace(before, measured=False)
+        return self._between(before, self.points[after], x)
+
+    def _between(self, a: Point, b: Point, x: int) -> Point:
+        length = self.length_at(x) if b.tokens else 0
+        share = (x - a.x) / (b.x - a.x)
+        if self.plan is not None and self.plan.block is not None and b.tokens:
+            return self._in_blocks(a, b, x, length)
+        low, high = dict(a.parts), dict(b.parts)
+        mixed = {part: low.get(part, 0) + (high.get(part, 0) - low.get(part, 0)) * share for part in {**low, **high}}
+        total = self.predicted(length) if self.plan is not None and b.tokens else None
+        scale = total / whole if total is not None and (whole := sum(mixed.values())) else 1.0
+        parts = tuple((part, round(size * scale)) for part, size in mixed.items())
+        size = sum(size for _, size in parts)
+        return Point(x, length, size, max(a.peak, size), parts, a.layers, (), a.error, measured=False)
+
+    def _in_blocks(self, a: Point, b: Point, x: int, length: int) -> Point:
+        """A quantized cache between two measurements: blocks are written at once, the rest grows by the token."""
+        assert self.plan is not None
+        block = self.plan.block or 1
+        side = a if length // block == a.tokens // block else b
+        known = next((p for p in (side, a, b, *self.points) if p.tokens % block and _residual(p)), None)
+        each = _residual(known) / (known.tokens % block) if known is not None else 0.0
+        waiting = round(each * (length % block))
+        parts = tuple((part, waiting if part[1] == "residual" else size) for part, size in side.parts)
+        size = sum(size for _, size in parts)
+        return Point(x, length, size, max(a.peak, size), parts, side.layers, (), side.error, measured=False)
+
+    def curve(self, last: int) -> list[Point]:
+        """The points to draw up to `last`, those between measurements where the curve bends among them."""
+        if not self.points:
+            return []
+        end = min(last, self.points[-1].x)
+        xs = {point.x for point in self.points if point.x <= end} | {end}
+        if self.plan is not None and self.points[-1].tokens:
+            lead = self.length_at(end) - end
+            block = self.plan.block
+            bends = self.plan.lengths if block is None else _block_edges(block, lead, end)
+            xs |= {length - lead for length in bends if 0 < length - lead < end}
+        return [point for x in sorted(xs) if (point := self.at(x)) is not None]
+
+    # Predictions
+
+    def predicted(self, length: int) -> float | None:
+        """Bytes foretold for that many tokens; None without a plan."""
+        return _along(self.plan.lengths, self.plan.predicted, length) if self.plan is not None else None
+
+    def dynamic(self, length: int) -> float | None:
+        """Bytes a cache that keeps everything would take."""
+        return _along(self.plan.lengths, self.plan.dynamic, length) if self.plan is not None else None
+
+    def lines(self, top: int) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+        """(predicted, dynamic) as (x, bytes) from 0 to `top` tokens written."""
+        if self.plan is None:
+            return [], []
+        lead = self.length_at(top) - top
+        xs = sorted({0, top, *(length - lead for length in self.plan.lengths if 0 < length - lead < top)})
+        lengths = [self.length_at(x) for x in xs]
+        return tuple(  # type: ignore[return-value]
+            [(float(x), _along(self.plan.lengths, sizes, length)) for x, length in zip(xs, lengths, strict=True)]
+            for sizes in (self.plan.predicted, self.plan.dynamic)
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """It keeps everything as it is, so no line for “dynamic” is needed."""
+        return self.plan is None or self.plan.predicted == self.plan.dynamic
+
+    @property
+    def per_token(self) -> int:
+        """Bytes one more token takes where everything is kept; 0 for a state of constant size."""
+        plan = self.plan
+        if plan is None or len(plan.lengths) < 2:
+            return 0
+        return (plan.dynamic[-1] - plan.dynamic[0]) // (plan.lengths[-1] - plan.lengths[0])
+
+    @property
+    def limit(self) -> int:
+        """Tokens the run may write."""
+        return max(1, self.plan.lengths[-1] - self.plan.start) if self.plan is not None else 1
+
+
+def filled(plan: CachePlan, length: int) -> str:
+    """The plan's formula with its numbers in place of their names."""
+    names = {name: value for name, value in plan.parameters} | {"length": length}
+    names["exact"] = length % plan.block if plan.block else 0
+    text = plan.formula
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"\b{name}\b", f"{names[name]:,}".replace(",", "\u2009"), text)
+    return text
+
+
+def _along(xs: Sequence[int], ys: Sequence[int], x: int) -> float:
+    """On the straight line between neighbours; the ends go on flat."""
+    after = bisect_right(xs, x)
+    if after == 0 or after == len(xs):
+        return float(ys[0] if after == 0 else ys[-1])
+    a, b = xs[after - 1], xs[after]
+    return ys[after - 1] + (ys[after] - ys[after - 1]) * (x - a) / (b - a)
+
+
+def _residual(point: Point) -> int:
+    return sum(size for (_, part), size in point.parts if part == "residual")
+
+
+def _block_edges(block: int, lead: int, end: int) -> list[int]:
+    """Lengths on both sides of every block boundary within the text."""
+    first = max(1, lead // block)
+    return [k * block - side for k in range(first, (lead + end) // block + 1) for side in (1, 0)]
