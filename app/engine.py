@@ -144,8 +144,6 @@ def build_request(
     request: RunRequest, model: core.LoadedModel, drafters: Sequence[core.LoadedModel] = ()
 ) -> core.Request:
     """The core's own request for what the panels describe. Raises ParameterError, StrategyError."""
-    from transformers import GenerationConfig
-
     import core
 
     strategy = core.strategies.registry.get(request.strategy)
@@ -156,7 +154,7 @@ def build_request(
     flags = dict(strategy.flags) if strategy is not None else {}
     return core.Request(
         prompt=request.prompt if isinstance(request.prompt, str) else [dict(turn) for turn in request.prompt],
-        config=GenerationConfig(**{**flags, **config}),
+        config=core.make_config({**flags, **config}),
         strategy=request.strategy,
         options=options,
         cache=request.cache,
