@@ -61,7 +61,7 @@ def _copied(generator: torch.Generator) -> DraftTree:
 
 def _gated(generator: torch.Generator) -> DraftTree:
     """Rounds whose widths and depth follow from the drafter's doubts."""
-    economy = Economy(VerifyCost((1, 8), (1.0, 1.2)), {}, "test", [None])
+    economy = Economy(VerifyCost((1, 8), (1.0, 1.2)), {}, "test")
     return _drawn(FIRST, gate=economy, branching=True)(generator)
 
 

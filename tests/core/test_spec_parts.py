@@ -183,7 +183,7 @@ def test_expectations_follow_the_formulas() -> None:
 
 
 def _economy(memory: dict[str, Any] | None = None) -> Economy:
-    return Economy(VerifyCost((1, 32), (1.0, 1.9)), memory if memory is not None else {}, "test", [None])
+    return Economy(VerifyCost((1, 32), (1.0, 1.9)), memory if memory is not None else {}, "test")
 
 
 def test_auto_pauses_when_drafts_are_useless_and_for_longer_each_time() -> None:
@@ -321,7 +321,7 @@ def test_text_grows_beyond_its_first_room() -> None:
 
 def test_a_long_extension_finds_room() -> None:
     text = Text([1], CPU)
-    text.extend(range(1000))
+    text.extend(list(range(1000)))
     assert text.tensor.shape == (1, 1001)
 
 

@@ -41,7 +41,7 @@ def decode_lookup(run: DecodingRun) -> Iterator[Event]:
     source = run.prompt_ids if run.model.is_encoder_decoder else []
     most = int(run.config.prompt_lookup_num_tokens or 10)
     drafter = Lookup(source, int(run.config.max_matching_ngram_size or 3), most)
-    yield from _decode(run, [drafter], Shape(_samples(run), _samples(run)), most, guesses=[0.5])
+    yield from _decode(run, [drafter], Shape(_samples(run), _samples(run)), most)
 
 
 def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
@@ -86,22 +86,17 @@ def widths_of(value: Any) -> tuple[int, ...]:
     return widths
 
 
-def _decode(
-    run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length: int | None = None,
-    guesses: Sequence[float | None] | None = None,
-) -> Iterator[Event]:  # fmt: skip
+def _decode(run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length: int | None = None) -> Iterator[Event]:
     target = Target(run)
     key = "/".join(drafter.name for drafter in drafters) + f"/{run.strategy.name}/{shape.samples}"
 
     def schedule() -> Schedule:
-        return _schedule(run, target, key, shape, length, guesses or [None] * len(drafters))
+        return _schedule(run, target, key, shape, length)
 
     yield from Speculation(run, target, drafters, schedule, shape).decode()
 
 
-def _schedule(
-    run: DecodingRun, target: Target, key: str, shape: Shape, length: int | None, guesses: Sequence[float | None]
-) -> Schedule:
+def _schedule(run: DecodingRun, target: Target, key: str, shape: Shape, length: int | None) -> Schedule:
     """Made after the prompt was read: `auto` measures the target's passes behind it."""
     memory, name = run.model.remembered, _schedule_name(run)
     cost = verify_cost(target.passes, run.start_ids[-1])
@@ -111,7 +106,7 @@ def _schedule(
     if name == "constant":
         return Constant(first)
     if name == "auto":
-        return Economy(cost, memory, f"experience/{key}", guesses)
+        return Economy(cost, memory, f"experience/{key}")
     return Heuristic(first, memory if name == "heuristic" else None, f"draft_length/{key}")
 
 

@@ -23,6 +23,8 @@ _MOST_NODES = 31
 _MARGIN = 1.02
 """Drafting has to promise this much more than plain decoding."""
 _PAUSES = (8, 256)
+_EXPLORES = 50
+"""Every so many rounds a draft is tried that does not seem worth it, lest a wrong opinion last for ever."""
 _MEMORY = 0.92
 _FORGET = 0.98
 
@@ -42,6 +44,8 @@ class Experience:
     """Seconds of one draft pass."""
     verify_one: float | None = None
     """Seconds of a target pass over one token, by the latest passes."""
+    extra: float = 0.0
+    """Seconds a round with drafts costs besides its passes."""
     tokens: float = 0.0
     """Tokens a round, and its seconds, running averages' numerator and denominator."""
     seconds: float = 0.0
@@ -57,19 +61,21 @@ class Experience:
 class Economy:
     """The `auto` schedule, and the gate its drafters ask."""
 
-    def __init__(self, cost: VerifyCost, memory: dict[str, Any], key: str, guesses: Sequence[float | None]) -> None:
-        """`guesses`: a first guess of the acceptance for drafters without probabilities of their own, else None."""
+    def __init__(self, cost: VerifyCost, memory: dict[str, Any], key: str) -> None:
+        """`memory` keeps under `key` what is learnt for later runs."""
         self._cost = cost
-        self._guesses = guesses
         self._known: Experience = memory.setdefault(key, Experience())
         self._known.verify_one = self._known.verify_one or cost.one
-        self._left = 0
+        self._left = self._rounds = 0
+        self._explores = False
         self.gate: Gate | None = self
 
     # -- the schedule
 
     def length(self) -> int:
         """The longest draft while drafting pays, 0 in a pause."""
+        self._rounds += 1
+        self._explores = self._rounds % _EXPLORES == 0
         if self._left > 0:
             self._left -= 1
             return 0
@@ -88,8 +94,11 @@ class Economy:
         if outcome.passes:
             known.draft_pass = _blend(known.draft_pass, outcome.draft_seconds / outcome.passes)
         known.verify_one = _blend(known.verify_one, outcome.verify_seconds / self._cost.ratio(len(tree)))
+        known.extra = _blend(known.extra or outcome.extra_seconds, outcome.extra_seconds)
         known.tokens = _MEMORY * known.tokens + len(outcome.verdict.path) + 1
-        known.seconds = _MEMORY * known.seconds + outcome.draft_seconds + outcome.verify_seconds
+        known.seconds = _MEMORY * known.seconds + (
+            outcome.draft_seconds + outcome.verify_seconds + outcome.extra_seconds
+        )
         if outcome.verdict.path and self._pays():
             known.pause = _PAUSES[0]
 
@@ -103,7 +112,7 @@ class Economy:
         known.accepted = _FORGET * known.accepted + len(verdict.path)
         known.examined = _FORGET * known.examined + levels
         for child in _examined(outcome):
-            key = (tree.drafters[child], _bin(tree.probabilities[child]))
+            key = (tree.drafters[child], _bin(tree.confidences[child]))
             decision = verdict.decisions.get(child)
             hit = decision.ratio if decision else float(child in verdict.path)
             known.hits[key] = _FORGET * known.hits.get(key, 0.0) + hit
@@ -114,7 +123,7 @@ class Economy:
         one, draft = self._one, self._draft_pass
         beta = self._known.acceptance
         best = max(
-            expected_tokens(beta, length) / (self._cost.ratio(length + 1) * one + length * draft)
+            expected_tokens(beta, length) / (self._cost.ratio(length + 1) * one + length * draft + self._known.extra)
             for length in range(1, _LONGEST + 1)
         )
         return best * one > _MARGIN
@@ -123,10 +132,8 @@ class Economy:
 
     def accept(self, drafter: int, probability: float) -> float:
         """Observed acceptance at about this probability, beginning with the probability itself."""
-        guess = self._guesses[drafter]
-        first = probability if guess is None else guess
         key = (drafter, _bin(probability))
-        return (self._known.hits.get(key, 0.0) + _PRIOR * first) / (self._known.trials.get(key, 0.0) + _PRIOR)
+        return (self._known.hits.get(key, 0.0) + _PRIOR * probability) / (self._known.trials.get(key, 0.0) + _PRIOR)
 
     def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
         """Compare what one more level brings with what its draft pass and its nodes cost at the present pace."""
@@ -138,7 +145,8 @@ class Economy:
 
     def is_worth(self, chance: float, nodes: int) -> bool:
         """Compare what one more node brings with its place in the target's pass."""
-        return nodes < _MOST_NODES and chance > self._pace * self._node_price(nodes)
+        price = self._node_price(nodes) + (0.0 if nodes else self._known.extra)
+        return nodes < _MOST_NODES and (self._explores or chance > self._pace * price)
 
     def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
         """Children in order of likelihood, as long as each is worth its place."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -12,9 +11,10 @@ from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun
 from core.decoding.speculation import rollback
 from core.decoding.speculation.cost import remembered_cost
+from core.decoding.speculation.cost import clock_of
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.report import Figures, Tally, round_event, target_shares
+from core.decoding.speculation.report import Found, Stopwatch, Tally, round_event, target_shares
 from core.decoding.speculation.schedule import Outcome, Schedule
 from core.decoding.speculation.target import Target
 from core.decoding.speculation.text import Text
@@ -54,7 +54,7 @@ class Speculation:
         self.track = run.track(0)
         self.tally = Tally()
         self._dice = Dice(run.generator)
-        self._extra_seconds = 0.0
+        self._clock = clock_of(run.model.device)
         self._method = "sampled" if shape.samples else "greedy"
 
     def decode(self) -> Iterator[Event]:
@@ -84,35 +84,39 @@ class Speculation:
         self.tally.report(self.run)
 
     def _round(self, schedule: Schedule) -> list[Event]:
-        begun = time.perf_counter()
+        watch = Stopwatch(self._clock)
         plan = self._plan(schedule)
         if plan.depth == 0:
             return self._plain_step(schedule)
         branches = self._draft(plan)
         if branches is None or self.run.is_cancelled():
             return []
+        if not any(branch.ids for branch in branches):
+            return self._plain_step(schedule)
         tree = merge(self.text.ids[-1], branches)
-        drafted = time.perf_counter()
+        watch.lap()
         scores = self.target.score(self.text, tree)
         verdict = self._verify(tree, scores[-1])
-        verified = time.perf_counter()
+        watch.lap()
         self._settle(tree, verdict)
-        outcome = Outcome(tree, verdict, sum(map(_depth, branches)), drafted - begun, verified - drafted)
-        events = self._report(outcome, scores, plan.depth, begun)
-        if tree.drafted:
-            schedule.learn(replace(outcome, extra_seconds=self._extra_seconds))
-        else:
-            schedule.learn_plain(outcome.verify_seconds)
-        return events
+        found = Found(tree, verdict, plan.depth)
+        shares = target_shares(scores[-1], tree)
+        watch.lap()
+        step = len(self.track.ids)
+        events = self._write_path(found, scores)
+        schedule.learn(Outcome(tree, verdict, sum(map(_depth, branches)), *watch.priced))
+        figures = self.tally.add(found, step, watch)
+        written = len(self.track.ids) - step
+        return [round_event(found, written, shares, figures, self.run.model.pieces), *events]
 
     def _plain_step(self, schedule: Schedule) -> list[Event]:
         """One token as plain decoding writes it."""
-        begun = time.perf_counter()
+        watch = Stopwatch(self._clock)
         scores = self.target.step(self.text)
         token = self._choose(scores)
-        taken = time.perf_counter() - begun
-        schedule.learn_plain(taken)
-        self.tally.verify_seconds += taken
+        watch.lap()
+        schedule.learn_plain(watch.priced[0])
+        self.tally.verify_seconds += watch.seconds[0]
         return self._write(scores, token, ["target"])
 
     def _choose(self, scores: list[torch.Tensor]) -> torch.Tensor:
@@ -147,7 +151,7 @@ class Speculation:
     def _verify(self, tree: DraftTree, scores: torch.Tensor) -> Verdict:
         if not self.shape.samples:
             return walk_greedy(tree, scores.argmax(-1).tolist())
-        # A node whose every token is banned has no distribution; reaching it is an error that `_write` reports.
+        # A node whose every token is banned has no distribution; reaching it is an error that `_write_path` reports.
         p = torch.softmax(scores, -1).nan_to_num(1.0 / scores.shape[-1])
         return sample_tree(tree, p, self._dice, self.run.generator)
 
@@ -157,31 +161,15 @@ class Speculation:
         for drafter in self.drafters:
             drafter.settle(accepted)
 
-    def _report(self, outcome: Outcome, scores: list[torch.Tensor], length: int, begun: float) -> list[Event]:
-        """Write the tokens, and tell of the round in front of them."""
-        tree, verdict, step = outcome.tree, outcome.verdict, len(self.track.ids)
+    def _write_path(self, found: Found, scores: list[torch.Tensor]) -> list[Event]:
+        """Write the accepted tokens and the target's own behind them."""
+        tree, verdict = found.tree, found.verdict
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
-        last = "target" if not tree.drafted else "bonus" if verdict.is_bonus else "correction"
-        writing = time.perf_counter()
-        picked = [score[[0, *verdict.path]] for score in scores] if tree.drafted else scores
-        self.run.check_scores(picked[-1], picked[0], step)
+        picked = [score[[0, *verdict.path]] for score in scores]
+        self.run.check_scores(picked[-1], picked[0], len(self.track.ids))
+        last = "bonus" if verdict.is_bonus else "correction"
         chosen = torch.tensor(tokens, device=self.run.model.device)
-        events = self._write(picked, chosen, [*["draft"] * len(verdict.path), last])
-        writing = time.perf_counter() - writing
-        if not tree.drafted:
-            self.tally.verify_seconds += outcome.verify_seconds
-            return events
-        self.tally.add(outcome)
-        shares = target_shares(scores[-1], tree)
-        spent = outcome.draft_seconds + outcome.verify_seconds
-        self.tally.draft_seconds += outcome.draft_seconds
-        self.tally.verify_seconds += outcome.verify_seconds
-        overhead = time.perf_counter() - begun - spent
-        self.tally.overhead_seconds += overhead
-        self._extra_seconds = max(overhead - writing, 0.0)
-        figures = Figures(self.tally.rounds - 1, step, length, outcome.draft_seconds, outcome.verify_seconds, overhead)
-        written = len(self.track.ids) - step
-        return [round_event(tree, verdict, written, shares, figures, self.run.model.pieces), *events]
+        return self._write(picked, chosen, [*["draft"] * len(verdict.path), last])
 
     def _write(self, scores: list[torch.Tensor], chosen: torch.Tensor, origins: list[str]) -> list[Event]:
         """Append tokens [n] until the text ends; scores [n, V] decided them."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,11 +11,53 @@ import torch
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.cost import remembered_cost
 from core.decoding.speculation.economy import expected_speedup
-from core.decoding.speculation.schedule import Outcome
 from core.decoding.speculation.tree import DraftTree
 from core.decoding.speculation.verify import Verdict
 from core.events import DraftNode, DraftRound
 from core.text import Pieces
+
+
+class Stopwatch:
+    """Laps of a round in seconds of the wall and of the clock that prices passes."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._begun = self._wall = time.perf_counter()
+        self._own = clock()
+        self.seconds: list[float] = []
+        self.priced: list[float] = []
+
+    def lap(self) -> None:
+        """One part of the round is done: draft, verification, what it takes besides."""
+        wall, own = time.perf_counter(), self._clock()
+        self.seconds.append(wall - self._wall)
+        self.priced.append(own - self._own)
+        self._wall, self._own = wall, own
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the wall since the start."""
+        return time.perf_counter() - self._begun
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A round's tree, what became of it, and the draft length asked for."""
+
+    tree: DraftTree
+    verdict: Verdict
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Numbers of a round besides the tree."""
+
+    round: int
+    step: int
+    draft_seconds: float
+    verify_seconds: float
+    overhead_seconds: float
 
 
 @dataclass(slots=True)
@@ -29,14 +72,22 @@ class Tally:
     draft_seconds: float = 0.0
     verify_seconds: float = 0.0
     overhead_seconds: float = 0.0
+    priced_draft: float = 0.0
+    """Draft time by the clock that prices passes."""
 
-    def add(self, outcome: Outcome) -> None:
-        """Count a round with drafted tokens."""
-        verdict = outcome.verdict
+    def add(self, found: Found, step: int, watch: Stopwatch) -> Figures:
+        """Count a round; its figures. `step`: tokens written before it."""
+        verdict, (draft, verify) = found.verdict, watch.seconds[:2]
+        figures = Figures(self.rounds, step, draft, verify, watch.elapsed - draft - verify)
         self.rounds += 1
         self.accepted += len(verdict.path)
         self.examined += len(verdict.path) + (not verdict.is_bonus)
-        self.levels += max(outcome.tree.depths)
+        self.levels += max(found.tree.depths)
+        self.draft_seconds += draft
+        self.verify_seconds += verify
+        self.overhead_seconds += figures.overhead_seconds
+        self.priced_draft += watch.priced[0]
+        return figures
 
     def report(self, run: DecodingRun) -> None:
         """Hand the sums to the run."""
@@ -50,27 +101,14 @@ class Tally:
         cost = remembered_cost(run.model)
         if not self.examined or cost is None:
             return None
-        per_token = self.draft_seconds / self.levels
+        per_token = self.priced_draft / self.levels
         return expected_speedup(self.accepted / self.examined, self.levels / self.rounds, per_token / cost.one)
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Numbers of a round besides the tree."""
-
-    round: int
-    step: int
-    length: int
-    draft_seconds: float
-    verify_seconds: float
-    overhead_seconds: float
-
-
-def round_event(
-    tree: DraftTree, verdict: Verdict, written: int, shares: Sequence[float], figures: Figures, pieces: Pieces
-) -> DraftRound:
+def round_event(found: Found, written: int, shares: Sequence[float], figures: Figures, pieces: Pieces) -> DraftRound:
     """The event. `written`: tokens of path and extra that became text; `shares`: the target's probability of every
     node behind its parent, [N]."""
+    tree, verdict = found.tree, found.verdict
     path = verdict.path[:written]
     has_extra = written > len(verdict.path)
     kind = ("bonus" if verdict.is_bonus else "correction") if has_extra else "none"
@@ -79,7 +117,7 @@ def round_event(
         accepted=tuple(path), extra_id=verdict.extra if has_extra else -1,
         extra_piece=pieces[verdict.extra] if has_extra else "", extra_kind=kind,
         draft_seconds=figures.draft_seconds, verify_seconds=figures.verify_seconds,
-        overhead_seconds=figures.overhead_seconds, length=figures.length,
+        overhead_seconds=figures.overhead_seconds, length=found.length,
     )  # fmt: skip
 
 

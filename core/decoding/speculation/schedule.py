@@ -21,7 +21,10 @@ class Outcome:
     passes: int
     """Draft passes it took."""
     draft_seconds: float
+    """By the clock that prices passes, as the other times."""
     verify_seconds: float
+    extra_seconds: float = 0.0
+    """What the round cost besides, less the writing of its tokens."""
 
 
 class Schedule(Protocol):

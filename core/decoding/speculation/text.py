@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import torch
 
@@ -22,14 +22,15 @@ class Text:
         """All ids, [1, T], a view."""
         return self._buffer[:, : len(self.ids)]
 
-    def extend(self, tokens: Iterable[int]) -> None:
-        """Append tokens."""
-        new = list(tokens)
-        end = len(self.ids) + len(new)
+    def extend(self, tokens: Sequence[int], tensor: torch.Tensor | None = None) -> None:
+        """Append tokens; `tensor` [n or more] begins with the same, where they are on the device already."""
+        begin, end = len(self.ids), len(self.ids) + len(tokens)
         while end > self._buffer.shape[1]:
             self._buffer = torch.cat([self._buffer, torch.zeros_like(self._buffer)], dim=1)
-        self._buffer[0, len(self.ids) : end] = torch.tensor(new, device=self._buffer.device)
-        self.ids += new
+        if tensor is None:
+            tensor = torch.tensor(tokens, device=self._buffer.device)
+        self._buffer[0, begin:end] = tensor[: end - begin]
+        self.ids += tokens
 
     def slice(self, begin: int) -> torch.Tensor:
         """Ids from `begin` on, [1, n]."""

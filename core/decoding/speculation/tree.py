@@ -27,6 +27,9 @@ class Branch:
     q: dict[int, torch.Tensor | None] = field(default_factory=dict)
     """Parent → the distribution [V] its children were drawn from (sampling); None for a point mass."""
 
+    confidences: list[float] = field(default_factory=list)
+    """How sure a drafter without probabilities is of each node; empty: as its probabilities say."""
+
     def add(self, parent: int, token: int, probability: float) -> int:
         """A new node and its first trial; its number."""
         self.ids.append(token)
@@ -64,6 +67,8 @@ class DraftTree:
     """Parent → what was proposed behind it, in drawing order, drafter by drafter."""
     q: dict[tuple[int, int], torch.Tensor | None]
     """(parent, drafter) → the distribution its children were drawn from."""
+    confidences: list[float] = field(default_factory=list)
+    """As `probabilities`, where the drafter has nothing else to say of its certainty."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -125,6 +130,7 @@ def merge(root: int, branches: Sequence[Branch]) -> DraftTree:
         probabilities=[book.probabilities[old] for old in order],
         trials={},
         q={},
+        confidences=[book.probabilities[old] for old in order],
     )
     for drafter, (branch, places_of) in enumerate(zip(branches, places, strict=True)):
         for node in branch.trials:
@@ -144,6 +150,7 @@ def _chain(root: int, branch: Branch) -> DraftTree:
         probabilities=[1.0, *branch.probabilities],
         trials={node: [(node + 1, 0)] for node in range(count)},
         q={(parent, 0): q for parent, q in branch.q.items()},
+        confidences=[1.0, *(branch.confidences or branch.probabilities)],
     )
 
 

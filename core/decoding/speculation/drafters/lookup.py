@@ -8,6 +8,9 @@ from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch
 
+_CONFIDENCES = (0.25, 0.45, 0.65, 0.85)
+"""First guesses of how often a match of so many tokens goes on as before; `auto` corrects them as it learns."""
+
 
 class Lookup:
     """Finds the longest n-gram at the end of the text earlier in it (or in an encoder's source) and proposes what came
@@ -30,23 +33,31 @@ class Lookup:
         return self._most
 
     def propose(self, text: Text, plan: Plan) -> Branch | None:
-        """A chain of at most min(depth, limit) tokens, a point mass each; empty without a match."""
+        """A chain, a point mass each; empty without a match."""
         new = text.ids[self._length :]
         self._length = len(text.ids)
         self._index(new)
-        begin = self._find()
+        begin, size = self._find()
         if begin is None:
             return Branch()
+        sure = _CONFIDENCES[min(size, len(_CONFIDENCES)) - 1]
+        ids = self._copy(begin, plan, sure)
+        branch = Branch.chain(ids, [1.0] * len(ids), [None] * len(ids) if plan.keep_q else ())
+        branch.confidences = [sure] * len(ids)
+        return branch
+
+    def _copy(self, begin: int, plan: Plan, sure: float) -> list[int]:
+        """What stands there, as long as it is worth checking; past the end of the text it goes on with what it has
+        copied already, which is a loop."""
         ids: list[int] = []
         chance = 1.0
         for place in range(begin, begin + plan.depth):
             if plan.gate is not None:
-                chance *= plan.gate.accept(self._number, 1.0)
+                chance *= plan.gate.accept(self._number, sure)
                 if not plan.gate.is_worth(chance, len(ids)):
                     break
-            # Past the end of the text it goes on with its own proposal: a loop.
             ids.append(self._all[place] if place < len(self._all) else ids[place - len(self._all)])
-        return Branch.chain(ids, [1.0] * len(ids), [None] * len(ids) if plan.keep_q else ())
+        return ids
 
     def _index(self, new: Sequence[int]) -> None:
         """Remember where every n-gram that `new` completes is followed by something (so: not the last ones)."""
@@ -56,11 +67,12 @@ class Lookup:
                 self._places[tuple(self._all[end - size : end])] = end
             self._all.append(token)
 
-    def _find(self) -> int | None:
+    def _find(self) -> tuple[int | None, int]:
+        """Where the longest match goes on, and its length."""
         for size in range(min(self._longest, len(self._all)), 0, -1):
             if (place := self._places.get(tuple(self._all[-size:]))) is not None:
-                return place
-        return None
+                return place, size
+        return None, 0
 
     def settle(self, accepted: Sequence[int]) -> None:
         """Nothing to keep."""
