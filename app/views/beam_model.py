@@ -30,7 +30,13 @@ class BeamTree:
     def __init__(self) -> None:
         self.steps: list[BeamStep] = []
         self.ranking: BeamsRanked | None = None
+        self.width = 0
+        """Beams of a group."""
+        self.progress = 0
+        """Constraint tokens that any node has met."""
         self._nodes: dict[int, tuple[BeamCandidate, int]] = {}
+        self._ended: list[tuple[int, BeamCandidate]] = []
+        self._texts: dict[int, str] = {0: ""}
         self._changes: list[tuple[int, int]] = []
         self._tokens: dict[tuple[int, int], TokenChosen] = {}
         self._made: dict[int, int] = {}
@@ -45,10 +51,20 @@ class BeamTree:
         for candidate in event.candidates:
             self._nodes[candidate.node] = (candidate, len(self.steps))
         self.steps.append(event)
+        self._sum_up(event)
         self._front += [self._token(candidate.node, 0) for candidate in self._foremost(event)]
         place = parting(before, self.leading(len(self.steps)))
         if place is not None:
             self._changes.append((len(self.steps), place))
+
+    def _sum_up(self, step: BeamStep) -> None:
+        """What every later step would have to be asked for again."""
+        self.width = max(self.width, _kept_per_group(step))
+        self.progress = max([self.progress, *(candidate.progress for candidate in step.candidates)])
+        self._ended += [(len(self.steps), c) for c in step.candidates if c.fate == "finished"]
+        before, live = self._texts, [c for c in step.candidates if c.fate in LIVE]
+        ended = {c.node: before[c.node] for _, c in self._ended if c.node in before}
+        self._texts = ended | {c.node: before.get(c.parent, "") + c.text for c in live}
 
     def __contains__(self, node: int) -> bool:
         return node in self._nodes
@@ -57,11 +73,6 @@ class BeamTree:
     def groups(self) -> int:
         """Groups of diverse search; 1 in every other."""
         return 1 + max((c.group for step in self.steps[:1] for c in step.candidates), default=0)
-
-    @property
-    def width(self) -> int:
-        """Beams of a group."""
-        return max((_kept_per_group(step) for step in self.steps), default=0)
 
     def candidate(self, node: int) -> BeamCandidate:
         """A node of the tree. Raises KeyError for the prompt (0) and for strangers."""
@@ -84,7 +95,9 @@ class BeamTree:
         return path[::-1]
 
     def text(self, node: int) -> str:
-        """What the path to `node` wrote."""
+        """What the path to `node` wrote; that of the newest nodes is kept ready."""
+        if node in self._texts:
+            return self._texts[node]
         return "".join(candidate.text for candidate in self.path(node))
 
     # Who leads
@@ -118,7 +131,7 @@ class BeamTree:
         if count == 0:
             return []
         live = [c for c in self.steps[count - 1].candidates if c.fate == "kept"]
-        ended = [c for step in self.steps[:count] for c in step.candidates if c.fate == "finished"]
+        ended = [candidate for step, candidate in self._ended if step <= count]
         rows = [self._row(candidate) for candidate in [*live, *self._best_ended(ended)]]
         return sorted(rows, key=lambda row: -row.score)
 

@@ -182,7 +182,7 @@ class TreeView(QWidget):
         if self._drawn == 0:
             self.canvas.set_lane_titles({n: f"Group {n + 1}" for n in range(tree.groups)})
             yield TreeNode(ROOT, None, self._root_label(), state="root", lane=None if tree.groups > 1 else 0)
-        total = self._constraint_tokens(tree)
+        total = tree.progress  # every result meets all constraints: some node will come to their full length
         if total != self._total:
             self._total = total
             self.canvas.set_progress({c.node: (c.progress, total) for s in tree.steps for c in s.candidates})
@@ -195,10 +195,6 @@ class TreeView(QWidget):
         prompt = self._run.prompt if self._run is not None else ()
         words = [token_text(token.text).strip("␣") for token in prompt[-1:]]
         return f"…{words[0]}" if words and words[0] and not words[0].startswith("⟨") else "start"
-
-    def _constraint_tokens(self, tree: BeamTree) -> int:
-        """How many marks a node has: what the constraints ask for, as far as any node has come with them."""
-        return max((c.progress for step in tree.steps for c in step.candidates), default=0)
 
     # What the user does
 

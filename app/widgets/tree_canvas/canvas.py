@@ -451,6 +451,10 @@ class TreeCanvas(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Tips over nodes, and two fingers that zoom."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            if event.key() == Qt.Key.Key_Escape and self.selected is not None:
+                event.accept()  # it lets go of the node before it stops a run
+                return True
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             node = self.node_at(event.pos())
             text = self.describe(node) if node is not None else ""

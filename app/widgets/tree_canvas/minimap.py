@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QTransform
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QShowEvent, QTransform
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.tree_canvas.scene import Scene
@@ -28,6 +28,7 @@ class Minimap(QWidget):
         self._scene, self._look = scene, look
         self._frame = QRectF()
         self._picture = QPixmap()
+        self._stale = True
         self._timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._timer.timeout.connect(self._redraw)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -45,7 +46,9 @@ class Minimap(QWidget):
 
     def tree_changed(self, at_once: bool = False) -> None:
         """Draw the tree anew, soon or at once."""
-        if at_once:
+        if not self.isVisible():
+            self._stale = True
+        elif at_once:
             self._timer.stop()
             self._redraw()
         elif not self._timer.isActive():
@@ -68,8 +71,15 @@ class Minimap(QWidget):
         sy = (self.height() - 2 * inset) / max(1.0, bounds.height())
         return QTransform(sx, 0, 0, sy, inset - bounds.left() * sx, inset - bounds.top() * sy)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """What changed while nobody looked."""
+        super().showEvent(event)
+        if self._stale:
+            self._redraw()
+
     @Slot()
     def _redraw(self) -> None:
+        self._stale = False
         ratio = self.devicePixelRatioF()
         self._picture = QPixmap(self.size() * ratio)
         self._picture.setDevicePixelRatio(ratio)
