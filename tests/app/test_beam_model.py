@@ -42,7 +42,7 @@ def test_who_leads_after_each_step() -> None:
 def test_a_change_of_mind_is_placed_where_the_texts_part() -> None:
     tree = small_tree()
     assert [tree.changed_at(count) for count in (1, 2, 3)] == [None, 0, 0]
-    assert tree.changes(1) == []
+    assert (tree.changes(1), tree.changes(2)) == ([], [0])
     assert tree.changes(3) == [0]
     assert parting(tree.path(3), tree.path(7)) is None
     assert parting(tree.path(4), tree.path(6)) is None
