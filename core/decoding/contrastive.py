@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -44,55 +44,76 @@ def balance(confidence: torch.Tensor, penalty: torch.Tensor, alpha: float) -> to
     return score.masked_fill(confidence == 0, -math.inf)
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The k candidates of a step, tried: token ids, shares after processing, penalties, scores, all [k]; last-layer
+    states [k, D] and logits [k, V] behind each."""
+
+    candidates: torch.Tensor
+    confidence: torch.Tensor
+    penalty: torch.Tensor
+    score: torch.Tensor
+    states: torch.Tensor
+    logits: torch.Tensor
+
+    @property
+    def best(self) -> torch.Tensor:
+        """Place of the winner."""
+        return self.score.argmax()
+
+
+def try_candidates(run: DecodingRun, scores: torch.Tensor, history: History, k: int, alpha: float) -> Trial:
+    """Feed the k likeliest tokens of `scores` [V] as one batch."""
+    confidence, candidates = torch.softmax(scores, -1).topk(k)
+    output = run.forward(candidates[:, None], hidden=True)
+    assert output.hidden is not None
+    states = output.hidden[-1][:, -1]
+    penalty = history.resemblance(states)
+    return Trial(candidates, confidence, penalty, balance(confidence, penalty, alpha), states, output.last)
+
+
 def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Try the k likeliest tokens in one batched pass and keep the best balanced one."""
-    k = min(int(run.config.top_k), run.model.vocabulary)
-    alpha = float(run.config.penalty_alpha or 0.0)
-    names = [(stage.name, stage.label) for stage in run.funnel.stages]
-    track, ids = run.track(0), Ids(run.start_ids, 1, run.model.device)
-    output, prefilled = run.prefill(hidden=True, whole=True)
+    k, alpha = min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
+    track, ids, step = run.track(0), Ids(run.start_ids, 1, run.model.device), 0
+    output, prefilled = run.prefill(hidden=True)
     yield prefilled
     assert output.hidden is not None
-    history, raw, step = History(output.hidden[-1][0]), run.repair(output.last), 0
+    history, raw = History(output.hidden[-1][0]), run.repair(output.last)
     run.forward.expand(k)
     while True:
         scores = run.funnel.trace(ids.tensor, raw)
         run.check_scores(scores[-1], raw, step)
-        confidence, candidates = torch.softmax(scores[-1][0], -1).topk(k)
-        output = run.forward(candidates[:, None], hidden=True)
-        assert output.hidden is not None
-        states = output.hidden[-1][:, -1]
-        penalty = history.resemblance(states)
-        score = balance(confidence, penalty, alpha)
-        best = score.argmax()
-        chosen = candidates[best][None]
-        reading = read_step(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
-        if run.request.top_n:
-            reading = with_candidates(reading, candidates, confidence, penalty, score, scores[0][0], run.model.pieces)
-        yield from run.token_events(track, reading, "contrastive")
+        trial = try_candidates(run, scores[-1][0], history, k, alpha)
+        chosen = trial.candidates[trial.best][None]
+        yield from run.token_events(track, _read(run, scores, trial, chosen), "contrastive")
         yield from run.step_done(step)
         step += 1
         if track.stop or run.is_cancelled():
             break
         # All k rows go on from the winner, so the next candidates need no copying of their own.
-        run.forward.reorder(best.repeat(k))
-        history.append(states[best])
+        run.forward.reorder(trial.best.repeat(k))
+        history.append(trial.states[trial.best])
         ids.append(chosen)
-        raw = run.repair(output.last[best][None])
+        raw = run.repair(trial.logits[trial.best][None])
     yield from run.end([track])
 
 
-def with_candidates(
-    reading: Reading, candidates: torch.Tensor, confidence: torch.Tensor, penalty: torch.Tensor, score: torch.Tensor,
-    raw: torch.Tensor, pieces: Pieces,
-) -> Reading:  # fmt: skip
-    """The reading with penalty and score on every candidate [k]; the ones outside the top n are added."""
+def _read(run: DecodingRun, scores: list[torch.Tensor], trial: Trial, chosen: torch.Tensor) -> Reading:
+    """The step's figures, with every candidate among the alternatives unless tracing is off."""
+    names = [(stage.name, stage.label) for stage in run.funnel.stages]
+    reading = read_step(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
+    return with_candidates(reading, trial, scores[0][0], run.model.pieces) if run.request.top_n else reading
+
+
+def with_candidates(reading: Reading, trial: Trial, raw: torch.Tensor, pieces: Pieces) -> Reading:
+    """The reading with penalty and score on every candidate; the ones outside the top n are added."""
     log_raw = torch.log_softmax(raw, -1)
-    ranks = (log_raw[None] > log_raw[candidates][:, None]).sum(1) + 1
-    columns = (candidates, penalty, score, log_raw[candidates], confidence.log(), ranks)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
+    mine = log_raw[trial.candidates]
+    ranks = (log_raw[None] > mine[:, None]).sum(1) + 1
+    columns = (trial.candidates, trial.penalty, trial.score, mine, trial.confidence.log(), ranks)
     known: dict[int, Alternative] = {item.id: item for item in reading.alternatives}
-    for token, similarity, value, log_p, log_c, rank in rows:
+    for token, similarity, value, log_p, log_c, rank in zip(*(column.tolist() for column in columns), strict=True):
         item = known.get(token) or alternative(token, log_p, log_c, rank, pieces)
         known[token] = replace(item, degeneration_penalty=similarity, score=value)
     ordered = sorted(known.values(), key=lambda item: item.rank)
