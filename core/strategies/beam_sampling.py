@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.strategies.base import Strategy
+from core.strategies.beam_search import refuse
 from core.strategies.parameters import (
     BEAM_SETTINGS,
     EVERYWHERE,
@@ -42,4 +43,5 @@ STRATEGY = Strategy(
     paper="Kool, van Hoof and Welling 2019, Stochastic Beams and Where to Find Them (sampling without replacement)",
     aliases=("beam_sample",),
     order=60,
+    refuse=refuse,
 )  # fmt: skip

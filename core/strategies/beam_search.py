@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.strategies.base import Strategy
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
@@ -11,6 +11,7 @@ from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PE
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
+    from core.model import LoadedModel
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
@@ -18,6 +19,13 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     from core.decoding.beams.machine import Plan, decode_beams  # torch is loaded only when something runs
 
     yield from decode_beams(run, Plan())
+
+
+def refuse(model: LoadedModel, request: Any) -> str | None:
+    """Beams change places in the memory, which must be a cache or a state that transformers can reorder."""
+    if model.model._supports_default_dynamic_cache():
+        return None
+    return f"{model.name} keeps a memory of its own kind, whose rows cannot change places as beams do."
 
 
 STRATEGY = Strategy(
@@ -34,4 +42,5 @@ STRATEGY = Strategy(
     paper="Freitag and Al-Onaizan 2017, Beam Search Strategies for Neural Machine Translation",
     aliases=("beam",),
     order=50,
+    refuse=refuse,
 )  # fmt: skip

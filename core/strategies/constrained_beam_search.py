@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.strategies.base import Parameter, Strategy
+from core.strategies.beam_search import refuse
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 
 if TYPE_CHECKING:
@@ -51,4 +52,5 @@ STRATEGY = Strategy(
     "Anderson et al. 2017, Guided Open Vocabulary Image Captioning with Constrained Beam Search",
     aliases=("constrained",),
     order=80,
+    refuse=refuse,
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.strategies.base import Parameter, Strategy
+from core.strategies.beam_search import refuse
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 
 if TYPE_CHECKING:
@@ -49,4 +50,5 @@ STRATEGY = Strategy(
     paper="Vijayakumar et al. 2018, Diverse Beam Search for Improved Description of Complex Scenes",
     aliases=("group_beam_search",),
     order=70,
+    refuse=refuse,
 )

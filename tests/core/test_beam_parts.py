@@ -120,7 +120,8 @@ def test_an_unfinished_character_is_held_back_and_released() -> None:
 
 
 def explained(**settings: Any) -> list[str]:
-    found = run(tiny.make("llama", scale=3.0), tiny.prompt(), eos_token_id=[2, 11, 17, 23, 32], **settings)
+    settings = {"eos_token_id": [2, 11, 17, 23, 32], **settings}
+    found = run(tiny.make("llama", scale=3.0), tiny.prompt(), **settings)
     steps = [event for event in found.events if isinstance(event, BeamStep)]
     beams = settings["num_beams"] // settings.get("num_beam_groups", 1)
     return [
@@ -137,7 +138,8 @@ def test_fates_in_words() -> None:
                for line in told)  # fmt: skip
     assert any("finished. The text ends here by itself, with a final score of" in line for line in told)
     assert any("only one among the best 3 of a step may end" in line for line in told)
-    assert any("the search ended" in line for line in told)
+    told = explained(num_beams=3, max_new_tokens=10, early_stopping=True, eos_token_id=list(range(20, 60)))
+    assert any(line.startswith("early_stopped") and "the search ended" in line for line in told)
 
 
 def test_penalties_in_words() -> None:
@@ -146,7 +148,7 @@ def test_penalties_in_words() -> None:
 
 
 def test_words_need_no_torch() -> None:
-    code = "import sys, core.explain_beams, core.strategies; list(core.strategies.registry); sys.exit('torch' in sys.modules)"
+    code = "import sys, core, core.explain_beams; list(core.strategies.registry); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

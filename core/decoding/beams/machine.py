@@ -46,7 +46,7 @@ def decode_beams(run: DecodingRun, plan: Plan) -> Iterator[Event]:
     search = Search(run, plan)
     output, prefilled = run.prefill()
     yield prefilled
-    search.check_memory()
+    search.begin()
     raw = run.repair(output.last)
     while True:
         yield search.step(raw)
@@ -72,6 +72,7 @@ class Search:
         self._ids = torch.tensor([run.start_ids], device=run.model.device)
         self._number = 0
         self._last_scores = torch.empty(0)
+        self._clock = time.perf_counter()
         self.length = 0
         """New tokens of every running hypothesis."""
 
@@ -80,8 +81,9 @@ class Search:
         """Whether every group has finished."""
         return all(group.done for group in self._groups)
 
-    def check_memory(self) -> None:
-        """Raises StrategyError for a model whose memory cannot follow the beams."""
+    def begin(self) -> None:
+        """Starts the clock of the first step. Raises StrategyError for a memory that cannot follow the beams."""
+        self._clock = time.perf_counter()
         if not hasattr(self._run.forward.cache, "reorder_cache"):
             raise StrategyError(
                 f"{self._run.model.name} keeps a memory of its own kind, whose rows cannot change places.",
@@ -90,7 +92,6 @@ class Search:
 
     def step(self, raw: torch.Tensor) -> BeamStep:
         """Decide one token for all groups; `raw` logits [n, V]."""
-        begun = time.perf_counter()
         self.length += 1
         limit = self._run.stopping.limit(self.length)
         shared = self._scoring.shared(self._ids, torch.log_softmax(raw, -1))
@@ -104,7 +105,7 @@ class Search:
                     counts.index_add_(0, torch.tensor(chosen, device=counts.device), counts.new_ones(len(chosen)))
         if not looked_at and not any(group.hypotheses.items for group in self._groups):
             self._run.check_scores(self._last_scores, raw, self.length - 1)
-        event = self._event(looked_at, begun)
+        event = self._event(looked_at)
         self._run.note_length(self.length)
         return event
 
@@ -190,7 +191,7 @@ class Search:
         if self._plan.banks is not None:
             self._plan.banks.follow(node)
 
-    def _event(self, nodes: Sequence[Node], begun: float) -> BeamStep:
+    def _event(self, nodes: Sequence[Node]) -> BeamStep:
         pieces, banks = self._run.model.pieces, self._plan.banks
         shown = nodes if self._run.request.top_n else [node for node in nodes if node.fate != "pruned"]
         leaders = [node for group in self._groups for node in (*group.hypotheses.items[:1], *group.beams)]
@@ -199,11 +200,12 @@ class Search:
             step=self.length - 1,
             candidates=tuple(candidate(node, pieces, banks.met(node) if banks else 0) for node in shown),
             best=leader.number if leader else 0,
-            seconds=time.perf_counter() - begun,
+            seconds=time.perf_counter() - self._clock,
         )
 
     def feed(self) -> torch.Tensor:
         """Let memory and ids follow the kept beams and read their tokens: logits [n, V]."""
+        self._clock = time.perf_counter()
         running = [node for group in self._groups for node in group.running()]
         rows, before = [node.row for node in running], self._ids.shape[0]
         self._run.forward.follow(rows, before)
