@@ -43,7 +43,7 @@ SHORTCUTS = (
     Shortcut(("Ctrl+1 … Ctrl+9",), "Show that view", "Views"),
     Shortcut(("Left", "Right"), "Walk along the tokens", "Views"),
     Shortcut(("Home", "End"), "First and last token", "Views"),
-    Shortcut(("Left", "Right", "Up", "Down"), "In a tree: parent, child, sibling", "Views"),
+    Shortcut(("Arrow keys",), "In a tree: parent, child, sibling", "Views"),
     Shortcut(("Return",), "In a tree: fold or unfold", "Views"),
     Shortcut(("+", "-"), "In a tree: zoom", "Views"),
     Shortcut(("Space",), "Play and pause the timeline", "Views"),
