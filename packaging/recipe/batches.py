@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from corpus import Document, document, task
+from corpus import TASKS, Document, document, task
 from torch import Tensor
 
 POOL = 768
@@ -86,11 +86,11 @@ def decoder_batches(tokenizer: Any, seed: int, budget: int, mix: Any = None, sta
         yield Batch(ids, padded([weights for _, weights in rows], 0.0, torch.float), after)
 
 
-def pair_batches(tokenizer: Any, seed: int, budget: int, start: Place = START) -> Iterator[PairBatch]:
+def pair_batches(tokenizer: Any, seed: int, budget: int, mix: Any = TASKS, start: Place = START) -> Iterator[PairBatch]:
     """Endless batches of tasks for the encoder-decoder; ``budget`` counts input and target tokens."""
 
     def row(index: int) -> tuple[list[int], list[int]]:
-        _, source, target = task(seed, index)
+        _, source, target = task(seed, index, mix=mix)
         return tokenizer.encode(source), tokenizer.encode(target)
 
     for rows, after in _pooled(start, budget, row, lambda pair: len(pair[0]) + len(pair[1])):

@@ -76,7 +76,7 @@ def describe(shape: Shape, model: Any, tokens: int) -> list[str]:
         ("Layers × width", f"{shape.layers} × {shape.width}"),
         ("Vocabulary", f"{model.config.vocab_size:,} byte-level BPE tokens, learned from the corpus"),
         ("Weights", "stored as float16, meant to run in float32"),
-        ("Training", f"{shape.steps:,} steps, {tokens / 1e6:.1f} million tokens"),
+        ("Training", f"{shape.all_steps:,} steps, {tokens / 1e6:.1f} million tokens"),
     ]
     opening = [f"# {shape.name}", "", f"{shape.title}: {kind}, {made}", "", "| | |", "| --- | --- |"]
     return [*opening, *table_rows(rows), "", *data_lines(shape), *recipe_lines(shape)]
@@ -101,6 +101,12 @@ def recipe_lines(shape: Shape) -> list[str]:
         f"Muon for the matrices inside, AdamW for the rest, peak rate {shape.rate:g}, about {shape.batch:,} tokens a "
         f"step, warm-up, plateau, a straight line to zero over the last {100 * shape.decay:.0f} % of the steps."
     )
+    for length in shape.hills:
+        text += f" Then again from 0.6 of the peak to zero, over {length:,} steps."
+    if shape.hills and shape.family == "t5":
+        text += " Nine in ten of the last tasks are French."
+    elif shape.hills:
+        text += " These later documents hold more questions: up to fourteen after one story."
     if shape.family != "t5":
         text += " Answers weigh three times as much in the loss as stories, questions almost nothing."
     return ["## Recipe", "", text, ""]

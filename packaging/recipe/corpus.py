@@ -72,6 +72,14 @@ def reading(rng: random.Random, held_out: bool) -> Document:
     return Document("reading", (*opening, *_answers(rest)))
 
 
+def quizzing(rng: random.Random, held_out: bool) -> Document:
+    """The user brings a story and asks nearly everything about it."""
+    story = draw_story(rng, held_out)
+    (first, reply), *rest = ask_about(rng, story, 14)
+    opening = [(f"{BOS}<|user|>", ASKED), (story.text, 1.0), (f"\n{first}<|end|>", ASKED)]
+    return Document("quizzing", (*opening, (turn("assistant", reply), ANSWERED), *_answers(rest)))
+
+
 def telling(rng: random.Random, held_out: bool) -> Document:
     """The user asks for a story, then about it."""
     bank = table("questions")
@@ -112,7 +120,10 @@ def ramble(rng: random.Random, held_out: bool) -> Document:
 
 MIX = {plain: 34, several: 2, ramble: 10, reading: 42, telling: 10, greeting: 2}
 TASKS = {"translate": 64, "summarize": 27, "question": 9}
+FRENCH_TASKS = {"translate": 92, "summarize": 6, "question": 2}
 EVEN_TASKS = {"translate": 40, "summarize": 42, "question": 18}  # what the tokenizer learns from
+READING_MIX = {plain: 24, several: 1, ramble: 10, reading: 60, telling: 3, greeting: 2}
+QUIZ_MIX = {plain: 20, several: 1, ramble: 10, quizzing: 60, telling: 5, greeting: 2}
 SECOND_MIX = {plain: 60, several: 2, ramble: 12, reading: 14, telling: 10, greeting: 2}
 
 

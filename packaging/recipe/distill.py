@@ -48,10 +48,8 @@ def continued(teacher: Any, batch: Batch, rng: random.Random) -> Batch:
         temperature=rng.choice([0.01, 0.5, 0.8, 1.0]),
         max_new_tokens=NEW,
     )
-    weights = torch.ones(ids.shape)
+    weights = (ids != teacher.config.pad_token_id).float()
     weights[:, : start.shape[1]] = 0.0
-    ended = (ids == teacher.config.eos_token_id).cumsum(1)
-    weights[(ended - (ids == teacher.config.eos_token_id).long()) > 0] = 0.0
     return Batch(ids, weights, batch.after)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
-from batches import decoder_batches, pair_batches
+from batches import START, Batch, PairBatch, decoder_batches, pair_batches
 from bpe import tokenizer_for
-from corpus import MIX, SECOND_MIX
+from corpus import FRENCH_TASKS, MIX, QUIZ_MIX, READING_MIX, SECOND_MIX
 from distill import soft_loss, with_samples
 from export import export, load
 from shapes import Shape, new_model
 from train import Trainer, decoder_loss, pair_loss
+
+HILL_SEED = 1000  # added to the seed for every hill, so that no document comes again
 
 
 def say(line: str) -> None:
@@ -28,13 +32,34 @@ def starting_model(shape: Shape, output: Path) -> Any:
     return model
 
 
+def decoder_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[Batch]:
+    """The batches still to come: the shape's mix first, then, hill by hill, new documents with more questions."""
+    first = SECOND_MIX if shape.second_mix else MIX
+    while trainer.step < shape.all_steps:
+        hill, number = shape.hill_at(trainer.step)
+        mix, seed = (first, READING_MIX, QUIZ_MIX)[hill], shape.seed + HILL_SEED * hill
+        start = trainer.place if number else START
+        left = (shape.steps, *shape.hills)[hill] - number
+        yield from islice(decoder_batches(tokenizer, seed, shape.batch, mix, start), left)
+
+
+def pair_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[PairBatch]:
+    """The tasks still to come; those of the last of two hills are nearly all French."""
+    last = sum((shape.steps, *shape.hills[:1]))
+    if trainer.step < last:
+        first = pair_batches(tokenizer, shape.seed, shape.batch, start=trainer.place)
+        yield from islice(first, last - trainer.step)
+    start = trainer.place if trainer.step > last else START
+    yield from pair_batches(tokenizer, shape.seed + HILL_SEED, shape.batch, FRENCH_TASKS, start)
+
+
 def train(shape: Shape, trainer: Trainer, output: Path) -> None:
     """Run the training that belongs to the shape's family."""
-    tokenizer, start = tokenizer_for(shape.family), trainer.place
+    tokenizer = tokenizer_for(shape.family)
     if shape.family == "t5":
-        trainer.run(pair_batches(tokenizer, shape.seed, shape.batch, start), pair_loss, say)
+        trainer.run(pair_stream(shape, trainer, tokenizer), pair_loss, say)
         return
-    batches = decoder_batches(tokenizer, shape.seed, shape.batch, SECOND_MIX if shape.second_mix else MIX, start)
+    batches = decoder_stream(shape, trainer, tokenizer)
     if shape.teacher:
         teacher = load(output / shape.teacher)
         trainer.run(with_samples(teacher, batches, trainer.step), soft_loss(teacher), say)

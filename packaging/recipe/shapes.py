@@ -12,7 +12,7 @@ BOS, EOS, PAD, END = 1, 2, 0, 3
 
 @dataclass(frozen=True)
 class Shape:
-    """A model to train. ``steps`` fixes the training in tokens, not in hours."""
+    """A model to train: ``steps`` fix the training in tokens, not in hours; ``hills`` are lower ones after it."""
 
     name: str
     family: str
@@ -24,6 +24,7 @@ class Shape:
     steps: int
     batch: int = 2048
     rate: float = 3e-3
+    hills: tuple[int, ...] = ()
     decay: float = 0.4
     seed: int = 0
     second_mix: bool = False
@@ -31,11 +32,25 @@ class Shape:
     start_from: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def all_steps(self) -> int:
+        """The steps of the first training and of all lower hills after it."""
+        return self.steps + sum(self.hills)
+
+    def hill_at(self, step: int) -> tuple[int, int]:
+        """Which hill a step belongs to (0 is the first training), and its number within it."""
+        hill = 0
+        for length in (self.steps, *self.hills[:-1]) if self.hills else ():
+            if step < length:
+                break
+            hill, step = hill + 1, step - length
+        return hill, step
+
 
 SHAPES = {
     shape.name: shape
     for shape in (
-        Shape("storyteller", "llama", "The default storyteller", 192, 12, 6, 512, steps=2700),
+        Shape("storyteller", "llama", "The default storyteller", 192, 12, 6, 512, steps=2700, hills=(500, 450)),
         Shape(
             "summarizer",
             "t5",
@@ -45,10 +60,11 @@ SHAPES = {
             6,
             512,
             steps=3400,
+            hills=(1500, 500),
             decay=0.45,
             extra={"decoder_layers": 2},
         ),
-        Shape("storyteller-draft", "llama", "A small draft model", 96, 3, 3, 256, steps=900, teacher="storyteller"),
+        Shape("storyteller-draft", "llama", "A small draft model", 96, 3, 3, 256, steps=700, teacher="storyteller"),
         Shape(
             "storyteller-draft-b", "llama", "A second draft model", 96, 3, 3, 256, steps=1200, seed=7, second_mix=True
         ),

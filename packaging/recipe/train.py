@@ -17,6 +17,7 @@ from torch.nn import functional
 
 SAVE_EVERY = 150.0  # seconds
 WARM_UP = 40  # steps
+HILL_RATE = 0.6  # peak of the later hills, of the first
 
 
 def decoder_loss(model: Any, batch: Batch) -> Tensor:
@@ -35,10 +36,12 @@ def pair_loss(model: Any, batch: PairBatch) -> Tensor:
 
 
 def rate_at(shape: Shape, step: int) -> float:
-    """The learning rate of a step: warm-up, plateau, then a straight line to zero."""
-    rise = min(1.0, (step + 1) / WARM_UP)
-    fall = min(1.0, (shape.steps - step) / (shape.decay * shape.steps))
-    return shape.rate * rise * fall
+    """The learning rate of a step: warm-up, plateau, a straight line to zero; then perhaps lower hills."""
+    hill, number = shape.hill_at(step)
+    if hill == 0:
+        return shape.rate * min(1.0, (number + 1) / WARM_UP, (shape.steps - number) / (shape.decay * shape.steps))
+    length = shape.hills[hill - 1]
+    return HILL_RATE * shape.rate * min((number + 1) / WARM_UP, (length - number) / length)
 
 
 def optimizers(model: Any, shape: Shape) -> list[torch.optim.Optimizer]:
@@ -93,7 +96,7 @@ class Trainer:
         self.model.train()
         saved = began = time.monotonic()
         first = self.tokens
-        while self.step < self.shape.steps:
+        while self.step < self.shape.all_steps:
             self._one(next(batches), loss_of)
             if self.step % 25 == 0:
                 report(self._progress((self.tokens - first) / (time.monotonic() - began)))
@@ -104,7 +107,7 @@ class Trainer:
 
     def _progress(self, speed: float) -> str:
         recent = sum(self.losses[-25:]) / 25
-        where = f"{self.shape.name} step {self.step}/{self.shape.steps} tokens {self.tokens}"
+        where = f"{self.shape.name} step {self.step}/{self.shape.all_steps} tokens {self.tokens}"
         return f"{where} loss {recent:.4f} {speed:.0f} tokens/s"
 
     def _one(self, batch: Any, loss_of: Callable[[Any, Any], Tensor]) -> None:
