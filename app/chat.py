@@ -1,12 +1,26 @@
-"""A chat written as plain text: a line beginning with a role's name opens a turn."""
+"""A chat: its turns, what each cost, and how full they make the model's context. No Qt in here.
+
+Written as plain text, a line beginning with a role's name opens a turn.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.run import Run
 
 ROLES = ("system", "user", "assistant")
 _TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)
+DROP, ANEW = "drop", "anew"
+"""What is done when the context is full: leave out the oldest turns, or all of them."""
+FIRST_GUESS = 3.0
+"""Characters a token, until this chat has shown how many there really are."""
+FRAME = 4
+"""Tokens that a template puts around a turn, reckoned generously."""
+
+Message = Mapping[str, str]
 
 
 def parse(text: str) -> tuple[dict[str, str], ...]:
@@ -25,3 +39,164 @@ def parse(text: str) -> tuple[dict[str, str], ...]:
 def format_turns(messages: Sequence[Mapping[str, str]]) -> str:
     """The text that `parse` reads back as `messages`."""
     return "\n".join(f"{turn['role']}: {turn['content']}" for turn in messages)
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """What somebody said. `run` is the run that wrote it, for an answer; `held` whether the model still reads it."""
+
+    role: str
+    content: str = ""
+    run: Run | None = None
+    held: bool = True
+    is_open: bool = False
+    """Whether it is still being written."""
+
+    @property
+    def message(self) -> dict[str, str]:
+        """As a template takes it."""
+        return {"role": self.role, "content": self.content}
+
+    @property
+    def reused(self) -> int:
+        """Tokens of the prompt that an earlier run had read already."""
+        return self.run.prefilled.reused if self.run is not None and self.run.prefilled is not None else 0
+
+    @property
+    def computed(self) -> int:
+        """Tokens of the prompt that had to be read for this answer."""
+        return len(self.run.prompt) - self.reused if self.run is not None and self.run.prefilled is not None else 0
+
+    @property
+    def written(self) -> int:
+        """Tokens of the answer."""
+        return len(self.run.tokens) if self.run is not None else 0
+
+    @property
+    def cost(self) -> str:
+        """`41 tokens reused · 12 computed · 30 written`; empty for what no run wrote, or before it has read."""
+        if self.run is None or self.run.prefilled is None:
+            return ""
+        return f"{self.reused:,} tokens reused · {self.computed:,} computed · {self.written:,} written"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The next run's messages, and how many of the turns held so far they leave out."""
+
+    messages: tuple[dict[str, str], ...]
+    dropped: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Conversation:
+    """The turns so far. `context` is the model's, in tokens; None where it has no end."""
+
+    turns: list[Turn] = field(default_factory=list)
+    context: int | None = None
+    when_full: str = DROP
+
+    @property
+    def held(self) -> list[Turn]:
+        """The turns that the model still reads."""
+        return [turn for turn in self.turns if turn.held]
+
+    @property
+    def used(self) -> int:
+        """Tokens of the context that the held turns take, the answer under way included."""
+        answers = [turn for turn in self.held if turn.run is not None]
+        if not answers:
+            return self._guess(self.held)
+        last = answers[-1]
+        assert last.run is not None
+        return len(last.run.prompt) + last.written + self._guess(self.held[self.held.index(last) + 1 :])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer is being written."""
+        return bool(self.turns) and self.turns[-1].is_open
+
+    @property
+    def can_regenerate(self) -> bool:
+        """Whether there is an answer, done, to be written anew."""
+        return len(self.turns) > 1 and self.turns[-1].role == "assistant" and not self.is_open
+
+    @property
+    def can_edit(self) -> bool:
+        """Whether there is something of the user's to change, and nothing is being written."""
+        return not self.is_open and any(turn.role == "user" for turn in self.held)
+
+    def plan(self, new: Sequence[Message], room: int = 0) -> Plan:
+        """What the next run reads: the held turns and `new` ones, less what has no place beside `room` new tokens."""
+        held, new_turns = self.held, [Turn(turn["role"], turn["content"]) for turn in new]
+        if not new_turns and held and held[-1].role == "assistant":
+            return Plan(())
+        dropped = self._to_drop(held, self._guess(new_turns) + room) if new_turns else 0
+        return Plan(tuple(turn.message for turn in [*held[dropped:], *new_turns]), dropped)
+
+    def begin(self, run: Run) -> None:
+        """A run over messages has begun: what of them is new joins the turns, and an empty answer to be written.
+
+        Messages that end before the last answer write that one anew; turns they begin after are no longer held.
+        """
+        messages = [dict(turn) for turn in run.request.prompt if not isinstance(turn, str)]
+        held = self.held
+        start, rest = next((n, rest) for n in range(len(held) + 1) if (rest := _common(held[n:], messages)) is not None)
+        for turn in held[:start]:
+            turn.held = False
+        if len(rest) < len(held) - start:
+            self.turns.remove(held[-1])
+        self.turns += [Turn(turn["role"], turn["content"]) for turn in messages[len(rest) :]]
+        self.turns.append(Turn("assistant", run=run, is_open=True))
+
+    def finish(self, run: Run) -> None:
+        """The run has ended: what it wrote is the assistant's turn; an answer of nothing, after an error, is none."""
+        turn = self.turns[-1] if self.turns else None
+        if turn is None or turn.run is not run:
+            return
+        turn.content, turn.is_open = run.sequences[run.shown].text, False
+        if not run.tokens and run.outcome is not None and run.outcome.kind == "failed":
+            self.turns.pop()
+
+    def without_answer(self) -> tuple[dict[str, str], ...]:
+        """The messages that the last answer was written to."""
+        return tuple(turn.message for turn in self.held[:-1])
+
+    def take_back(self) -> str:
+        """Remove the user's last turn and whatever followed it; its text."""
+        place = max(n for n, turn in enumerate(self.turns) if turn.role == "user")
+        text = self.turns[place].content
+        del self.turns[place:]
+        return text
+
+    def clear(self) -> None:
+        """Begin a new chat."""
+        self.turns.clear()
+
+    def _to_drop(self, held: Sequence[Turn], wanted: int) -> int:
+        """How many of the oldest turns have no place: as many as needed, up to the next one of the user's."""
+        if self.context is None or self.used + wanted <= self.context:
+            return 0
+        if self.when_full == ANEW:
+            return len(held)
+        starts = [n for n, turn in enumerate(held) if turn.role == "user" and n] + [len(held)]
+        excess = self.used + wanted - self.context
+        return next((n for n in starts if self._guess(held[:n]) >= excess), len(held))
+
+    def _guess(self, turns: Sequence[Turn]) -> int:
+        """About how many tokens those turns are, by what this chat's answers had for a token."""
+        answers = [turn for turn in self.turns if turn.run is not None and turn.content]
+        tokens, characters = sum(turn.written for turn in answers), sum(len(turn.content) for turn in answers)
+        each = characters / tokens if tokens else FIRST_GUESS
+        return sum(round(len(turn.content) / each) + FRAME for turn in turns)
+
+
+def _common(turns: Sequence[Turn], messages: Sequence[Message]) -> list[Turn] | None:
+    """Those of `turns` that `messages` repeat: all of them, or all but a last answer; None for anything else."""
+    for kept in (list(turns), list(turns[:-1])):
+        if [turn.message for turn in kept] == list(messages[: len(kept)]):
+            if len(kept) == len(turns):
+                return kept
+            if len(messages) == len(kept) and turns[-1].role == "assistant":
+                return kept
+    return None

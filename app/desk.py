@@ -87,6 +87,8 @@ class Desk(QObject):
             cache_params=self._setup.cache_parameters.values(),
             seed=self._toolbar.seed.next_seed(),
             top_n=self._settings.compute.top_n,
+            prefix_budget=self._settings.compute.prefix_budget,
+            memory_fallback=self._settings.compute.memory_fallback,
             load=self.load_request(),
         )
 

@@ -40,6 +40,7 @@ class CoreEngine:
         self._loaded: LoadRequest | None = None
         self._info: ModelInfo | None = None
         self._drafters: dict[str, core.LoadedModel] = {}
+        self._prefixes: core.PrefixStore | None = None
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """The model of `request`, from memory when it is the one held already."""
@@ -56,12 +57,25 @@ class CoreEngine:
         self.load(request.loading())
         assert self._model is not None
         drafters = self._draft_with(request)
-        return core.stream(self._model, build_request(request, self._model, drafters), cancel=cancel)
+        prepared = replace(build_request(request, self._model, drafters), prefix_store=self._store(request))
+        return core.stream(self._model, prepared, cancel=cancel)
+
+    def _store(self, request: RunRequest) -> core.PrefixStore | None:
+        """What earlier runs of this model have read, within the budget; None for a run that begins from nothing."""
+        import core
+
+        if not request.prefix_budget:
+            return None
+        if self._prefixes is None:
+            self._prefixes = core.PrefixStore()
+        self._prefixes.set_budget(request.prefix_budget)
+        return self._prefixes
 
     def _forget(self) -> None:
         """Let the old model go before the new one takes its memory."""
         self._model = self._loaded = self._info = None
         self._drafters = {}
+        self._prefixes = None
 
     def _draft_with(self, request: RunRequest) -> list[core.LoadedModel]:
         """The run's draft models, from memory where they are; others are let go."""
@@ -162,6 +176,7 @@ def build_request(
         drafters=tuple(drafters),
         top_n=request.top_n,
         seed=request.seed,
+        memory_fallback=request.memory_fallback,
     )
 
 

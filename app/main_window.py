@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QMainWindow
 
 from app.palettes import PALETTES
 from app.store import SettingsStore
+from core.events import Notice
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QSplitter
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from app.session import Session
     from app.views.inspector import Inspector
     from app.views.timeline import Timeline
+    from core.events import Event
 
 log = logging.getLogger(__name__)
 FIRST_SIZE = (1440, 900)
@@ -133,8 +135,11 @@ class MainWindow(QMainWindow):
         self.status.show_run(run)
 
     @Slot(object, object)
-    def on_events(self, run: Run, _events: object) -> None:
-        """A batch has come."""
+    def on_events(self, run: Run, events: list[Event]) -> None:
+        """A batch has come; that memory ended and how the run goes on is said at once."""
+        for event in events:
+            if isinstance(event, Notice) and event.kind == "memory_fallback":
+                self.messages.show_notice(event.message, "Memory ran out; the run goes on")
         if len(run.sequences) != self.centre.texts.count():
             self.centre.show_texts(run)
         self.status.first_events()

@@ -43,7 +43,7 @@ def _first_token(run: Run) -> float | None:
 def _prefill(run: Run) -> float | None:
     if run.prefilled is None or run.prefilled.seconds <= 0:
         return None
-    return run.prefilled.tokens / run.prefilled.seconds
+    return (run.prefilled.tokens - run.prefilled.reused) / run.prefilled.seconds
 
 
 def _decode(run: Run) -> float | None:

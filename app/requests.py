@@ -39,6 +39,10 @@ class RunRequest:
     """Names of the models that draft, for strategies that have them do so."""
     seed: int = 0
     top_n: int = 10
+    prefix_budget: int = 0
+    """Bytes that what earlier runs have read may take, for this one to begin from; 0: it begins from nothing."""
+    memory_fallback: bool = True
+    """When memory ends, go on with a cheaper cache that writes the same text."""
     load: LoadRequest | None = None
     """How the model is to be loaded; None: as it is loaded now, or with the defaults."""
 

@@ -7,6 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
@@ -137,11 +138,12 @@ class Session(QObject):
     def measure(self, requests: list[RunRequest]) -> None:
         """Run these one after another beside the shown run, which stays; `measured(run)` tells each one's end.
 
-        `stop` and `start` end it, whatever is left. Does nothing while a run is under way.
+        `stop` and `start` end it, whatever is left. Does nothing while a run is under way. Each begins from nothing,
+        so that they can be compared.
         """
         if self._worker is None or self._job is not None or not requests:
             return
-        self._waiting = list(requests)
+        self._waiting = [replace(request, prefix_budget=0) for request in requests]
         self.measuringChanged.emit(True)
         self._measure_next()
 

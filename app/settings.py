@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Self
 SCHEMES = ("system", "light", "dark")
 SMALLEST_SCALE, LARGEST_SCALE = 0.8, 2.0
 LARGEST_SEED = 2**31 - 1
+LARGEST_REUSE = 1024**2
+"""MiB."""
 Migrator = Callable[[dict[str, Any]], dict[str, Any]]
 
 
@@ -109,6 +111,15 @@ class Compute(Section):
     dtype: str = field(default="auto", metadata=_TEXT)
     threads: int = field(default=0, metadata={"check": _count(1024)})
     top_n: int = field(default=10, metadata={"check": _count(100)})
+    reuse: bool = field(default=True, metadata=_FLAG)
+    """Begin from what earlier runs have read."""
+    reuse_mib: int = field(default=256, metadata={"check": _count(LARGEST_REUSE)})
+    memory_fallback: bool = field(default=True, metadata=_FLAG)
+
+    @property
+    def prefix_budget(self) -> int:
+        """Bytes for what earlier runs have read; 0 when nothing is reused."""
+        return self.reuse_mib * 2**20 if self.reuse else 0
 
 
 @dataclass(slots=True)

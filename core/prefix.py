@@ -104,6 +104,11 @@ class PrefixStore:
         self.prefixes.append(new)
         return True
 
+    def set_budget(self, budget: int) -> None:
+        """Hold at most `budget` bytes from now on."""
+        self.budget = budget
+        self._make_room(0)
+
     def clear(self) -> None:
         """Forget everything."""
         self.prefixes.clear()

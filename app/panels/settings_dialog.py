@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDialog,
     QDialogButtonBox,
@@ -16,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.settings import LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
+from app.settings import LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
 
 DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))
 DTYPES = (("auto", "Automatic"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
@@ -40,6 +41,7 @@ class SettingsDialog(QDialog):
         for title, part in (
             ("APPEARANCE", self._appearance()),
             ("WHERE MODELS RUN", self._compute()),
+            ("MEMORY", self._memory()),
             ("WHAT SINGLE MODELS MAY DO", self._permissions()),
         ):
             heading = QLabel(title)
@@ -81,6 +83,25 @@ class SettingsDialog(QDialog):
         top_n.valueChanged.connect(self._on_top_n)
         form = self._form(("Device", device), ("Number type", dtype), ("CPU threads", threads), ("Alternatives", top_n))
         form.layout().addRow("", self._muted(_TRACING))  # type: ignore[union-attr]
+        return form
+
+    def _memory(self) -> QWidget:
+        compute = self._settings.compute
+        self.reuse = self._check("reuseChoice", "Reuse what earlier runs have read", compute.reuse)
+        self.reuse.setToolTip("A run whose prompt begins like an earlier text starts from the cache that has read it.")
+        self.reuse.toggled.connect(self._on_reuse)
+        self.budget = self._spin("reuseBudget", "Memory for what earlier runs have read", compute.reuse_mib)
+        self.budget.setRange(1, LARGEST_REUSE)
+        self.budget.setValue(compute.reuse_mib)
+        self.budget.setSuffix(" MiB")
+        self.budget.setEnabled(compute.reuse)
+        self.budget.valueChanged.connect(self._on_budget)
+        fallback = self._check("fallbackChoice", "When memory ends, go on with a cheaper cache", compute.memory_fallback)
+        fallback.setToolTip("Only with one that writes the same text; the window says so when it happens.")
+        fallback.toggled.connect(self._on_fallback)
+        form = self._form(("At most", self.budget))
+        form.layout().insertRow(0, self.reuse)  # type: ignore[union-attr]
+        form.layout().addRow(fallback)  # type: ignore[union-attr]
         return form
 
     def _permissions(self) -> QWidget:
@@ -148,6 +169,28 @@ class SettingsDialog(QDialog):
     def _on_top_n(self, count: int) -> None:
         self._settings.compute.top_n = count
         self.changed.emit("tracing")
+
+    @Slot(bool)
+    def _on_reuse(self, on: bool) -> None:
+        self._settings.compute.reuse = on
+        self.budget.setEnabled(on)
+        self.changed.emit("reuse")
+
+    @Slot(int)
+    def _on_budget(self, mib: int) -> None:
+        self._settings.compute.reuse_mib = mib
+        self.changed.emit("reuse")
+
+    @Slot(bool)
+    def _on_fallback(self, on: bool) -> None:
+        self._settings.compute.memory_fallback = on
+        self.changed.emit("reuse")
+
+    @staticmethod
+    def _check(name: str, title: str, on: bool) -> QCheckBox:
+        box = QCheckBox(title, objectName=name)
+        box.setChecked(on)
+        return box
 
     @staticmethod
     def _combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:

@@ -92,7 +92,7 @@ class StatusLine(QFrame):
         known = meter.figures(self._run) if self._run is not None else meter.Figures()
         texts = {
             "first_token": _told("first token", known.first_token, meter.human_seconds),
-            "prefill": _told("prefill", known.prefill, meter.human_rate),
+            "prefill": _told("prefill", known.prefill, meter.human_rate) + _reused(self._run),
             "decode": _told("decode", known.decode, meter.human_rate),
             "cache": _told("cache", known.cache, meter.human_bytes),
             "acceptance": _told("accepted", known.acceptance, "{:.0%}".format),
@@ -156,6 +156,12 @@ _LEAST_WANTED = ("prefill", "cache", "first_token", "acceptance")
 
 def _device_name(device: str) -> str:
     return device.upper() if device in ("cpu", "mps", "cuda") else device
+
+
+def _reused(run: Run | None) -> str:
+    """How many of the prompt's tokens an earlier run had read already."""
+    reused = run.prefilled.reused if run is not None and run.prefilled is not None else 0
+    return f" · {reused:,} reused" if reused else ""
 
 
 def _told(word: str, value: float | int | None, words: object) -> str:
