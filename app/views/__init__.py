@@ -32,7 +32,9 @@ def _made_by(module: str, cls: str) -> Callable[[], QWidget]:
 
 VIEWS: tuple[ViewSpec, ...] = (
     ViewSpec("tokens", "Tokens", _made_by("tokens", "TokenView")),
+    ViewSpec("chat", "Chat", _made_by("chat", "ChatView")),
     ViewSpec("tree", "Tree", _made_by("tree", "TreeView")),
     ViewSpec("speculation", "Speculation", _made_by("speculation", "SpeculationView")),
     ViewSpec("memory", "Memory", _made_by("memory", "MemoryView")),
+    ViewSpec("compare", "Compare", _made_by("compare", "CompareView")),
 )

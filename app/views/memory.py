@@ -17,7 +17,7 @@ from app.views.export_tools import ExportTools, Table
 from app.views.memory_cells import COLOURS, HOLLOW, TokenCells
 from app.views.memory_legend import Key, MemoryLegend
 from app.views.memory_model import MemoryModel, Part, Point
-from app.views.memory_report import formula_lines, part_name, report_on
+from app.views.memory_report import formula_line, part_name, report_on
 from app.views.reports import NodeReport
 from app.widgets.area_chart import AreaChart, Layer, Line
 from app.widgets.columns import Column, Columns
@@ -149,7 +149,8 @@ class MemoryView(QWidget):
         self._draw_chart(run)
         self._draw_tokens(run)
         self._draw_layers(point)
-        self._formula.setText(formula_lines(self.model, length))
+        self._formula.setText(formula_line(self.model, length))
+        self._formula.setToolTip(self.model.plan.formula if self.model.plan is not None else "")
         self._formula.setVisible(bool(self._formula.text()))
         self._notice.setText("\n".join(self.model.notices))
         self._notice.setVisible(bool(self.model.notices))
@@ -184,7 +185,8 @@ class MemoryView(QWidget):
                 for p in names]  # fmt: skip
         states = dict.fromkeys(state for row in rows for state in row.states)
         if len(states) > 1:
-            keys += [Key(memory_tokens.WORDS[s], COLOURS[s], "hollow" if s in HOLLOW else "cell") for s in states]
+            keys += [Key(memory_tokens.WORDS[s], COLOURS[s], "hollow" if s in HOLLOW else "cell")
+                     for s in states if memory_tokens.WORDS[s] not in {key.word for key in keys}]  # fmt: skip
         self.legend.set_keys(keys)
 
     def _draw_layers(self, point: Point) -> None:
@@ -192,13 +194,15 @@ class MemoryView(QWidget):
         half = len(point.layers) // 2
         columns = []
         for number, size in enumerate(point.layers):
+            if not size:  # an encoder–decoder's cache has places for layers that its decoder lacks
+                continue
             which = ("self" if number < half else "cross") if halves else "layer"
             place = number % half + 1 if halves and half else number + 1
             label = f"{which} {place}" if halves else str(place)
             columns.append(Column(size, label, f"{which} {place}: {size:,} bytes ({human_bytes(size)})"))
         self.layers.set_columns(columns)
-        sizes = set(point.layers)
-        each = f", {human_bytes(point.layers[0])} each" if len(sizes) == 1 and point.layers else ""
+        sizes = {size for size in point.layers if size}
+        each = f", {human_bytes(min(sizes))} each" if len(sizes) == 1 else ""
         self._layers_title.setText(f"Per layer{each}")
 
     def _say(self, report: NodeReport | None) -> None:

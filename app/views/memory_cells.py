@@ -9,10 +9,10 @@ from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme import Theme, theme_for
-from app.views.memory_tokens import EVICTED, HELD, PACKED, RECENT, ROOM, SINK, SOURCE, WORDS, TokenRow
+from app.views.memory_tokens import EVICTED, EXACT, HELD, PACKED, RECENT, ROOM, SINK, SOURCE, WORDS, TokenRow
 
-COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "finished", ROOM: "pruned",
-           SOURCE: "finished"}  # fmt: skip
+COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "kept", EXACT: "refused",
+           ROOM: "pruned", SOURCE: "finished"}  # fmt: skip
 HOLLOW = (EVICTED, ROOM)
 _PITCHES = (14, 11, 9, 7, 5, 4)
 """Pixels from cell to cell, the largest that leaves room for all of them."""
@@ -28,7 +28,7 @@ class TokenCells(QWidget):
         self._theme = theme_for("light")
         self._rows: tuple[TokenRow, ...] = ()
         self.describe: Callable[[int, int], str] | None = None
-        self._merged = 1
+        self._merged, self._told = 1, -1
         self._columns, self._pitch = 1, float(_PITCHES[0])
         self.setAccessibleName("Tokens held")
         self.setMouseTracking(True)
@@ -53,8 +53,7 @@ class TokenCells(QWidget):
 
     def _measure(self) -> None:
         """The largest cells that fit, or several tokens to a cell."""
-        most, before = self._theme.px(MOST_HEIGHT), (self._height(), self._merged)
-        self._merged = 1
+        most, self._merged = self._theme.px(MOST_HEIGHT), 1
         for pitch in _PITCHES:
             self._pitch = float(self._theme.px(pitch))
             self._columns = max(1, int(self.width() / self._pitch))
@@ -62,7 +61,8 @@ class TokenCells(QWidget):
                 break
         while self._lines() * self._pitch > most and self._merged < 1 << 20:
             self._merged += 1
-        if (self._height(), self._merged) != before:
+        if self._height() != self._told:
+            self._told = self._height()
             self.updateGeometry()
         self.update()
 

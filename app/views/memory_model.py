@@ -13,6 +13,10 @@ Part = tuple[str, str]
 """(place, part) as `CacheMeasured.parts` names them."""
 
 
+_PLACES = ("disk", "host", "device")
+_PARTS = ("cross", "self", "keys", "values", "scales", "residual", "state")
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """The cache after `x` tokens of the text were written."""
@@ -54,8 +58,9 @@ class MemoryModel:
 
     def _add(self, event: CacheMeasured) -> None:
         parts = tuple(((place, part), size) for place, part, size in event.parts)
+        read = event.held[-1][1] if event.held else event.tokens  # what forgets counts only what it holds
         point = Point(
-            self.written, event.tokens, event.bytes, event.peak, parts, event.layers, event.held, event.error
+            self.written, read, event.bytes, event.peak, parts, event.layers, event.held, event.error
         )  # fmt: skip
         while self.points and self.points[-1].x >= point.x:
             self.points.pop()
@@ -68,8 +73,9 @@ class MemoryModel:
 
     @property
     def parts(self) -> list[Part]:
-        """Every (place, part) there was, in the order of their first appearance."""
-        return list(dict.fromkeys(part for point in self.points for part, _ in point.parts))
+        """Every (place, part) there was, what stays put below what moves."""
+        found = {part for point in self.points for part, _ in point.parts}
+        return sorted(found, key=lambda part: (_PLACES.index(part[0]), _PARTS.index(part[1])))
 
     def length_at(self, x: int) -> int:
         """Tokens the decoder has read when `x` are written."""
@@ -83,9 +89,18 @@ class MemoryModel:
             return None
         after = bisect_right([point.x for point in self.points], x)
         before = self.points[max(0, after - 1)]
-        if before.x == x or after == len(self.points):
-            return before if before.x == x else replace(before, measured=False)
+        if before.x == x:
+            return before
+        if after == len(self.points):
+            return self._beyond(before, x)
         return self._between(before, self.points[after], x)
+
+    def _beyond(self, last: Point, x: int) -> Point:
+        """Since the last measurement: as foretold, where the plan is exact."""
+        if self.plan is None or self.plan.block is not None or not last.tokens or x > self.written:
+            return replace(last, measured=False)
+        length = self.length_at(x)
+        return _scaled(last, x, length, self.predicted(length) or float(last.bytes))
 
     def _between(self, a: Point, b: Point, x: int) -> Point:
         length = self.length_at(x) if b.tokens else 0
@@ -95,10 +110,9 @@ class MemoryModel:
         low, high = dict(a.parts), dict(b.parts)
         mixed = {part: low.get(part, 0) + (high.get(part, 0) - low.get(part, 0)) * share for part in {**low, **high}}
         total = self.predicted(length) if self.plan is not None and b.tokens else None
-        scale = total / whole if total is not None and (whole := sum(mixed.values())) else 1.0
-        parts = tuple((part, round(size * scale)) for part, size in mixed.items())
-        size = sum(size for _, size in parts)
-        return Point(x, length, size, max(a.peak, size), parts, a.layers, (), a.error, measured=False)
+        parts = tuple((part, round(size)) for part, size in mixed.items())
+        between = replace(a, parts=parts, bytes=sum(size for _, size in parts))
+        return _scaled(between, x, length, total or float(between.bytes))
 
     def _in_blocks(self, a: Point, b: Point, x: int, length: int) -> Point:
         """A quantized cache between two measurements: blocks are written at once, the rest grows by the token."""
@@ -116,7 +130,8 @@ class MemoryModel:
         """The points to draw up to `last`, those between measurements where the curve bends among them."""
         if not self.points:
             return []
-        end = min(last, self.points[-1].x)
+        exact = self.plan is not None and self.plan.block is None and self.points[-1].tokens
+        end = min(last, self.written if exact else self.points[-1].x)
         xs = {point.x for point in self.points if point.x <= end} | {end}
         if self.plan is not None and self.points[-1].tokens:
             lead = self.length_at(end) - end
@@ -124,6 +139,10 @@ class MemoryModel:
             bends = self.plan.lengths if block is None else _block_edges(block, lead, end)
             xs |= {length - lead for length in bends if 0 < length - lead < end}
         return [point for x in sorted(xs) if (point := self.at(x)) is not None]
+
+    def peak(self, x: int) -> int:
+        """Most bytes held up to that place, between measurements too."""
+        return max((max(point.bytes, point.peak) for point in self.curve(x)), default=0)
 
     # Predictions
 
@@ -174,6 +193,15 @@ def filled(plan: CachePlan, length: int) -> str:
     for name in sorted(names, key=len, reverse=True):
         text = re.sub(rf"\b{name}\b", f"{names[name]:,}".replace(",", "\u2009"), text)
     return text
+
+
+def _scaled(point: Point, x: int, length: int, total: float) -> Point:
+    """The same shares of another total."""
+    scale = total / point.bytes if point.bytes else 1.0
+    parts = tuple((part, round(size * scale)) for part, size in point.parts)
+    layers = tuple(round(size * scale) for size in point.layers)
+    size = sum(size for _, size in parts)
+    return Point(x, length, size, max(point.peak, size), parts, layers, (), point.error, measured=False)
 
 
 def _along(xs: Sequence[int], ys: Sequence[int], x: int) -> float:

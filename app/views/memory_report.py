@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.meter import human_bytes
 from app.run import Run
 from app.views.memory_model import MemoryModel, Part, Point, filled
-from app.views.memory_tokens import EVICTED, PACKED, RECENT, SINK, cost, states
+from app.views.memory_tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
 from app.views.reports import NodeReport, ReportRow
 from core import caches
 
@@ -34,7 +34,7 @@ def report_on(model: MemoryModel, run: Run, x: int) -> NodeReport | None:
     return NodeReport(
         heading=f"After token {x:,}" if x else "After the prompt",
         token=human_bytes(point.bytes),
-        facts=_facts(model, run, point),
+        facts=_facts(model, run, point, x),
         sentence=sentence(model, point, length),
         table_title="What is held",
         columns=("part", "bytes"),
@@ -44,11 +44,11 @@ def report_on(model: MemoryModel, run: Run, x: int) -> NodeReport | None:
     )
 
 
-def _facts(model: MemoryModel, run: Run, point: Point) -> str:
+def _facts(model: MemoryModel, run: Run, point: Point, x: int) -> str:
     device = run.started.device.upper() if run.started is not None else ""
     places = {place for (place, _), size in point.parts if size}
     where = " and on disk" if "disk" in places else ""
-    facts = [f"{point.bytes:,} bytes on the {device}{where}", f"peak {human_bytes(max(point.peak, point.bytes))}"]
+    facts = [f"{point.bytes:,} bytes on the {device}{where}", f"peak {human_bytes(model.peak(x))}"]
     if point.error is not None:
         facts.append(f"error of the keys {point.error * 100:.1f} %")
     if not point.measured:
@@ -63,7 +63,7 @@ def _rows(model: MemoryModel, point: Point, length: int) -> list[ReportRow]:
     if plan is None or not point.tokens:
         return rows
     marks = states(model, point, length)
-    for state, word in ((SINK, "sinks"), (RECENT, "recent"), (PACKED, f"in {plan.bits} bits")):
+    for state, word in ((SINK, "sinks"), (RECENT, "recent"), (PACKED, f"in {plan.bits} bits"), (EXACT, "exact")):
         if (count := marks.count(state)) and (plan.window or plan.block):
             rows.append(ReportRow((f"{word} ({tokens(count)})", f"{count * cost(model, state):,}"), faint=True))
     if evicted := marks.count(EVICTED):
@@ -88,6 +88,8 @@ def sentence(model: MemoryModel, point: Point, length: int) -> str:
             f"{model.per_token:,} bytes a token."
         )
     if plan.window is not None and plan.backend == "sink":
+        if length < plan.window:
+            return f"There is room for {tokens(plan.window - 1)}; so far none had to go. Then the oldest will."
         latest = plan.window - 1 - plan.sinks
         return (
             f"The first {tokens(plan.sinks)} stay as sinks; of the rest only the latest {latest:,}. Without it, the "
@@ -120,8 +122,13 @@ def formula_lines(model: MemoryModel, length: int) -> str:
     plan, size = model.plan, model.predicted(length)
     if plan is None or not plan.formula or size is None:
         return ""
-    exact = "" if plan.block is None else " (blocks of " + f"{plan.block})"
-    return f"{plan.formula}\n= {filled(plan, length)}\n= {round(size):,} bytes{exact}"
+    return f"{plan.formula}\n= {filled(plan, length)}\n= {round(size):,} bytes"
+
+
+def formula_line(model: MemoryModel, length: int) -> str:
+    """The formula in numbers and its result, on one line."""
+    lines = formula_lines(model, length).split("\n")[1:]
+    return "predicted " + " ".join(lines) if lines else ""
 
 
 def cache_title(name: str) -> str:

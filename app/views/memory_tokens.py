@@ -8,10 +8,11 @@ from app.run import Run
 from app.views.memory_model import MemoryModel, Point
 from app.views.wording import token_text
 
-HELD, SINK, RECENT, EVICTED, PACKED, ROOM, SOURCE = "held", "sink", "recent", "evicted", "packed", "room", "source"
+HELD, SINK, RECENT, EVICTED, ROOM, SOURCE = "held", "sink", "recent", "evicted", "room", "source"
+PACKED, EXACT = "packed", "exact"
 WORDS = {
     HELD: "held", SINK: "sinks", RECENT: "recent", EVICTED: "evicted", PACKED: "in few bits", ROOM: "reserved",
-    SOURCE: "read by the encoder",
+    SOURCE: "read by the encoder", EXACT: "exact",
 }  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def states(model: MemoryModel, point: Point, length: int) -> tuple[str, ...]:
         return (HELD,) * length
     if plan.block is not None:
         packed = length // plan.block * plan.block
-        return (PACKED,) * packed + (RECENT,) * (length - packed)
+        return (PACKED,) * packed + (EXACT,) * (length - packed)
     if plan.window is not None:
         return _windowed(held(model, point, length), plan.sinks, length)
     return (HELD,) * length + (ROOM,) * max(0, (plan.capacity or 0) - length)
@@ -95,7 +96,8 @@ def describe(model: MemoryModel, run: Run, row: TokenRow, place: int) -> str:
     name = f"token {place + 1:,} “{text}”" if text else f"token {place + 1:,}"
     if state == EVICTED:
         return f"{name}\nforgotten: costs 0 bytes now, took {model.per_token:,}"
-    words = {SINK: "a sink, never forgotten", RECENT: "held as it is", HELD: "held", PACKED: "held in few bits"}
+    words = {SINK: "a sink, never forgotten", RECENT: "held as it is", HELD: "held", PACKED: "held in few bits",
+             EXACT: "waits as it is until its block is full"}  # fmt: skip
     plan = model.plan
     if state == PACKED and plan is not None:
         words[PACKED] = f"held in {plan.bits} bits a number"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
+    QFocusEvent,
     QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
@@ -23,7 +24,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from app.theme import Theme, theme_for
 
 _UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
-DASHED, DOTTED = Qt.PenStyle.CustomDashLine, Qt.PenStyle.DotLine
+_HEADROOM = 1.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class AreaChart(QWidget):
         self._layers: tuple[Layer, ...] = ()
         self._lines: tuple[Line, ...] = ()
         self._right, self._top, self._cursor, self._hover = 1.0, 1.0, 0, -1
+        self._is_tabbed = False
         self.describe: Callable[[int], str] | None = None
         """What the tip says of a place."""
         self.setAccessibleName(label)
@@ -79,7 +81,7 @@ class AreaChart(QWidget):
         self._xs, self._layers, self._lines = tuple(xs), tuple(layers), tuple(lines)
         self._right = max(1.0, right)
         whole = [sum(layer.values[n] for layer in layers) for n in range(len(xs))]
-        self._top = max(1.0, *whole, *(y for line in lines for _, y in line.points)) if whole else 1.0
+        self._top = max(1.0, *whole, *(y for line in lines for _, y in line.points)) * _HEADROOM
         self.update()
 
     def set_cursor(self, x: int, words: str = "") -> None:
@@ -98,14 +100,14 @@ class AreaChart(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """As small as it still says something."""
-        return QSize(self._theme.px(260), self._theme.px(150))
+        return QSize(self._theme.px(120), self._theme.px(150))
 
     # Places
 
     def area(self) -> QRectF:
         """Where the curves are."""
         theme, fm = self._theme, QFontMetricsF(self._theme.font(11, tabular=True))
-        left = max((fm.horizontalAdvance(text) for _, text in self._ticks()), default=0.0) + theme.px(8)
+        left = max((fm.horizontalAdvance(text) for _, text in self._ticks()), default=0.0) + theme.px(10)
         return QRectF(self.rect()).adjusted(left, theme.px(16), -theme.px(2), -fm.height() - theme.px(6))
 
     def place(self, x: float, y: float) -> QPointF:
@@ -119,7 +121,7 @@ class AreaChart(QWidget):
 
     def _ticks(self) -> list[tuple[float, str]]:
         size, _ = self.unit()
-        step = nice_step(self._top / size, 4)
+        step = nice_step(self._top / size, 6)
         count = int(self._top / size / step + 1e-9)
         return [(n * step * size, f"{n * step:g}") for n in range(count + 1)]
 
@@ -203,6 +205,7 @@ class AreaChart(QWidget):
                 box.moveTop(box.top() + fm.height())
             taken.append(box)
             if box.bottom() <= area.bottom():
+                painter.fillRect(box.adjusted(-3, 0, 3, 0), theme.color("window", 0.75))
                 painter.setPen(theme.color("muted" if line.colour == "faint" else line.colour))
                 painter.drawText(box, int(Qt.AlignmentFlag.AlignRight), line.name)
 
@@ -213,7 +216,7 @@ class AreaChart(QWidget):
                 pixel = self.place(x, 0).x()
                 painter.setPen(QPen(theme.color(colour), width))
                 painter.drawLine(QPointF(pixel, area.top()), QPointF(pixel, area.bottom()))
-        if self.hasFocus():
+        if self._is_tabbed:
             painter.setPen(QPen(theme.color("accent"), 1))
             painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
 
@@ -233,6 +236,18 @@ class AreaChart(QWidget):
         """Go to that place."""
         if event.button() == Qt.MouseButton.LeftButton:
             self.picked.emit(self._x_at(event.position().x()))
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """A frame for those who come by keyboard."""
+        self._is_tabbed = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """The frame goes."""
+        self._is_tabbed = False
+        super().focusOutEvent(event)
+        self.update()
 
     def leaveEvent(self, event: QEvent) -> None:
         """Nothing is under the mouse any more."""
