@@ -10,8 +10,7 @@ import torch
 from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun
 from core.decoding.speculation import rollback
-from core.decoding.speculation.cost import remembered_cost
-from core.decoding.speculation.cost import clock_of
+from core.decoding.speculation.cost import clock_of, remembered_cost
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.report import Found, Stopwatch, Tally, round_event, target_shares
