@@ -393,6 +393,7 @@ def test_views_can_be_split(qtbot: QtBot, window: MainWindow) -> None:
 def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     column = window.centre.columns[0]
     window.centre.show_view("tokens")
+    column.resize(1400, 600)
     one = column.header.height()
     monkeypatch.setattr(column.tools, "sizeHint", lambda: QSize(column.width(), 20))
     column._fit_header()
