@@ -134,8 +134,8 @@ class Conversation:
         dropped = self._to_drop(held, self._guess(new_turns) + room) if new_turns else 0
         return Plan(tuple(turn.message for turn in [*held[dropped:], *new_turns]), dropped)
 
-    def begin(self, run: Run) -> None:
-        """A run over messages has begun: what of them is new joins the turns, and an empty answer to be written.
+    def begin(self, run: Run) -> tuple[dict[str, str], ...]:
+        """A run over messages has begun: what of them is new (given back) joins the turns, and an empty answer.
 
         Messages that end before the last answer write that one anew; turns they begin after are no longer held.
         """
@@ -146,8 +146,10 @@ class Conversation:
             turn.held = False
         if len(rest) < len(held) - start:
             self.turns.remove(held[-1])
-        self.turns += [Turn(turn["role"], turn["content"]) for turn in messages[len(rest) :]]
+        new = tuple(messages[len(rest) :])
+        self.turns += [Turn(turn["role"], turn["content"]) for turn in new]
         self.turns.append(Turn("assistant", run=run, is_open=True))
+        return new
 
     def finish(self, run: Run) -> None:
         """The run has ended: what it wrote is the assistant's turn; an answer of nothing, after an error, is none."""

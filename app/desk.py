@@ -7,13 +7,13 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app import values
+from app import chat, values
 from app.examples import Example
 from app.models_list import FOLDER_ITEM, ModelList, subtitle
 from app.panels.setup import SetupPanel
 from app.panels.toolbar import Toolbar
 from app.presets import Preset
-from app.requests import LoadRequest, ModelInfo, RunRequest
+from app.requests import LoadRequest, ModelInfo, Prompt, RunRequest
 from app.session import Session
 from app.settings import Settings
 from app.widgets.picker_combo import PickerItem
@@ -23,6 +23,8 @@ LOAD_DELAY_MS = 250
 """Walking through the list of models with the keyboard must not load every one of them."""
 
 
+ROOM_SHARE = 4
+"""A chat keeps at most this part (1/n) of the context free for the answer."""
 DRAFTED = ("assisted", "token_tree")
 """Strategies in which another model drafts."""
 
@@ -38,6 +40,8 @@ class Desk(QObject):
         self._toolbar, self._setup, self._settings, self._session = toolbar, setup, settings, session
         self._models = ModelList()
         self._info: ModelInfo | None = None
+        self.chat = chat.Conversation()
+        """The turns so far; the prompt's editor holds the next message."""
         self._preset_extra: Mapping[str, Any] = {}
         self._is_warm = False
         self._load_timer = QTimer(self, singleShot=True, interval=LOAD_DELAY_MS)
@@ -73,13 +77,15 @@ class Desk(QObject):
             found.insert(0, "No model is chosen.")
         elif self.strategy in DRAFTED and not self.drafters:
             found.append("No draft model is chosen: this strategy needs a smaller one with the same tokenizer.")
+        if self._setup.prompt.is_chat and not self._prompt():
+            found.append("There is no message yet.")
         return found
 
     def request(self) -> RunRequest:
         """The run as everything is set now; an unlocked seed is drawn."""
         return RunRequest(
             model=self.model,
-            prompt=self._setup.prompt.prompt,
+            prompt=self._prompt(),
             strategy=self.strategy,
             params=self._setup.parameters.values(),
             drafters=self.drafters,
@@ -91,6 +97,15 @@ class Desk(QObject):
             memory_fallback=self._settings.compute.memory_fallback,
             load=self.load_request(),
         )
+
+    def _prompt(self) -> Prompt:
+        """The text; or the turns so far that have a place in the context, and what the editor adds to them."""
+        written = self._setup.prompt.prompt
+        if isinstance(written, str):
+            return written
+        wanted = self._setup.parameters.values().get("max_new_tokens") or 0
+        room = min(int(wanted), (self.chat.context or 0) // ROOM_SHARE)
+        return self.chat.plan(written, room).messages
 
     def load_request(self) -> LoadRequest:
         """How the chosen model is to be loaded."""

@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from app import examples
+from app.chat_desk import ChatDesk
 from app.desk import Desk
 from app.files import Files
 from app.looks import Looks
@@ -40,6 +41,7 @@ def furnish(window: MainWindow, engine: Engine | None) -> None:
     window.looks = Looks(window)
     window.files = Files(window)
     window.feed = ViewFeed(window)
+    window.chat = ChatDesk(window)
     _connect(window)
     _bind_keys(window)
     window.looks.apply()
@@ -138,9 +140,15 @@ class ViewFeed(QObject):
         ):
             if hasattr(view, name):
                 getattr(view, name).connect(slot)
-        for signal, name in ((session.measured, "measured"), (session.measuringChanged, "measuring_changed")):
+        for signal, name in (
+            (session.measured, "measured"),
+            (session.measuringChanged, "measuring_changed"),
+            (session.modelReady, "model_ready"),
+        ):
             if hasattr(view, name):
                 signal.connect(getattr(view, name))
+        if session.model is not None and hasattr(view, "model_ready"):
+            view.model_ready(session.model)
         view.show_run(session.run)
 
     @Slot(object)

@@ -18,6 +18,7 @@ from core.events import Notice
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QSplitter
 
+    from app.chat_desk import ChatDesk
     from app.desk import Desk
     from app.engine import Engine
     from app.files import Files
@@ -59,6 +60,7 @@ class MainWindow(QMainWindow):
     files: Files
     messages: Messages
     feed: ViewFeed
+    chat: ChatDesk
 
     def __init__(self, store: SettingsStore, engine: Engine | None = None, furnished: bool = True) -> None:
         super().__init__()

@@ -189,7 +189,7 @@ class Centre(QWidget):
             self.splitter.addWidget(column)
             if self._theme is not None:
                 column.set_theme(self._theme)
-            column.tabs.setCurrentIndex(1)
+            column.show_view("tree")
             for view in column.views:
                 self.viewAdded.emit(view)
         elif not split and len(self.columns) == 2:

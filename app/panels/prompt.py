@@ -19,7 +19,7 @@ from app.widgets.segmented import Segmented
 FEWEST_LINES, MOST_LINES = 3, 12
 MOST_CHIPS, LONGEST_CHIP = 5, 20
 """So many examples, of titles so short, are chips; the others are in the menu behind the last one."""
-CHAT_HINT = "user: What is the fox called?\nassistant: …\nA line that begins with a role opens a turn."
+CHAT_HINT = "Write a message… Ctrl+Enter sends it.\nA line that begins with user: or assistant: opens a turn."
 TEXT_HINT = "Write how the text begins…"
 
 
@@ -46,10 +46,12 @@ class PromptEdit(QPlainTextEdit):
 
 
 class PromptPanel(QWidget):
-    """`exampleChosen` with the example whose chip was pressed; `edited` when text or mode changed."""
+    """`exampleChosen` with the example whose chip was pressed; `edited` when text or mode changed; `modeChosen` with
+    whether it is a chat, when the user switched."""
 
     exampleChosen = Signal(object)
     edited = Signal()
+    modeChosen = Signal(bool)
 
     def __init__(self, examples: Sequence[Example], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -87,7 +89,7 @@ class PromptPanel(QWidget):
         """Offer chats, or grey them out for a model without a chat template and say why."""
         button = self.mode.button("chat")
         button.setEnabled(not reason or self.is_chat)
-        button.setToolTip(reason or "Read the prompt as a chat: a line beginning with user:, assistant: or system:")
+        button.setToolTip(reason or "Talk with the model, turn by turn, in its own template")
 
     def set_theme(self, theme: Theme) -> None:
         """Sizes follow the font."""
@@ -146,6 +148,7 @@ class PromptPanel(QWidget):
     def _on_mode(self, value: str) -> None:
         self._set_mode(value == "chat")
         self.edited.emit()
+        self.modeChosen.emit(value == "chat")
 
     @Slot(QAction)
     def _on_menu(self, action: QAction) -> None:
