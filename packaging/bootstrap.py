@@ -77,7 +77,7 @@ def test(arguments: list[str]) -> int:
     variables.setdefault("QT_QPA_PLATFORM", "offscreen")
     qt_libraries.check(environment.site_packages, variables)
     os.chdir(ROOT)
-    return start([str(environment.python), "-m", "pytest", *arguments], variables)
+    return start([str(environment.python), "-m", "pytest", *workers(arguments), *arguments], variables)
 
 
 def test_core(arguments: list[str]) -> int:
@@ -85,7 +85,13 @@ def test_core(arguments: list[str]) -> int:
     environment = Environment(ROOT, ".venv-core")
     environment.prepare(CORE_TESTS)
     os.chdir(ROOT)
-    return start([str(environment.python), "-m", "pytest", "tests/core", *arguments], clean_variables())
+    return start([str(environment.python), "-m", "pytest", "tests/core", *workers(arguments), *arguments], clean_variables())
+
+
+def workers(arguments: list[str]) -> list[str]:
+    """Spread a whole suite over the processors, file by file; a choice of tests is not worth starting workers for."""
+    count = min(os.cpu_count() or 1, 4)
+    return [] if arguments or count < 2 else ["-n", str(count), "--dist", "loadfile"]
 
 
 def clean_variables() -> dict[str, str]:

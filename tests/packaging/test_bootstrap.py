@@ -44,11 +44,19 @@ def test_test_runs_pytest_with_all_extras(bootstrap, started):
     assert variables["QT_QPA_PLATFORM"] == "offscreen"
 
 
+@pytest.mark.parametrize(("processors", "expected"), [(1, []), (2, ["-n", "2", "--dist", "loadfile"]), (64, "4")])
+def test_a_whole_suite_is_spread_over_the_processors(bootstrap, monkeypatch, processors, expected):
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    chosen = bootstrap.workers([])
+    assert chosen == expected if isinstance(expected, list) else chosen[1] == expected
+    assert bootstrap.workers(["-k", "greedy"]) == []
+
+
 def test_core_is_tested_in_an_environment_without_qt(bootstrap, started):
     assert bootstrap.main(["test-core"]) == 0
     (folder, wanted), (command, _) = started
     assert (folder, wanted.qt) == (".venv-core", False)
-    assert command[1:] == ["-m", "pytest", "tests/core"]
+    assert command[1:] == ["-m", "pytest", "tests/core", *bootstrap.workers([])]
 
 
 def test_picture_needs_no_screen(bootstrap, started, monkeypatch):
