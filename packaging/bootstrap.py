@@ -85,7 +85,8 @@ def test_core(arguments: list[str]) -> int:
     environment = Environment(ROOT, ".venv-core")
     environment.prepare(CORE_TESTS)
     os.chdir(ROOT)
-    return start([str(environment.python), "-m", "pytest", "tests/core", *workers(arguments), *arguments], clean_variables())
+    command = [str(environment.python), "-m", "pytest", "tests/core", *workers(arguments), *arguments]
+    return start(command, clean_variables())
 
 
 def workers(arguments: list[str]) -> list[str]:
