@@ -175,6 +175,8 @@ class BeamStep(Event):
     best: int
     """Node of the hypothesis that leads now, running or finished."""
     seconds: float
+    required: int = 0
+    """Constraint tokens in all: what `progress` is when everything is met."""
 
 
 @dataclass(frozen=True, slots=True)

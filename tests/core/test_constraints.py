@@ -104,6 +104,7 @@ def test_progress_is_told() -> None:
     found = run(tiny.shared("llama"), tiny.prompt(), force_words_ids=[[9, 30], [41]], num_beams=4, max_new_tokens=8)
     nodes = {item.node: item for event in found.events if isinstance(event, BeamStep) for item in event.candidates}
     assert {item.progress for item in nodes.values()} == {0, 1, 2, 3}
+    assert {event.required for event in found.events if isinstance(event, BeamStep)} == {3}
     ranked = next(event for event in found.events if isinstance(event, BeamsRanked))
     assert {nodes[hypothesis.node].progress for hypothesis in ranked.hypotheses} == {3}
 

@@ -201,6 +201,7 @@ class Search:
             candidates=tuple(candidate(node, pieces, banks.met(node) if banks else 0) for node in shown),
             best=leader.number if leader else 0,
             seconds=time.perf_counter() - self._clock,
+            required=banks.constraints.total if banks else 0,
         )
 
     def feed(self) -> torch.Tensor:
