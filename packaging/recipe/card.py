@@ -23,7 +23,9 @@ LIMITS = {
     "t5": "Knows only the words and forms of its grammar: other words, two adjectives at once or long sentences go "
     "wrong. Summaries take one form for each plot.",
     "": "Knows about 700 words and fifteen plots. Asked about anything else it answers with something from its own "
-    "world. Names beyond its forty fall apart into pieces that it cannot keep.",
+    "world. Names beyond its forty fall apart into pieces that it cannot keep. "
+    "Its answers fail most at colors and at which animal has which name; under greedy both characters can get "
+    "one name.",
 }
 
 

@@ -44,7 +44,7 @@ def decoder_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[B
 
 
 def pair_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[PairBatch]:
-    """The tasks still to come; those of the last of two hills are nearly all French."""
+    """The tasks still to come; from the second hill on they are nearly all French."""
     last = sum((shape.steps, *shape.hills[:1]))
     if trainer.step < last:
         first = pair_batches(tokenizer, shape.seed, shape.batch, start=trainer.place)

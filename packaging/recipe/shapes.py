@@ -60,7 +60,7 @@ SHAPES = {
             6,
             512,
             steps=3400,
-            hills=(1500, 500),
+            hills=(1500, 500, 300),
             decay=0.45,
             extra={"decoder_layers": 2},
         ),
