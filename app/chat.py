@@ -132,7 +132,7 @@ class Conversation:
         if not new_turns and held and held[-1].role == "assistant":
             return Plan(())
         dropped = self._to_drop(held, self._guess(new_turns) + room) if new_turns else 0
-        return Plan(tuple(turn.message for turn in [*held[dropped:], *new_turns]), dropped)
+        return Plan(tuple(turn.message for turn in [*_after(held, dropped), *new_turns]), dropped)
 
     def begin(self, run: Run) -> tuple[dict[str, str], ...]:
         """A run over messages has begun: what of them is new (given back) joins the turns, and an empty answer.
@@ -141,11 +141,11 @@ class Conversation:
         """
         messages = [dict(turn) for turn in run.request.prompt if not isinstance(turn, str)]
         held = self.held
-        start, rest = next((n, rest) for n in range(len(held) + 1) if (rest := _common(held[n:], messages)) is not None)
-        for turn in held[:start]:
-            turn.held = False
-        if len(rest) < len(held) - start:
+        rest = next(rest for n in range(len(held) + 1) if (rest := _common(_after(held, n), messages)) is not None)
+        if held and held[-1].role == "assistant" and rest and rest[-1] is held[-2]:
             self.turns.remove(held[-1])
+        for turn in held:
+            turn.held = turn in rest
         new = tuple(messages[len(rest) :])
         self.turns += [Turn(turn["role"], turn["content"]) for turn in new]
         self.turns.append(Turn("assistant", run=run, is_open=True))
@@ -183,7 +183,7 @@ class Conversation:
             return len(held)
         starts = [n for n, turn in enumerate(held) if turn.role == "user" and n] + [len(held)]
         excess = self.used + wanted - self.context
-        return next((n for n in starts if self._guess(held[:n]) >= excess), len(held))
+        return next((n for n in starts if self._guess(_but_rules(held[:n])) >= excess), len(held))
 
     def _guess(self, turns: Sequence[Turn]) -> int:
         """About how many tokens those turns are, by what this chat's answers had for a token."""
@@ -191,6 +191,15 @@ class Conversation:
         tokens, characters = sum(turn.written for turn in answers), sum(len(turn.content) for turn in answers)
         each = characters / tokens if tokens else FIRST_GUESS
         return sum(round(len(turn.content) / each) + FRAME for turn in turns)
+
+
+def _after(turns: Sequence[Turn], count: int) -> list[Turn]:
+    """What is left when the first `count` are dropped: what the system said always stays."""
+    return [*(turn for turn in turns[:count] if turn.role == "system"), *turns[count:]]
+
+
+def _but_rules(turns: Sequence[Turn]) -> list[Turn]:
+    return [turn for turn in turns if turn.role != "system"]
 
 
 def _common(turns: Sequence[Turn], messages: Sequence[Message]) -> list[Turn] | None:

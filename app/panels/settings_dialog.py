@@ -96,7 +96,8 @@ class SettingsDialog(QDialog):
         self.budget.setSuffix(" MiB")
         self.budget.setEnabled(compute.reuse)
         self.budget.valueChanged.connect(self._on_budget)
-        fallback = self._check("fallbackChoice", "When memory ends, go on with a cheaper cache", compute.memory_fallback)
+        title = "When memory ends, go on with a cheaper cache"
+        fallback = self._check("fallbackChoice", title, compute.memory_fallback)
         fallback.setToolTip("Only with one that writes the same text; the window says so when it happens.")
         fallback.toggled.connect(self._on_fallback)
         form = self._form(("At most", self.budget))

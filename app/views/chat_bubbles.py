@@ -12,7 +12,7 @@ from app.views.token_page import drawn_count
 from app.views.token_paint import Look, paint_rows
 
 MEASURE, INDENT, PAD_X, PAD_Y, COST, GAP = 760, 72, 16, 10, 24, 14
-"""Pixels at 100 %: widest bubble, what a bubble leaves free on its other side, room within, line below, space between."""
+"""Pixels at 100 %: widest bubble, what it leaves free on its other side, room within, line below, space between."""
 DIVIDER = 40
 GONE = "What stands above is no longer read: the context was full."
 _WRAP = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWrapAnywhere)
@@ -53,7 +53,8 @@ class Bubble:
     def _answer_size(self, room: float) -> tuple[float, float]:
         """Of the tokens drawn so far; a single row is as wide as its text."""
         column, run = self.column, self.turn.run
-        assert column is not None and run is not None
+        assert column is not None
+        assert run is not None
         if room != column.width:
             column.place(0, 0, room)
         sequence = run.sequence

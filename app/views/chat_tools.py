@@ -26,7 +26,7 @@ class ChatTools(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        self.regenerate = self._button("Regenerate", "regenerateButton", "Write the last answer anew, with another seed")
+        self.regenerate = self._button("Regenerate", "regenerateButton", "Write the last answer anew, by another seed")
         self.edit = self._button("Edit", "editTurnButton", "Take your last message back into the editor to change it")
         self.new = self._button("New chat", "newChatButton", "Begin a new chat; this one is gone then")
         for button, signal in (

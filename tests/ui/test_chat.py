@@ -1,0 +1,156 @@
+"""Chatting in the window: over a script, and once with the real storyteller."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QCheckBox, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app import build_window
+from app.main_window import MainWindow
+from app.requests import RunRequest
+from app.run import Run
+from app.views.chat import ChatView
+from core.events import Notice
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+QUESTIONS = ("Tell me a story about a fox.", "What happened next?", "Who helped?", "And then?", "How did it end?")
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine(tokens=["Yes", ",", " it", " did", "."])
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
+    window = open_window(qtbot, config_dir, engine)
+    qtbot.mouseClick(window.setup.prompt.mode.button("chat"), Qt.MouseButton.LeftButton)
+    return window
+
+
+def say(qtbot: QtBot, window: MainWindow, text: str) -> None:
+    window.setup.prompt.editor.setPlainText(text)
+    assert run(qtbot, window).kind != "failed"
+
+
+def press(qtbot: QtBot, window: MainWindow, name: str) -> None:
+    qtbot.mouseClick(find(window, QPushButton, name), Qt.MouseButton.LeftButton)
+
+
+def test_five_turns(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    assert window.centre.columns[0].current == "chat"
+    for question in QUESTIONS:
+        say(qtbot, window, question)
+        assert window.setup.prompt.editor.toPlainText() == ""
+    assert [turn.role for turn in window.desk.chat.turns] == ["user", "assistant"] * 5
+    assert {turn.content for turn in window.desk.chat.turns[1::2]} == {"Yes, it did."}
+    assert [len(request.prompt) for request in engine.runs] == [1, 3, 5, 7, 9]
+    assert engine.runs[-1].prompt[1]["content"] == "Yes, it did."
+
+
+def test_enter_sends_and_the_text_mode_stays_text(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    window.setup.prompt.editor.setPlainText("Hi")
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        qtbot.keyClick(window.setup.prompt.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert len(window.desk.chat.turns) == 2
+    qtbot.mouseClick(window.setup.prompt.mode.button("text"), Qt.MouseButton.LeftButton)
+    assert window.centre.columns[0].current == "tokens"
+    say(qtbot, window, "Once upon")
+    assert engine.runs[-1].prompt == "Once upon"
+    assert window.setup.prompt.editor.toPlainText() == "Once upon"
+    assert len(window.desk.chat.turns) == 2
+
+
+def test_without_a_message_nothing_runs(window: MainWindow, engine: ScriptedEngine) -> None:
+    window.setup.prompt.editor.setPlainText("")
+    window.run()
+    assert engine.runs == []
+    assert "no message" in window.centre.error_banner.accessibleDescription() + " ".join(window.desk.problems)
+
+
+def test_regenerate_edit_and_new_chat(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    say(qtbot, window, "Hi")
+    say(qtbot, window, "And?")
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        press(qtbot, window, "regenerateButton")
+    assert engine.runs[-1].prompt == engine.runs[-2].prompt
+    assert engine.runs[-1].seed != engine.runs[-2].seed
+    assert len(window.desk.chat.turns) == 4
+    press(qtbot, window, "editTurnButton")
+    assert window.setup.prompt.editor.toPlainText() == "And?"
+    assert len(window.desk.chat.turns) == 2
+    press(qtbot, window, "newChatButton")
+    assert window.desk.chat.turns == []
+
+
+def test_a_stopped_answer_is_kept(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine(hold=threading.Event())
+    window = open_window(qtbot, config_dir, engine)
+    window.setup.prompt.set_prompt("Hi", is_chat=True)
+    window.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.stop()
+    assert window.desk.chat.turns[-1].content.startswith(" fox named Mia.")
+    assert not window.desk.chat.is_open
+
+
+def test_the_tokens_of_the_last_answer_can_be_picked(qtbot: QtBot, window: MainWindow) -> None:
+    say(qtbot, window, "Hi")
+    view = find(window, ChatView, "chatView")
+    place = view.token_rect(1, 3).center()
+    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(round(place.x()), round(place.y())))
+    assert window.session.run.selected == 3
+    qtbot.keyClick(view, Qt.Key.Key_Left)
+    assert window.session.run.selected == 2
+
+
+def test_a_full_context_is_told(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    say(qtbot, window, "one two three four five")
+    window.desk.chat.context = 40
+    say(qtbot, window, "a message much longer than before, so that both cannot stay")
+    assert len(engine.runs[-1].prompt) == 1
+    assert [turn.held for turn in window.desk.chat.turns] == [False, False, True, True]
+
+
+def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    say(qtbot, window, "Hi")
+    assert engine.runs[-1].prefix_budget == 256 * 2**20
+    window.open_settings()
+    for name in ("reuseChoice", "fallbackChoice"):
+        find(window, QCheckBox, name).setChecked(False)
+    say(qtbot, window, "And?")
+    assert (engine.runs[-1].prefix_budget, engine.runs[-1].memory_fallback) == (0, False)
+
+
+def test_the_end_of_memory_is_told_at_once(window: MainWindow) -> None:
+    window.on_events(Run(RunRequest("m")), [Notice("memory_fallback", "cpu ran out of memory")])
+    assert window.centre.notice_banner.isVisible()
+
+
+def test_reuse_grows_from_turn_to_turn(qtbot: QtBot, config_dir: Path) -> None:
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
+        window.show()
+    window.desk.choose(strategy="greedy")
+    window.desk.set_values({"max_new_tokens": 6})
+    window.setup.prompt.set_prompt("", is_chat=True)
+    for question in QUESTIONS:
+        window.setup.prompt.editor.setPlainText(question)
+        with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
+            window.run()
+    answers = window.desk.chat.turns[1::2]
+    reused = [turn.reused for turn in answers]
+    assert reused[0] == 0
+    assert reused == sorted(set(reused))
+    for before, after in pairwise(answers):
+        assert after.reused >= before.reused + before.computed, "everything before the new turn is reused"
+    assert f"{reused[-1]:,} reused" in window.status.figures["prefill"].text()
