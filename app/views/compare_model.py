@@ -18,6 +18,7 @@ CACHES, STRATEGIES = "caches", "strategies"
 _BITS = (8, 4, 2)
 _FIRST_STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive")
 """Chosen at first, besides the strategy of the shown run."""
+_SHORT = {"quantized-8": "8 bits", "quantized-4": "4 bits", "quantized-2": "2 bits", "offloaded_static": "Off. static"}
 _DRAFTED = ("assisted", "token_tree")
 HEAD = ("", "cache now", "peak", "speed", "first token", "text")
 
@@ -33,6 +34,11 @@ class Candidate:
     reason: str = ""
     chosen: bool = True
     """Whether it is compared unless the reader says otherwise."""
+
+    @property
+    def short(self) -> str:
+        """A name that fits beside a bar."""
+        return _SHORT.get(self.key, self.title)
 
 
 def candidates(kind: str, base: RunRequest, info: ModelInfo | None) -> list[Candidate]:

@@ -28,6 +28,8 @@ from app.widgets.bars import BarRow, Bars
 from app.widgets.flow_layout import FlowLayout, clear
 
 _TEXT = len(HEAD) - 1
+_WIDTHS = (146, 84, 78, 86, 88)
+"""Pixels of the columns before the last one."""
 
 
 class Choices(QWidget):
@@ -99,8 +101,9 @@ class ResultTable(QTableWidget):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QFrame.Shape.NoFrame)
         header = self.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # reasons span columns and must not widen them
         header.setSectionResizeMode(_TEXT, QHeaderView.ResizeMode.Stretch)
+        header.setMinimumSectionSize(20)
         for column in range(len(HEAD)):
             side = Qt.AlignmentFlag.AlignRight if 0 < column < _TEXT else Qt.AlignmentFlag.AlignLeft
             self.horizontalHeaderItem(column).setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
@@ -108,7 +111,13 @@ class ResultTable(QTableWidget):
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
         self._theme = theme
-        self.setStyleSheet("QTableWidget { border: 0; padding: 0; background: transparent; }")
+        self.setStyleSheet(
+            "QTableWidget { border: 0; padding: 0; background: transparent; }"
+            "QHeaderView, QHeaderView::section { background: transparent; }"
+            f"QTableWidget::item, QHeaderView::section {{ padding: 0 {theme.px(6)}px; }}"
+        )
+        for column, width in enumerate(_WIDTHS):
+            self.setColumnWidth(column, theme.px(width))
         self._fit()
 
     def show_rows(self, comparison: Comparison, refused: Sequence[Candidate]) -> None:
@@ -163,6 +172,7 @@ class Charts(QWidget):
         for title in ("Peak bytes", "Tokens a second", "Time to first token"):
             label, bars = QLabel(title.upper(), self), Bars(theme_for("light"), title, self)
             label.setProperty("role", "heading")
+            label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
             column = QVBoxLayout()
             column.addWidget(label)
             column.addWidget(bars)
@@ -178,9 +188,7 @@ class Charts(QWidget):
 
     def show_rows(self, comparison: Comparison) -> None:
         """A bar for every result."""
-        done = [
-            (entry.candidate.title, run.finished.metrics) for entry, run in comparison.runs if run.finished is not None
-        ]
+        done = [(entry.candidate, run.finished.metrics) for entry, run in comparison.runs if run.finished is not None]
         for bars, value, words in (
             (self.bars[0], lambda m: float(m.cache_peak_bytes), lambda v: human_bytes(round(v))),
             (self.bars[1], lambda m: m.decode_tokens_per_second or 0.0, human_rate),
@@ -189,8 +197,8 @@ class Charts(QWidget):
             sizes = [value(metrics) for _, metrics in done]
             top = max(sizes, default=0.0) or 1.0
             rows = [
-                BarRow(title, (size / top,), (words(size),), tip=f"{title}: {words(size)}")
-                for (title, _), size in zip(done, sizes, strict=True)
+                BarRow(candidate.short, (size / top,), (words(size),), tip=f"{candidate.title}: {words(size)}")
+                for (candidate, _), size in zip(done, sizes, strict=True)
             ]
             bars.set_rows(rows, widest="999 tok/s")
 

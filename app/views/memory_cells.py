@@ -82,7 +82,7 @@ class TokenCells(QWidget):
 
     def sizeHint(self) -> QSize:
         """As high as its lines."""
-        return QSize(self._theme.px(300), self._height())
+        return QSize(self._theme.px(120), self._height())
 
     minimumSizeHint = sizeHint
 

@@ -63,7 +63,7 @@ class MemoryLegend(QWidget):
     def sizeHint(self) -> QSize:
         """As high as its lines."""
         places = self._places()
-        return QSize(self._theme.px(200), round(places[-1].bottom()) if places else self._theme.px(20))
+        return QSize(self._theme.px(120), round(places[-1].bottom()) if places else self._theme.px(20))
 
     minimumSizeHint = sizeHint
 

@@ -1,0 +1,232 @@
+"""Any place of a run told from its measurements and its plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.requests import RunRequest
+from app.run import Run
+from app.views import memory_tokens
+from app.views.compare_model import Comparison, Entry, cache_candidates, first_difference, strategy_candidates
+from app.views.memory_model import MemoryModel, filled
+from app.views.memory_report import formula_line, report_on
+from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
+from tests.ui.scripted import PROMPT, make_run, story
+
+EACH = 96
+"""Bytes a token, in two layers."""
+START = len(PROMPT)
+
+
+def plan(window: int | None = None, block: int | None = None, capacity: int | None = None, top: int = 60) -> CachePlan:
+    """One that keeps everything, a window with 2 sinks, blocks in an eighth, or room taken at once."""
+    lengths = tuple(range(START, START + top + 1))
+
+    def size(length: int) -> int:
+        if block:
+            return (length - length % block) * EACH // 8 + length % block * EACH
+        return (capacity or min(length, (window or 10**6) - 1)) * EACH
+
+    return CachePlan(
+        "sink" if window else "quantized" if block else "static" if capacity else "dynamic",
+        "2 · kv heads · min(length, window − 1)" if window else "each · length", (("each", EACH), ("kv heads", 3),
+        ("window", window or 0)), START, lengths, tuple(size(n) for n in lengths), tuple(n * EACH for n in lengths),
+        capacity, 2 if window else 0, window, block, 4 if block else None,
+    )  # fmt: skip
+
+
+def measured(written: int, p: CachePlan) -> CacheMeasured:
+    """What the core would measure after `written` tokens."""
+    length = START + written - 1
+    size, held = p.predicted[p.lengths.index(length)], ()
+    if p.block:
+        packed = (length - length % p.block) * EACH // 8
+        parts = (("host", "residual", size - packed), ("host", "keys", packed))
+        return CacheMeasured(written - 1, length, size, size, parts, (size // 2, size // 2), (), 0.05)
+    if p.window is not None and length >= p.window:
+        held = ((0, p.sinks), (length - p.window + 1 + p.sinks, length))
+    parts = (("host", "keys", size // 2), ("host", "values", size // 2))
+    tokens = min(length, p.window - 1) if p.window else length
+    return CacheMeasured(written - 1, tokens, size, size, parts, (size // 2, size // 2), held)
+
+
+def events(p: CachePlan, written: int, every: int = 8) -> list[Event]:
+    """A run of `written` tokens that is measured after the first and then now and then."""
+    found: list[Event] = [p]
+    for number, token in enumerate(story(written), 1):
+        found.append(token)
+        if number % every == 1:
+            found.append(measured(number, p))
+    return found
+
+
+def model_of(p: CachePlan, written: int = 40) -> MemoryModel:
+    model = MemoryModel()
+    model.append(events(p, written))
+    return model
+
+
+@pytest.mark.parametrize("p", [plan(), plan(window=20), plan(block=8), plan(capacity=70)], ids=lambda p: p.backend)
+def test_every_place_is_told_to_the_byte(p: CachePlan) -> None:
+    """Between measurements too: exact caches grow as planned, quantized ones block by block."""
+    model = model_of(p, 41)
+    for x in range(1, 42):
+        point, length = model.at(x), START + x - 1
+        assert point is not None
+        assert point.bytes == p.predicted[p.lengths.index(length)], x
+        assert sum(size for _, size in point.parts) == point.bytes
+        assert model.length_at(x) == length
+        assert point.measured == (x % 8 == 1)
+
+
+def test_the_curve_bends_where_the_window_is_full() -> None:
+    p = plan(window=20)
+    curve = {point.x: point.bytes for point in model_of(p).curve(40)}
+    assert curve[20 - START] == 19 * EACH
+    assert max(curve) == 40
+    assert max(curve.values()) == 19 * EACH
+
+
+def test_a_block_that_fills_makes_a_tooth() -> None:
+    p = plan(block=8)
+    model = model_of(p)
+    curve = {model.length_at(point.x): point.bytes for point in model.curve(33) if point.x}
+    assert curve[23] == 16 * EACH // 8 + 7 * EACH
+    assert curve[24] == 24 * EACH // 8
+    assert model.peak(33) == max(p.predicted[: 33 + 1])
+
+
+def test_sinks_recent_and_evicted_tokens() -> None:
+    p = plan(window=20)
+    run = make_run(story(40))
+    row = memory_tokens.rows(model_of(p), run, 33)[0]
+    length = START + 32
+    assert row.states.count(memory_tokens.SINK) == 2
+    assert row.states.count(memory_tokens.RECENT) == 17
+    assert row.states.count(memory_tokens.EVICTED) == length - 19
+    assert row.states[-1] == memory_tokens.RECENT
+    assert row.states[2] == memory_tokens.EVICTED
+    model = model_of(p)
+    assert "costs 0 bytes" in memory_tokens.describe(model, run, row, 5)
+    assert f"costs {EACH} bytes" in memory_tokens.describe(model, run, row, 0)
+    assert "“Once”" in memory_tokens.describe(model, run, row, 0)
+    assert f"“{run.tokens[0].piece.replace(' ', '␣')}”" in memory_tokens.describe(model, run, row, START)
+
+
+def test_before_the_window_is_full_nothing_is_evicted() -> None:
+    model, run = model_of(plan(window=20)), make_run(story(40))
+    assert memory_tokens.EVICTED not in memory_tokens.rows(model, run, 9)[0].states
+    assert memory_tokens.EVICTED in memory_tokens.rows(model, run, 14)[0].states
+
+
+def test_packed_and_exact_tokens() -> None:
+    model, run = model_of(plan(block=8)), make_run(story(40))
+    row = memory_tokens.rows(model, run, 19)[0]
+    assert row.states == (memory_tokens.PACKED,) * 24 + (memory_tokens.EXACT,) * 3
+    assert f"costs {EACH // 8} bytes" in memory_tokens.describe(model, run, row, 3)
+
+
+def test_room_that_waits() -> None:
+    row = memory_tokens.rows(model_of(plan(capacity=70)), make_run(story(40)), 11)[0]
+    assert row.states.count(memory_tokens.ROOM) == 70 - START - 10
+
+
+def test_both_halves_and_a_state() -> None:
+    halves = MemoryModel()
+    parts = (("host", "self", 4), ("host", "cross", 36))
+    halves.append([plan(), *story(1), CacheMeasured(0, 1, 40, 40, parts, (40,))])
+    rows = memory_tokens.rows(halves, make_run(story(1)), 1)
+    assert [len(row.states) for row in rows] == [START, START]
+    assert halves.parts == [("host", "cross"), ("host", "self")]
+    state = MemoryModel()
+    flat = CachePlan("model_specific", "states", (("states", 64),), START, (START, START + 9), (64, 64), (64, 64))
+    state.append([flat, *story(3), CacheMeasured(2, 0, 64, 64, (("host", "state", 64),), (64,))])
+    run = make_run(story(3))
+    assert memory_tokens.rows(state, run, 3) == []
+    report = report_on(state, run, 3)
+    assert report is not None
+    assert "does not grow" in report.sentence
+
+
+def test_the_report_speaks_of_the_cursor() -> None:
+    model, run = model_of(plan(window=20)), make_run(story(40))
+    report = report_on(model, run, 33)
+    assert report is not None
+    assert report.heading == "After token 33"
+    assert report.token == "1.8 KiB"
+    assert "first 2 tokens stay as sinks" in report.sentence
+    assert ("evicted", f"{START + 32 - 19} tokens") in [row.cells for row in report.rows]
+    assert report_on(MemoryModel(), run, 3) is None
+
+
+def test_the_formula_has_the_numbers_in_it() -> None:
+    p = plan(window=20)
+    assert filled(p, 33) == "2 · 3 · min(33, 20 − 1)"
+    assert formula_line(model_of(p), 15) == f"predicted = 2 · 3 · min(15, 20 − 1) = {15 * EACH:,} bytes"
+
+
+def test_fallbacks_are_kept_as_a_line() -> None:
+    model = MemoryModel()
+    model.append([Notice("memory_fallback", "Going on with “Offloaded”."), Notice("setting_ignored", "no")])
+    assert model.notices == ["Going on with “Offloaded”."]
+
+
+# Comparisons
+
+
+def test_the_first_difference() -> None:
+    assert first_difference([1, 2, 3], [1, 2, 3]) is None
+    assert first_difference([1, 2, 3], [1, 9, 3]) == 1
+    assert first_difference([1, 2, 3], [1, 2]) == 2
+    assert first_difference([], [5]) == 0
+
+
+def test_caches_to_compare() -> None:
+    base = RunRequest("storyteller", "Once", "beam_search", {"num_beams": 4}, "sink", {"window_length": 64}, seed=5)
+    found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
+    assert next(iter(found)) == "dynamic"
+    assert found["sink"].request == base
+    assert found["quantized-2"].request.cache_params == {"nbits": 2}
+    assert found["static"].request.cache_params == {}
+    assert {candidate.request.seed for candidate in found.values()} == {5}
+
+
+def test_a_cache_that_cannot_serve_the_strategy_has_a_reason() -> None:
+    base = RunRequest("storyteller", "Once", "token_tree")
+    found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
+    assert "“Sink”" in found["sink"].reason
+    assert not found["dynamic"].reason
+
+
+def test_strategies_to_compare() -> None:
+    base = RunRequest("storyteller", "Once", "sampling", {"max_new_tokens": 17, "temperature": 2.0, "top_p": 0.5})
+    found = {candidate.key: candidate for candidate in strategy_candidates(base, None)}
+    assert next(iter(found)) == "sampling"
+    assert found["sampling"].request is base
+    assert found["beam_search"].request.params["max_new_tokens"] == 17
+    assert found["beam_search"].request.params["num_beams"] == 4
+    assert "temperature" not in found["greedy"].request.params
+    assert found["assisted"].reason
+
+
+def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
+    from app.requests import Outcome
+
+    run = make_run(tokens, finished=True)
+    run.request, run.outcome = request, Outcome("completed")
+    return run
+
+
+def test_runs_are_sorted_in_as_they_come() -> None:
+    base = RunRequest("storyteller", "Once")
+    chosen = [c for c in cache_candidates(base, None) if c.key in ("dynamic", "static", "sink")]
+    comparison = Comparison([Entry(candidate) for candidate in chosen])
+    comparison.begin()
+    assert not comparison.take(run_with(chosen[1].request, story(5)))
+    assert comparison.take(run_with(chosen[0].request, story(9)))
+    other = story(9)
+    other[4:] = story(9, 3)[4:]
+    assert comparison.take(run_with(chosen[1].request, story(9)))
+    assert comparison.difference(comparison.entries[1]) is None
+    comparison.end()
+    assert [entry.state for entry in comparison.entries] == ["done", "done", "stopped"]

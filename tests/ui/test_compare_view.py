@@ -1,0 +1,198 @@
+"""The compare view: one button, every cache or strategy, a table, charts, texts and files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.main_window import MainWindow
+from app.requests import ErrorReport, ModelInfo, Outcome, RunRequest
+from app.run import Run
+from app.theme import theme_for
+from app.views.compare import CompareView
+from core.events import Finished, Metrics, Prefilled, TokenChosen
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.scripted import PROMPT, started, story
+from tests.ui.windows import WAIT_MS, open_window
+from tests.ui.windows import run as run_window
+
+REASON = "storyteller was trained without a window."
+
+
+def finished(request: RunRequest, tokens: list[TokenChosen], size: int = 4096) -> Run:
+    run = Run(request)
+    metrics = Metrics(len(PROMPT), len(tokens), 1.0, 0.02, 900.0, 50.0, cache_bytes=size, cache_peak_bytes=2 * size)
+    texts = ("".join(token.text for token in tokens),)
+    run.apply([started(), Prefilled(len(PROMPT), 0.02), *tokens, Finished("completed", ((),), texts, metrics)])
+    run.outcome = Outcome("completed")
+    return run
+
+
+class Bench:
+    """Does what the session does with the view's signals, one request at a time."""
+
+    def __init__(self, view: CompareView) -> None:
+        self.view, self.waiting = view, []
+        view.measureWanted.connect(self.measure)
+        view.model_ready(ModelInfo("storyteller", refused_caches={"sliding_window": REASON}))
+        view.show_run(finished(RunRequest("storyteller", "Once", "sampling"), story(10)))
+
+    def measure(self, requests: list[RunRequest]) -> None:
+        self.waiting = list(requests)
+        self.view.measuring_changed(True)
+
+    def end_next(self, tokens: list[TokenChosen], size: int = 4096) -> None:
+        self.view.measured(finished(self.waiting.pop(0), tokens, size))
+
+    def fail_next(self, cause: str) -> None:
+        run = Run(self.waiting.pop(0))
+        run.outcome = Outcome("failed", "no", ErrorReport("no", cause))
+        self.view.measured(run)
+
+    def choose(self, *keys: str) -> None:
+        for chip in self.view.choices.findChildren(QPushButton):
+            key = chip.objectName().removeprefix("compare.")
+            if chip.isEnabled() and chip.isChecked() != (key in keys):
+                chip.click()
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> Iterator[CompareView]:
+    view = CompareView()
+    qtbot.addWidget(view)
+    view.set_theme(theme_for("light"))
+    view.resize(760, 640)
+    with qtbot.waitExposed(view):
+        view.show()
+    return view
+
+
+def texts(view: CompareView, row: int) -> list[str]:
+    items = [view.results.item(row, column) for column in range(view.results.columnCount())]
+    return [item.text() if item is not None else "" for item in items]
+
+
+def test_an_empty_page_and_a_run_under_way_offer_nothing(view: CompareView) -> None:
+    assert not view.button.isVisible()
+    run = finished(RunRequest("storyteller"), story(3))
+    run.outcome = None
+    view.show_run(run)
+    assert not view.button.isEnabled()
+    run.outcome = Outcome("completed")
+    view.events_arrived(run, ())
+    assert view.button.isEnabled()
+
+
+def test_what_cannot_serve_is_greyed_with_the_reason(view: CompareView) -> None:
+    Bench(view)
+    chip = view.choices.findChild(QPushButton, "compare.sliding_window")
+    assert not chip.isEnabled()
+    assert chip.toolTip() == REASON
+    rows = [texts(view, row) for row in range(view.results.rowCount())]
+    assert ["Sliding window", REASON] in [row[:2] for row in rows]
+
+
+def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
+    bench = Bench(view)
+    bench.choose("dynamic", "static", "sink")
+    with qtbot.waitSignal(view.measureWanted) as wanted:
+        qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
+    assert [request.cache for request in wanted.args[0]] == ["dynamic", "static", "sink"]
+    assert not view.button.isEnabled()
+    assert texts(view, 0)[1] == "runs…"
+    bench.end_next(story(10))
+    assert "2 of 3" in view.button.text()
+    bench.end_next(story(10), 8192)
+    bench.end_next(story(9))
+    view.measuring_changed(False)
+    assert texts(view, 1)[:5] == ["Static", "8.0 KiB", "16.0 KiB", "50 tok/s", "20 ms"]
+    assert texts(view, 1)[5] == "the same 10 tokens"
+    assert texts(view, 2)[5] == f"differs from token 10 on: the end, not “{story(10)[9].piece.replace(' ', '␣')}”"
+    assert [row.figures[0] for row in view.charts.bars[0].rows] == ["8.0 KiB", "16.0 KiB", "8.0 KiB"]
+    assert view.button.isEnabled()
+
+
+def test_where_the_text_first_differs(view: CompareView) -> None:
+    bench = Bench(view)
+    bench.choose("dynamic", "quantized-2")
+    view.compare()
+    bench.end_next(story(10))
+    bench.end_next([*story(4), *story(7, pieces=(" never",) * 7)[4:]])
+    view.measuring_changed(False)
+    expected = f"differs from token 5 on: “␣never”, not “{story(10)[4].piece.replace(' ', '␣')}”"
+    assert texts(view, 1)[5] == expected
+
+
+def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
+    bench = Bench(view)
+    bench.choose("dynamic", "static", "sink")
+    view.compare()
+    bench.end_next(story(5))
+    bench.fail_next("Static cannot serve: it is too large.")
+    view.measuring_changed(False)
+    assert texts(view, 0)[5] == "the others are compared with this"
+    assert texts(view, 1)[1] == "Static cannot serve: it is too large."
+    assert texts(view, 2)[1] == "stopped"
+
+
+def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
+    bench = Bench(view)
+    view.kind.button("strategies").click()
+    bench.choose("sampling", "greedy")
+    view.compare()
+    assert [request.strategy for request in bench.waiting] == ["sampling", "greedy"]
+    bench.end_next(story(10))
+    bench.end_next([*story(4), *story(7, pieces=(" never",) * 7)[4:]])
+    view.measuring_changed(False)
+    assert len(view.texts.texts) == 2
+    assert "background:" in view.texts.texts[1].text()
+    assert "background:" not in view.texts.texts[0].text()
+    assert not view.charts.isVisible()
+
+
+def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
+    Bench(view)
+    view.measuring_changed(True)
+    view.measured(finished(RunRequest("storyteller"), story(3)))
+    assert not view.button.isEnabled()
+    view.measuring_changed(False)
+    assert view.comparisons["caches"].entries == []
+    assert view.button.isEnabled()
+
+
+def test_saving_the_comparison(view: CompareView, tmp_path: Path) -> None:
+    bench = Bench(view)
+    bench.choose("dynamic", "static")
+    view.compare()
+    bench.end_next(story(10))
+    bench.end_next(story(10)[:8], 512)
+    view.measuring_changed(False)
+    view._tools.save_csv(str(tmp_path / "c.csv"))
+    view._tools.save_png(str(tmp_path / "c.png"))
+    with (tmp_path / "c.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert (rows[1]["name"], rows[1]["cache_bytes"], rows[1]["first_different_token"]) == ("Static", "512", "9")
+    assert rows[1]["text"] == "".join(token.text for token in story(10)[:8])
+    assert REASON in [row["state"] for row in rows]
+    assert (tmp_path / "c.png").stat().st_size > 1000
+
+
+def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
+    window: MainWindow = open_window(qtbot, config_dir, ScriptedEngine())
+    run_window(qtbot, window)
+    shown = window.session.run
+    window.centre.show_view("compare")
+    view = next(view for view in window.centre.views if view.objectName() == "compareView")
+    with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
+        view.button.click()
+    entries = view.comparisons["caches"].entries
+    assert len(entries) > 4
+    assert {entry.state for entry in entries} == {"done"}
+    assert window.session.run is shown
+    window.close()

@@ -1,0 +1,157 @@
+"""The memory view as a reader meets it: live, at the cursor, hovered, saved."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.requests import Outcome, RunRequest
+from app.run import Run
+from app.theme import theme_for
+from app.views import VIEWS
+from app.views.memory import MemoryView
+from app.views.memory_tokens import EVICTED, TokenRow
+from core.events import Event, Notice, Prefilled
+from tests.app.test_memory_model import EACH, START, events, plan
+from tests.ui.scripted import started
+
+
+def begun() -> Run:
+    run = Run(RunRequest("storyteller"))
+    run.apply([started(), Prefilled(START, 0.02)])
+    return run
+
+
+def ended(found: list[Event]) -> Run:
+    run = begun()
+    run.apply(found)
+    run.outcome = Outcome("completed")
+    return run
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> Iterator[MemoryView]:
+    view = MemoryView()
+    qtbot.addWidget(view)
+    view.set_theme(theme_for("dark"))
+    view.resize(680, 640)
+    with qtbot.waitExposed(view):
+        view.show()
+    return view
+
+
+def test_the_tab_is_registered_and_made_by_its_factory(qtbot: QtBot) -> None:
+    spec = next(spec for spec in VIEWS if spec.name == "memory")
+    made = spec.factory()
+    qtbot.addWidget(made)
+    assert spec.title == "Memory"
+    assert made.objectName() == "memoryView"
+    assert made.accessibleName()
+
+
+def test_an_empty_page_says_what_it_is_for(view: MemoryView) -> None:
+    view.show_run(None)
+    assert not view.chart.isVisible()
+    empty = view.grab().toImage()
+    view.show_run(ended(events(plan(), 30)))
+    assert view.chart.isVisible()
+    assert view.grab().toImage() != empty
+
+
+def test_it_grows_with_the_run_and_tells_the_inspector(view: MemoryView, qtbot: QtBot) -> None:
+    run, told = begun(), []
+    view.reportSelected.connect(told.append)
+    view.show_run(run)
+    for event in events(plan(window=20), 41):
+        run.apply([event])
+        view.events_arrived(run, [event])
+    assert told[-1] is view.report
+    assert view.report is not None
+    assert view.report.heading == "After token 41"
+    assert "sinks" in view.report.sentence
+    assert EVICTED in view.cells._rows[0].states
+    view.show_run(None)
+    assert told[-1] is None
+
+
+def test_it_obeys_the_cursor(view: MemoryView) -> None:
+    run = ended(events(plan(), 41))
+    view.show_run(run)
+    assert view.report is not None
+    whole = view.report.token
+    run.move_cursor(9)
+    view.cursor_moved(run)
+    assert view.report.heading == "After token 9"
+    assert view.report.token != whole
+    assert f"{(START + 8) * EACH:,} bytes" in view.report.facts
+    assert view.chart._xs[-1] == 9
+
+
+def test_hovering_the_curve_and_a_token_tells_what_they_cost(view: MemoryView) -> None:
+    view.show_run(ended(events(plan(window=20), 41)))
+    assert f"after token 9: {(START + 8) * EACH:,} bytes" in view._tip(9)
+    assert "predicted" in view._tip(55)
+    place = view.cells.cell_rect(0, 5).center()
+    found = view.cells.token_at(place.x(), place.y())
+    assert found == (0, 5)
+    assert "costs 0 bytes" in view._token_tip(*found)
+
+
+def test_dragging_on_the_curve_moves_the_cursor(view: MemoryView, qtbot: QtBot) -> None:
+    view.show_run(ended(events(plan(), 41)))
+    where = view.chart.place(20, 0).toPoint() - QPoint(0, 10)
+    with qtbot.waitSignal(view.cursorRequested, check_params_cb=lambda n: n == 20):
+        QTest.mouseClick(view.chart, Qt.MouseButton.LeftButton, pos=where)
+    with qtbot.waitSignal(view.cursorRequested, check_params_cb=lambda n: n == 31):
+        QTest.keyClick(view.chart, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
+
+
+def test_a_hidden_view_catches_up_when_it_is_shown(view: MemoryView) -> None:
+    view.hide()
+    run = ended(events(plan(), 30))
+    view.show_run(run)
+    assert view.report is None
+    view.show()
+    assert view.report is not None
+
+
+def test_a_fallback_is_told(view: MemoryView) -> None:
+    view.show_run(ended([*events(plan(), 20), Notice("memory_fallback", "Going on with “Offloaded”.")]))
+    assert view._notice.isVisible()
+    assert view._notice.text() == "Going on with “Offloaded”."
+
+
+def test_saving_figures_and_picture(view: MemoryView, tmp_path: Path) -> None:
+    view.show_run(ended(events(plan(block=8), 41)))
+    view._tools.save_csv(str(tmp_path / "memory.csv"))
+    view._tools.save_png(str(tmp_path / "memory.png"))
+    with (tmp_path / "memory.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["tokens_written"]) for row in rows] == [0, 1, 9, 17, 25, 33, 41]
+    assert all(int(row["bytes"]) == int(row["host_keys"]) + int(row["host_residual"]) for row in rows)
+    assert QImage(str(tmp_path / "memory.png")).width() > 300
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_nothing_is_wider_than_the_view(view: MemoryView, scale: float) -> None:
+    view.set_theme(theme_for("light", scale))
+    view.resize(420, 500)
+    view.show_run(ended(events(plan(window=20), 41)))
+    assert view._page.minimumSizeHint().width() <= view.width()
+
+
+def test_fifty_thousand_tokens_still_find_their_cells(view: MemoryView) -> None:
+    view.show_run(ended(events(plan(), 9)))
+    view.cells.set_rows([TokenRow("All of them", ("held",) * 50_000, True)])
+    assert view.cells.sizeHint().height() <= 140
+    last = view.cells.cell_rect(0, 49_999).center()
+    found = view.cells.token_at(last.x(), last.y())
+    assert found is not None
+    assert found[1] > 49_900
