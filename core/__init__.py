@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from core import caches, catalog, errors, events, strategies
+from core.decoding.speculation.drafters.fit import why_not_draft
 from core.explain import explain
 from core.prefix import PrefixStore
 from core.request import Request
@@ -37,6 +38,7 @@ __all__ = [
     "run",
     "strategies",
     "stream",
+    "why_not_draft",
     "wrap",
 ]
 

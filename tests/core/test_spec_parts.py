@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 
 import core
 from core.decoding.forward import Forward
@@ -19,10 +20,12 @@ from core.decoding.speculation.drafters.lookup import Lookup
 from core.decoding.speculation.economy import Economy, expected_speedup, expected_tokens
 from core.decoding.speculation.passes import Passes, causal
 from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.probe import _agrees, places_nodes
 from core.decoding.speculation.schedule import Constant, Heuristic, Outcome
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, ancestry, merge
 from core.decoding.speculation.verify import Verdict, walk_greedy
+from core.errors import StrategyError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near, rounds
 
@@ -349,3 +352,31 @@ def test_a_tree_is_only_as_large_as_its_widths_say() -> None:
     first: DraftTree | Any = rounds(core.run(tiny.shared("llama"), request))[0]
     by_depth = [sum(node.depth == depth for node in first.nodes) for depth in (1, 2, 3)]
     assert by_depth == [2, 2, 6]
+
+
+def test_unknown_architectures_are_tried_before_they_are_trusted_with_trees() -> None:
+    """Bloom's positions follow from its mask, so a tree would be read wrongly: chains only, and exactly."""
+    small: dict[str, Any] = {"vocab_size": tiny.VOCABULARY, "hidden_size": 32, "bos_token_id": 1, "eos_token_id": 2}
+    torch.manual_seed(0)
+    bloom = core.wrap(transformers.BloomForCausalLM(transformers.BloomConfig(n_layer=2, n_head=4, **small)))
+    neox = core.wrap(
+        transformers.GPTNeoXForCausalLM(
+            transformers.GPTNeoXConfig(num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, **small)
+        )
+    )
+    assert not places_nodes(bloom)
+    assert places_nodes(neox)
+    for model in (bloom, neox):
+        request = core.Request(tiny.prompt(), config(num_assistant_tokens=4), drafters=[model])
+        result = core.run(model, request)
+        assert result.sequences[0] == greedy(model)
+        assert result.metrics.acceptance_rate == 1.0
+    with pytest.raises(StrategyError, match="order"):
+        core.run(bloom, core.Request(tiny.prompt(), config(), "token_tree", drafters=[bloom]))
+
+
+@pytest.mark.parametrize("kind", tiny.DECODERS)
+def test_the_try_agrees_with_what_the_tests_know(kind: str) -> None:
+    model = tiny.shared(kind)
+    assert places_nodes(model)
+    assert _agrees(model)

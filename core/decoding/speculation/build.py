@@ -18,10 +18,11 @@ from core.decoding.speculation.drafters.model import ModelDrafter
 from core.decoding.speculation.economy import Economy
 from core.decoding.speculation.frame import Shape, Speculation
 from core.decoding.speculation.passes import Passes
+from core.decoding.speculation.probe import places_nodes
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.schedule import FIRST_LENGTH, Constant, Heuristic, Schedule
 from core.decoding.speculation.target import Target
-from core.errors import ParameterError
+from core.errors import ParameterError, StrategyError
 from core.events import Event
 from core.model import LoadedModel
 
@@ -55,6 +56,12 @@ def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
 
 def decode_tree(run: DecodingRun) -> Iterator[Event]:
     """Trees of one draft model, or several models' trees merged."""
+    for model in (run.model, *run.request.drafters):
+        if not places_nodes(model):
+            raise StrategyError(
+                f"{model.name} places tokens by their order, so two branches of a tree cannot stand at one place.",
+                "Assisted decoding with chains works.",
+            )
     samples = _samples(run)
     draws = _draws(run, samples)
     widths = widths_of(run.request.options.get("widths"))

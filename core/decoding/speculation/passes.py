@@ -11,14 +11,15 @@ import torch
 
 from core.decoding.forward import Forward
 from core.decoding.speculation import rollback
+from core.decoding.speculation.probe import places_nodes
 
 
 class Passes:
     """One model's memory: `length` tokens of the text are settled, `extra` rows of nodes stand behind them.
 
     Several tokens at once get a 4-D additive float mask [1, 1, n, length + extra + n] made from who sees whom, and
-    positions length + depth; layers with a window get the window in their mask too. Encoder–decoders place tokens by
-    their order alone, so they take chains only.
+    positions length + depth; layers with a window get the window in their mask too. Models that place tokens by their
+    order alone take chains only.
     """
 
     def __init__(self, forward: Forward, length: int = 0) -> None:
@@ -26,7 +27,7 @@ class Passes:
         self.length = length
         self.extra = 0
         config = forward.model.config
-        self._ordered = forward.model.is_encoder_decoder
+        self._ordered = not places_nodes(forward.model)
         self._window: int | None = window_of(config)
         self._kinds: tuple[str, ...] = tuple(dict.fromkeys(getattr(config, "layer_types", None) or ()))
         self._device, self._dtype = forward.model.device, forward.model.dtype

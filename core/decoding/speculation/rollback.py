@@ -28,7 +28,9 @@ def growing_layers(cache: Any) -> list[Any]:
 def crop(cache: Any, length: int) -> None:
     """Forget everything behind the first `length` tokens."""
     for layer in growing_layers(cache):
-        if layer.keys.shape[-2] > length:
+        if hasattr(layer, "truncate"):
+            layer.truncate(min(length, layer.get_seq_length()))
+        elif layer.keys.shape[-2] > length:
             layer.keys = layer.keys[..., :length, :]
             layer.values = layer.values[..., :length, :]
 
@@ -40,6 +42,9 @@ def keep_rows(cache: Any, base: int, rows: Sequence[int]) -> None:
         layers = growing_layers(cache)
         index = torch.tensor([base + row for row in rows], device=layers[0].keys.device)
         for layer in layers:
+            if hasattr(layer, "select"):
+                layer.select([*range(base), *(base + row for row in rows)])
+                continue
             layer.keys[..., base : base + count, :] = layer.keys.index_select(-2, index)
             layer.values[..., base : base + count, :] = layer.values.index_select(-2, index)
     crop(cache, base + count)
@@ -48,7 +53,7 @@ def keep_rows(cache: Any, base: int, rows: Sequence[int]) -> None:
 def compact(cache: Any) -> None:
     """Give back memory that only tokens taken back still occupy."""
     for layer in growing_layers(cache):
-        for name in ("keys", "values"):
+        for name in () if hasattr(layer, "truncate") else ("keys", "values"):
             tensor = getattr(layer, name)
             if tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size():
                 setattr(layer, name, tensor.clone(memory_format=torch.contiguous_format))
