@@ -15,6 +15,10 @@ FOLDER_ITEM = "…folder"
 """Data of the list's last line, which opens a folder instead of naming a model."""
 
 
+USUAL_LENGTH = 2048
+"""Tokens of the text that a model's memory is reckoned for before it is loaded."""
+
+
 class ModelList:
     """Every model that can be chosen, found by name."""
 
@@ -66,7 +70,7 @@ _FOLDER = PickerItem("Folder…", FOLDER_ITEM, "Open a model in Hugging Face for
 
 
 def _item(entry: ModelEntry) -> PickerItem:
-    fit = catalog.fits(entry)
+    fit = catalog.fits(entry, tokens=USUAL_LENGTH)
     problem = entry.problem if entry.problem and not is_permission(entry) else ""
     words = [entry.architecture, human_bytes(entry.bytes), entry.source]
     if entry.problem:

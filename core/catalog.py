@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigMissingError, ModelNotFoundError
+from core.footprint import cache_bytes
 
 BUNDLED = Path(__file__).resolve().parent.parent / "resources" / "models"
 TOKENIZER_FILES = (
@@ -143,13 +144,26 @@ def find_weights(path: Path) -> WeightFiles:
     return WeightFiles((), False)
 
 
-def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto") -> Fit:
-    """Whether the weights, in `dtype`, fit into the memory that is free now (the host's; a GPU is asked on loading)."""
-    needed = entry.parameters * _BYTES.get(dtype, 4) if entry.parameters else entry.bytes
-    free = free_memory()
+def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0) -> Fit:
+    """Whether the weights, in `dtype`, fit into the memory that is free now (the host's; a GPU is asked on loading).
+
+    With `tokens`, the keys and values of a text of that length are reckoned in, or of the context where it is shorter.
+    """
+    weights = entry.parameters * _BYTES.get(dtype, 4) if entry.parameters else entry.bytes
+    tokens = min(tokens, entry.context or tokens)
+    cache = _cache_bytes(entry, tokens, _BYTES.get(dtype, 4)) if tokens else 0
+    needed, free = weights + cache, free_memory()
     ok = needed * 1.1 < free
-    words = f"needs {size_words(needed)} of {size_words(free)} free"
+    parts = f" ({size_words(weights)} of weights, {size_words(cache)} for {tokens:,} tokens)" if cache else ""
+    words = f"needs {size_words(needed)}{parts} of {size_words(free)} free"
     return Fit(ok, needed, free, words if ok else f"{words}: it does not fit")
+
+
+def _cache_bytes(entry: ModelEntry, tokens: int, element_bytes: int) -> int:
+    try:
+        return cache_bytes(read_config(entry.path), tokens, element_bytes)
+    except ConfigMissingError:
+        return 0
 
 
 def free_memory() -> int:

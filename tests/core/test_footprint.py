@@ -1,0 +1,31 @@
+"""What a text takes in memory, told from config.json: the same that the loaded model's dynamic cache predicts."""
+
+from __future__ import annotations
+
+import pytest
+
+import core
+from core import catalog
+from core.footprint import cache_bytes
+
+
+def test_it_is_what_the_loaded_model_predicts() -> None:
+    (entry,) = [entry for entry in catalog.bundled() if entry.name == "storyteller"]
+    model = core.load("storyteller", dtype="float32")
+    predicted = core.caches.registry["dynamic"].predict(model, 100, 1, {})
+    assert cache_bytes(catalog.read_config(entry.path), 100, 4) == predicted
+    assert catalog.fits(entry, tokens=100).needed == catalog.fits(entry).needed + predicted
+    assert "for 100 tokens" in catalog.fits(entry, tokens=100).sentence
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"n_layer": 2, "n_head": 4, "n_embd": 32}, 2 * 2 * 4 * 10 * 8 * 4),
+        ({"text_config": {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "head_dim": 16,
+                          "num_key_value_heads": 1}}, 2 * 2 * 1 * 10 * 16 * 4),
+        ({"num_hidden_layers": 2, "hidden_size": 32}, 0),
+    ],
+)  # fmt: skip
+def test_by_the_names_that_families_use(config: dict[str, object], expected: int) -> None:
+    assert cache_bytes(config, 10) == expected
