@@ -38,7 +38,7 @@ def limits(shape: Shape) -> str:
 
 def percent(right: int, total: int) -> str:
     """A share as the table shows it."""
-    return f"{right} of {total} ({100 * right / total:.0f} %)"
+    return f"{right} of {total} ({100 * right / total:.1f} %)"
 
 
 def figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> list[Row]:
@@ -46,7 +46,7 @@ def figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> list[Row]
     if shape.family == "t5":
         french, summed = examine.translations(model, tokenizer), examine.summaries(model, tokenizer)
         return [
-            ("Translations exact", percent(200 - len(french), 200)),
+            ("Translations exact", percent(examine.SENTENCES - len(french), examine.SENTENCES)),
             ("Summaries exact", percent(200 - len(summed), 200)),
         ]
     rows = [("Loss on held-out stories, nats a token", f"{examine.held_out_loss(model, tokenizer):.3f}")]

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 HELD_OUT_SEED = 99
 ROWS = 16
+SENTENCES = 800  # that are translated for the figures
 
 
 @torch.no_grad()
@@ -70,7 +71,7 @@ def questions(model: Any, tokenizer: Any, count: int = 300) -> list[tuple[str, s
     return wrong(asked, wanted, greedy(model, tokenizer, prompts, 32))
 
 
-def translations(model: Any, tokenizer: Any, count: int = 200) -> list[tuple[str, str, str]]:
+def translations(model: Any, tokenizer: Any, count: int = SENTENCES) -> list[tuple[str, str, str]]:
     """Translate held-out sentences; return the wrong translations."""
     pairs = [
         draw_translation(random.Random(f"{HELD_OUT_SEED} french {index}"), held_out=True) for index in range(count)
