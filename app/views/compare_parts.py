@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
+    QBoxLayout,
     QFrame,
-    QHBoxLayout,
+    QGridLayout,
     QHeaderView,
     QLabel,
     QPushButton,
@@ -30,6 +32,9 @@ from app.widgets.flow_layout import FlowLayout, clear
 _TEXT = len(HEAD) - 1
 _WIDTHS = (146, 84, 78, 86, 88)
 """Pixels of the columns before the last one."""
+_BESIDE_FROM = 560
+"""Pixels of width from which the charts stand side by side."""
+_TEXT_WIDTH = 140
 
 
 class Choices(QWidget):
@@ -166,9 +171,10 @@ class Charts(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._row = QHBoxLayout(self)
+        self._theme = theme_for("light")
+        self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         self._row.setContentsMargins(0, 0, 0, 0)
-        self.bars, self._titles = [], []
+        self.bars: list[Bars] = []
         for title in ("Peak bytes", "Tokens a second", "Time to first token"):
             label, bars = QLabel(title.upper(), self), Bars(theme_for("light"), title, self)
             label.setProperty("role", "heading")
@@ -182,9 +188,24 @@ class Charts(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
+        self._theme = theme
         self._row.setSpacing(theme.px(28))
         for bars in self.bars:
             bars.set_theme(theme)
+        self._turn()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Below each other where it gets narrow."""
+        super().resizeEvent(event)
+        self._turn()
+
+    def _turn(self) -> None:
+        wide = self.width() >= self._theme.px(_BESIDE_FROM)
+        self._row.setDirection(QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom)
+
+    def minimumSizeHint(self) -> QSize:
+        """One chart wide."""
+        return QSize(self._theme.px(160), super().minimumSizeHint().height())
 
     def show_rows(self, comparison: Comparison) -> None:
         """A bar for every result."""
@@ -209,19 +230,36 @@ class TextCards(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._columns: list[QWidget] = []
         self.texts: list[QLabel] = []
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes; texts are written anew."""
         self._theme = theme
-        self._row.setSpacing(theme.px(20))
+        self._grid.setSpacing(theme.px(20))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """As many beside each other as there is room for."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        beside = max(1, min(len(self._columns), self.width() // self._theme.px(_TEXT_WIDTH)))
+        for number, column in enumerate(self._columns):
+            self._grid.addWidget(column, number // beside, number % beside)
+        for number in range(max(self._grid.columnCount(), beside)):
+            self._grid.setColumnStretch(number, 1 if number < beside else 0)
+
+    def minimumSizeHint(self) -> QSize:
+        """One text wide."""
+        return QSize(self._theme.px(_TEXT_WIDTH), super().minimumSizeHint().height())
 
     def show_texts(self, comparison: Comparison) -> None:
         """A column for every result."""
-        clear(self._row)
-        self.texts = []
+        clear(self._grid)
+        self.texts, self._columns = [], []
         for entry, run in comparison.runs:
             column = QWidget(self)
             inner = QVBoxLayout(column)
@@ -237,7 +275,8 @@ class TextCards(QWidget):
             label.setAlignment(Qt.AlignmentFlag.AlignTop)
             inner.addWidget(label, 1)
             self.texts.append(label)
-            self._row.addWidget(column, 1)
+            self._columns.append(column)
+        self._arrange()
 
 
 def marked_text(reference: Run | None, run: Run, theme: Theme) -> str:

@@ -190,9 +190,8 @@ class AreaChart(QWidget):
         theme, taken = self._theme, []
         painter.setFont(theme.font(11))
         fm, area = QFontMetricsF(painter.font()), self.area()
-        for line in self._lines:
-            if not line.points or not line.name:
-                continue
+        named = [line for line in self._lines if line.points and line.name]
+        for line in sorted(named, key=lambda line: -line.points[-1][1]):
             width = fm.horizontalAdvance(line.name)
             right = self.place(line.points[-1][0], 0).x() - theme.px(6)
             # Above the line over the whole width of the word, whatever its slope.

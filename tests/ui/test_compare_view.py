@@ -156,6 +156,19 @@ def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
     assert not view.charts.isVisible()
 
 
+@pytest.mark.parametrize("kind", ["caches", "strategies"])
+def test_large_type_in_a_narrow_view_is_not_cut_off(view: CompareView, kind: str) -> None:
+    bench = Bench(view)
+    view.kind.button(kind).click()
+    view.compare()
+    while bench.waiting:
+        bench.end_next(story(12))
+    view.measuring_changed(False)
+    view.set_theme(theme_for("light", 1.5))
+    view.resize(520, 500)
+    assert view._page.minimumSizeHint().width() <= 500
+
+
 def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
     Bench(view)
     view.measuring_changed(True)
