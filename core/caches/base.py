@@ -28,6 +28,10 @@ class Measurement:
     """Quantized: ‖keys − kept keys‖ / ‖keys‖ over all that was quantized."""
 
 
+EDITS: frozenset[Need] = frozenset({"reorder", "truncate", "select", "copy"})
+"""What can be done to most caches after they were filled."""
+
+
 @dataclass(frozen=True, slots=True)
 class CacheBackend:
     """A way to keep keys and values; one file of `core/caches/` each."""
@@ -47,8 +51,8 @@ class CacheBackend:
     aliases: tuple[str, ...] = ()
     order: int = 100
     refuse: Callable[[LoadedModel, str], str | None] | None = None
-    offers: frozenset[Need] = frozenset({"reorder", "truncate", "select", "copy"})
-    """What can be done to it after it was filled."""
+    offers: frozenset[Need] = EDITS
+    """What can be done to it after it was filled, and with it."""
     unbounded: bool = False
     """It forgets, and counts positions inside itself: the text may outgrow the model's context."""
 
@@ -56,8 +60,7 @@ class CacheBackend:
         """Sentence on why it cannot serve `model` with `strategy`; None when it can. Cheap; raises nothing."""
         if self.refuse and (reason := self.refuse(model, strategy)):
             return reason
-        missing = sorted(needs(strategy) - self.offers)
-        return explain(self.title, missing[0]) if missing else None
+        return explain(self.title, needs(strategy) - self.offers)
 
     def truncate(self, cache: Any, length: int) -> None:
         """Forget all but the first `length` tokens. Raises CacheError where that is impossible."""

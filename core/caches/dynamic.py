@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.caches.base import CacheBackend, Measurement
+from core.caches.base import EDITS, CacheBackend, Measurement
 
 if TYPE_CHECKING:
     from core.model import LoadedModel
@@ -43,4 +43,5 @@ BACKEND = CacheBackend(
     measure=measure,
     predict=predict,
     order=10,
+    offers=EDITS | {"drafts"},
 )

@@ -25,8 +25,6 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
         return None
     if layer_kinds(model) == {"full_attention"}:
         return f"every layer of {model.name} has plain full attention: its own cache is “Dynamic”."
-    if strategy == "token_tree":
-        return "a token tree needs every earlier token in place; choose “Dynamic”."
     return None
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-Need = Literal["reorder", "truncate", "select", "copy"]
+Need = Literal["reorder", "truncate", "select", "copy", "drafts"]
 """reorder: rows change places and repeat (beams, candidates); truncate: the last tokens are taken back (drafts);
-select: only some positions stay (token trees); copy: a second, independent cache (branches, prefixes)."""
+select: only some positions stay (token trees); copy: a second, independent cache (branches, prefixes);
+drafts: tokens behind the text are read through a mask of the text's own length."""
 
 _REORDER: frozenset[Need] = frozenset({"reorder"})
-_TRUNCATE: frozenset[Need] = frozenset({"truncate"})
-_TREE: frozenset[Need] = frozenset({"truncate", "select"})
+_TRUNCATE: frozenset[Need] = frozenset({"truncate", "drafts"})
+_TREE: frozenset[Need] = frozenset({"truncate", "select", "drafts"})
 _NEEDS: dict[str, frozenset[Need]] = {
     "contrastive": _REORDER,
     "beam_search": _REORDER,
@@ -24,10 +25,12 @@ _NEEDS: dict[str, frozenset[Need]] = {
     "token_tree": _TREE,
     "specinfer": _TREE,
 }
-_SENTENCES: dict[str, str] = {
+_SENTENCES: dict[Need, str] = {
     "reorder": "this strategy follows several candidates at once, and {title} cannot change the places of its rows.",
     "truncate": "this strategy takes refused drafts back, and {title} cannot forget its last tokens exactly.",
     "select": "this strategy keeps one path of a token tree, and {title} cannot keep tokens at chosen places only.",
+    "drafts": "this strategy reads drafts behind the text through a mask as long as the text, which {title} does not "
+    "allow; “Dynamic” does.",
     "copy": "this strategy needs a second copy of the cache, and {title} cannot be copied.",
 }
 
@@ -37,6 +40,7 @@ def needs(strategy: str) -> frozenset[Need]:
     return _NEEDS.get(strategy, frozenset())
 
 
-def explain(title: str, need: str) -> str:
-    """Why a back end that does not offer `need` cannot serve."""
-    return _SENTENCES[need].format(title=f"“{title}”")
+def explain(title: str, missing: frozenset[Need]) -> str | None:
+    """Why a back end that does not offer what is `missing` cannot serve; None when nothing is."""
+    first = next((sentence for need, sentence in _SENTENCES.items() if need in missing), None)
+    return first.format(title=f"“{title}”") if first else None

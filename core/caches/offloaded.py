@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.caches.base import CacheBackend
+from core.caches.base import EDITS, CacheBackend
 from core.caches.dynamic import measure
 from core.caches.reasons import keys_and_values_only
 from core.strategies.base import Parameter
@@ -57,4 +57,5 @@ BACKEND = CacheBackend(
     parameters=(PLACE, FOLDER),
     order=70,
     refuse=refuse,
+    offers=EDITS | {"drafts"},
 )

@@ -36,8 +36,6 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
             f"{model.name} was trained without a window: leaving out old tokens would change its text. "
             "“Sink” does that knowingly."
         )
-    if strategy == "token_tree":
-        return "a token tree needs every earlier token in place; choose “Dynamic”."
     return None
 
 

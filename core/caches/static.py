@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.caches.base import CacheBackend
 from core.caches.dynamic import measure
-from core.caches.reasons import layer_kinds, no_states
+from core.caches.reasons import no_states
 from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
@@ -49,10 +49,6 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
         return reason
     if not model.model._can_compile_fullgraph:
         return f"{model.name} cannot read a cache with empty places at its end."
-    if strategy in ("assisted", "prompt_lookup", "early_exit", "token_tree") and layer_kinds(model) != {
-        "full_attention"
-    }:
-        return "a fixed window cannot take refused drafts back once it is full; choose “Dynamic”."
     return None
 
 

@@ -11,6 +11,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from core.decoding.beams.memory import reorder
 from core.decoding.lean import is_growing, lean_pass
+from core.decoding.lean_compiled import compiled_step
 from core.model import LoadedModel
 
 _LEAN_EXTRA = {"attention_mask", "position_ids"}
@@ -47,6 +48,7 @@ class Forward:
         self._keeps = "logits_to_keep" in model.forward_parameters
         self._ids: torch.Tensor | None = None
         self._lean = lean_pass(model) if is_growing(cache) else None
+        self._step = compiled_step(model, cache)
 
     def encode(self, source: torch.Tensor) -> None:
         """Run the encoder over source ids [B, S]; the decoder attends to it from now on."""
@@ -80,13 +82,16 @@ class Forward:
 
     def __call__(self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Any) -> Output:
         """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
+        limit = self._longest_pass()
+        if limit and ids.shape[1] > limit:
+            return self._in_pieces(torch.split(ids, limit, dim=1), keep, hidden, extra)
+        if self._step is not None and not hidden and not extra and self._step.serves(ids, self.cache):
+            self.passes += 1
+            return Output(self._step(ids, self.cache), None)
         if self._lean is not None and not hidden and extra.keys() <= _LEAN_EXTRA:
             self.passes += 1
             logits = self._lean(ids, self.cache, keep, extra.get("attention_mask"), extra.get("position_ids"))
             return Output(logits, None)
-        limit = self._longest_pass()
-        if limit and ids.shape[1] > limit:
-            return self._in_pieces(torch.split(ids, limit, dim=1), keep, hidden, extra)
         outputs = self._run(ids, keep, hidden, extra)
         self.passes += 1
         self._began = True
@@ -98,6 +103,7 @@ class Forward:
         """Take over a filled cache: the next call continues the text it holds."""
         self.cache = cache
         self._lean = lean_pass(self.model) if is_growing(cache) else None
+        self._step = compiled_step(self.model, cache)
         self._began = True
 
     def _longest_pass(self) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 from transformers import DynamicCache, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
-from transformers.cache_utils import DynamicLayer
+from transformers.cache_utils import DynamicLayer, StaticCache
 
 from core.model import LoadedModel
 
@@ -30,7 +30,7 @@ LARGEST = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class Layer:
     """One layer's weights, joined."""
 
     norm_in: torch.Tensor
@@ -54,9 +54,11 @@ class LeanLlama:
         config = network.config
         self._eps = config.rms_norm_eps
         self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.is_grouped = self._heads != self._kv_heads
+        """Several query heads share a key–value head."""
         self._width = getattr(config, "head_dim", None) or config.hidden_size // self._heads
-        self._embed, self._norm = network.model.embed_tokens.weight, network.model.norm.weight
-        self._layers = [_join(layer) for layer in network.model.layers]
+        self.embed, self._norm = network.model.embed_tokens.weight, network.model.norm.weight
+        self.layers = [_join(layer) for layer in network.model.layers]
         self._act = network.model.layers[0].mlp.act_fn
         self._cos, self._sin = self._angles(512)
 
@@ -74,17 +76,30 @@ class LeanLlama:
         causal = mask is None and count > 1 and past == 0
         if mask is None and count > 1 and past:
             mask = _causal_mask(past, count, ids.device)
-        hidden = F.embedding(ids, self._embed)
-        for index, layer in enumerate(self._layers):
-            hidden = hidden + self._attend(layer, index, hidden, cos, sin, cache, mask, causal)
-            hidden = hidden + self._mlp(layer, hidden)
+        hidden = F.embedding(ids, self.embed)
+        for index, layer in enumerate(self.layers):
+            hidden = hidden + self._attend(layer, index, hidden, cos, sin, cache, mask, causal, past + count)
+            hidden = hidden + self.mlp(layer, hidden)
         hidden = hidden[:, -keep:] if keep else hidden
-        return F.linear(F.rms_norm(hidden, self._norm.shape, self._norm, self._eps), self._network.lm_head.weight)
+        return self.score(hidden)
 
     def _attend(
-        self, layer: _Layer, index: int, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Any,
-        mask: torch.Tensor | None, causal: bool,
+        self, layer: Layer, index: int, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Any,
+        mask: torch.Tensor | None, causal: bool, total: int,
     ) -> torch.Tensor:  # fmt: skip
+        queries, new_keys, new_values = self.project(layer, hidden, cos, sin)
+        keys, values = cache.update(new_keys, new_values, index)
+        if keys.shape[-2] > total:  # a cache of fixed size: the places behind the text are empty
+            keys, values = keys[:, :, :total], values[:, :, :total]
+        read = F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=mask, is_causal=causal, enable_gqa=self.is_grouped
+        )
+        return self.merge(layer, read)
+
+    def project(
+        self, layer: Layer, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries, keys and values of the new tokens, [B, heads, n, width], the first two turned to their places."""
         batch, count, _ = hidden.shape
         normed = F.rms_norm(hidden, layer.norm_in.shape, layer.norm_in, self._eps)
         joined = F.linear(normed, layer.qkv, layer.qkv_bias).view(batch, count, -1, self._width).transpose(1, 2)
@@ -93,19 +108,24 @@ class LeanLlama:
             turned = self._norm_heads(turned, layer.q_norm, layer.k_norm)
         # rotate_half(x) · sin is x with its halves swapped, times sin with its first half negated.
         turned = torch.addcmul(turned * cos, turned.roll(self._width // 2, -1), sin)
-        keys, values = cache.update(turned[:, self._heads :], joined[:, self._heads + self._kv_heads :], index)
-        read = F.scaled_dot_product_attention(
-            turned[:, : self._heads], keys, values, attn_mask=mask, is_causal=causal,
-            enable_gqa=self._heads != self._kv_heads,
-        )  # fmt: skip
+        return turned[:, : self._heads], turned[:, self._heads :], joined[:, self._heads + self._kv_heads :]
+
+    def merge(self, layer: Layer, read: torch.Tensor) -> torch.Tensor:
+        """What the heads read [B, heads, n, width], brought together [B, n, D]."""
+        batch, _, count, _ = read.shape
         return F.linear(read.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
+
+    def score(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits [B, n, V] of the last layer's output."""
+        return F.linear(F.rms_norm(hidden, self._norm.shape, self._norm, self._eps), self._network.lm_head.weight)
 
     def _norm_heads(self, turned: torch.Tensor, q_norm: torch.Tensor, k_norm: torch.Tensor) -> torch.Tensor:
         queries = F.rms_norm(turned[:, : self._heads], q_norm.shape, q_norm, self._eps)
         keys = F.rms_norm(turned[:, self._heads :], k_norm.shape, k_norm, self._eps)
         return torch.cat([queries, keys], dim=1)
 
-    def _mlp(self, layer: _Layer, hidden: torch.Tensor) -> torch.Tensor:
+    def mlp(self, layer: Layer, hidden: torch.Tensor) -> torch.Tensor:
+        """The feed-forward half of a layer."""
         normed = F.rms_norm(hidden, layer.norm_mlp.shape, layer.norm_mlp, self._eps)
         gate, up = F.linear(normed, layer.gate_up).chunk(2, -1)
         return F.linear(self._act(gate) * up, layer.down)
@@ -121,23 +141,28 @@ class LeanLlama:
         self._reach(past + count)
         return self._cos[past : past + count], self._sin[past : past + count]
 
+    def angles(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """cos and signed sin of all positions below `length` (and some more), [.., head width]."""
+        self._reach(length)
+        return self._cos, self._sin
+
     def _reach(self, length: int) -> None:
         if length > self._cos.shape[0]:
             self._cos, self._sin = self._angles(2 * length)
 
     def _angles(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-        positions = torch.arange(length, device=self._embed.device)[None]
-        cos, sin = self._network.model.rotary_emb(self._embed, positions)
+        positions = torch.arange(length, device=self.embed.device)[None]
+        cos, sin = self._network.model.rotary_emb(self.embed, positions)
         half = self._width // 2
         return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
 
-def _join(layer: Any) -> _Layer:
+def _join(layer: Any) -> Layer:
     attention, mlp = layer.self_attn, layer.mlp
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     biased = parts[0].bias is not None
     q_norm, k_norm = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
-    return _Layer(
+    return Layer(
         norm_in=layer.input_layernorm.weight,
         qkv=torch.cat([part.weight for part in parts]),
         qkv_bias=torch.cat([part.bias for part in parts]) if biased else None,
@@ -188,11 +213,13 @@ def _stamp(network: Any) -> tuple[int, ...]:
 
 
 def is_growing(cache: Any) -> bool:
-    """Whether the cache is transformers' plain one: keeps everything, on the model's device."""
+    """Whether every layer takes new keys and values and gives back those of the whole text, or of the sinks and latest
+    tokens with places counted among them: transformers' plain layers, and ours that say so (`is_lean`)."""
     return (
-        type(cache) is DynamicCache
+        isinstance(cache, (DynamicCache, StaticCache))
         and not cache.offloading
-        and all(type(layer) is DynamicLayer for layer in cache.layers)
+        and not getattr(cache, "compiled", False)
+        and all(type(layer) is DynamicLayer or getattr(layer, "is_lean", False) for layer in cache.layers)
     )
 
 

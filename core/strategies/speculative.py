@@ -74,9 +74,11 @@ def _rollback(model: LoadedModel, request: Any) -> str | None:
 
 
 def _cache(model: LoadedModel, request: Any) -> str | None:
-    if request is None or request.cache in ("dynamic", "auto"):
-        return None
-    return f"refused tokens are taken back out of the cache, and the {request.cache} cache cannot do that; use dynamic."
+    """Refused tokens are taken back out of the cache, and the others read through a mask of our own."""
+    from core import caches  # its back ends speak of strategies, so it cannot be imported above
+
+    backend = caches.registry.get(getattr(request, "cache", "dynamic"))
+    return None if backend is None else backend.why_not(model, "prompt_lookup")
 
 
 def _one_text(model: LoadedModel, request: Any) -> str | None:

@@ -63,6 +63,17 @@ def test_it_is_streaming_llm() -> None:
             assert backend.measure(cache).tokens == min(number + 1, WINDOW - 1)
 
 
+def test_the_lean_pass_reads_it_as_the_module_does() -> None:
+    config = GenerationConfig(max_new_tokens=60, min_new_tokens=60)
+    request = core.Request(tiny.prompt(), config, cache="sink", cache_options=OPTIONS)
+    hooked = tiny.make("llama")
+    hooked.model.register_forward_pre_hook(lambda module, args: None)  # the lean pass leaves such modules alone
+    lean, module = core.run(tiny.shared("llama"), request), core.run(hooked, request)
+    assert "lean" in tiny.shared("llama").remembered
+    assert hooked.remembered["lean"] is None
+    assert lean.sequences == module.sequences
+
+
 @pytest.mark.parametrize("kind", ["llama", "qwen3"])
 def test_within_the_window_it_is_the_dynamic_cache(kind: str) -> None:
     config = GenerationConfig(max_new_tokens=30, min_new_tokens=30)
@@ -138,7 +149,8 @@ def test_models_it_cannot_serve(kind: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "words"), [("prompt_lookup", "cannot forget its last tokens"), ("token_tree", "at chosen places")]
+    ("strategy", "words"),
+    [("prompt_lookup", "cannot forget its last tokens"), ("token_tree", "cannot forget its last tokens")],
 )
 def test_what_it_forgot_cannot_be_taken_back(strategy: str, words: str) -> None:
     assert words in (core.caches.registry["sink"].why_not(tiny.shared("llama"), strategy) or "")

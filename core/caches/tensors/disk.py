@@ -32,6 +32,7 @@ class DiskLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transforme
     device: Any
     is_sliding = False
     is_croppable = True
+    is_lean = True
 
     def __init__(self, folder: Path, pool: ThreadPoolExecutor, room: int | None) -> None:
         self.folder, self.pool, self.room = folder, pool, room
@@ -176,9 +177,10 @@ class DiskLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transforme
         """Keep the tokens at these places."""
         if not self.is_initialized:
             return
+        first = next((place for place, old in enumerate(kept) if place != old), len(kept))
         with self._changing():
             for tensor in self._tensors():
-                tensor[:, :, : len(kept)] = tensor[:, :, kept]
+                tensor[:, :, first : len(kept)] = tensor[:, :, kept[first:]]
             self.length = len(kept)
 
     def copied(self, pool: ThreadPoolExecutor) -> DiskLayer:

@@ -46,6 +46,8 @@ class _InPlace:
 class FixedLayer(_InPlace, StaticLayer):  # type: ignore[no-untyped-call]
     """Keeps everything, up to its size."""
 
+    is_lean = True
+
 
 class FixedWindowLayer(_InPlace, StaticSlidingWindowLayer):  # type: ignore[no-untyped-call]
     """Keeps its window."""
@@ -91,11 +93,16 @@ def rounded(length: int, compiled: bool) -> int:
 
 
 def check_compiler(model: LoadedModel) -> None:
-    """Raises CacheError naming what torch.compile lacks on this machine."""
+    """Raises CacheError naming what torch.compile lacks on this machine, or what it cannot do with this model."""
     if model.device.type == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
         raise CacheError(
             "Compiling for the CPU needs a C++ compiler, and this machine has none.",
             "Install one (g++, clang or the Visual Studio build tools), or switch compiling off.",
+        )
+    if any(shape.window is not None for shape in layer_shapes(model)):
+        raise CacheError(
+            f"The windowed layers of {model.name} count in a way that would be compiled anew at every token.",
+            "Switch compiling off.",
         )
     if model.device.type not in ("cpu", "cuda"):
         raise CacheError(f"torch does not compile for {model.device.type} reliably.", "Switch compiling off.")

@@ -107,6 +107,7 @@ class QuantizedLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transfor
 
     keys: Any
     values: Any
+    is_lean = True
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

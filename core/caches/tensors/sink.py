@@ -21,6 +21,7 @@ class SinkLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers 
 
     keys: Any
     values: Any
+    is_lean = True
 
     def __init__(self, rotary: Rotary, window: int, sinks: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
