@@ -57,8 +57,8 @@ def _facts(model: MemoryModel, run: Run, point: Point, x: int) -> str:
 
 
 def _rows(model: MemoryModel, point: Point, length: int) -> list[ReportRow]:
-    names = model.parts
-    rows = [ReportRow((part_name(part, names), f"{size:,}")) for part, size in point.parts if size]
+    names, sizes = model.parts, dict(point.parts)
+    rows = [ReportRow((part_name(part, names), f"{sizes[part]:,}")) for part in names if sizes.get(part)]
     plan = model.plan
     if plan is None or not point.tokens:
         return rows
