@@ -14,7 +14,7 @@ from app.views.token_paint import Look, paint_rows
 MEASURE, INDENT, PAD_X, PAD_Y, COST, GAP = 760, 72, 16, 10, 24, 14
 """Pixels at 100 %: widest bubble, what it leaves free on its other side, room within, line below, space between."""
 DIVIDER = 40
-GONE = "What stands above is no longer read: the context was full."
+GONE = "↑ no longer read: the context was full"
 _WRAP = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWrapAnywhere)
 _WORDS = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWordWrap)
 

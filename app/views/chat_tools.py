@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
 
 from app.chat import ANEW, DROP, Conversation
@@ -116,6 +116,7 @@ class ChatFoot(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._policy, self._roomy = POLICIES[DROP], theme.px(500)
         self.meter = ContextMeter(theme, self)
         self.when_full = QToolButton(self, objectName="whenFullButton")
         self.when_full.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -138,14 +139,27 @@ class ChatFoot(QWidget):
     def show_conversation(self, conversation: Conversation) -> None:
         """Bring figures and policy up to date."""
         self.meter.set_figures(conversation.used, conversation.context)
-        self.when_full.setText(f"When full: {POLICIES[conversation.when_full]} ⌄")
+        self._policy = POLICIES[conversation.when_full]
+        self._fit()
         for action in self._group.actions():
             action.setChecked(action.data() == conversation.when_full)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
+        self._roomy = theme.px(500)
         self.meter.set_theme(theme)
         self.when_full.setFont(theme.font(12))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room the figures go first."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        words = f"When full: {self._policy}" if self.width() >= self._roomy else "When full"
+        self.when_full.setText(f"{words} ⌄")
+        self.when_full.setAccessibleDescription(self._policy)
 
     @Slot(QAction)
     def _on_action(self, action: QAction) -> None:
