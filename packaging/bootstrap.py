@@ -28,6 +28,7 @@ python3 packaging/bootstrap.py test-core [ARGUMENTS OF PYTEST]  set up .venv-cor
 """
 PROGRAM = Wanted()
 TESTS = Wanted(extras=("dev", "quant"))
+MOST_PROCESSES = 4  # each loads torch and a model
 CORE_TESTS = Wanted(extras=("dev", "quant"), qt=False)
 
 

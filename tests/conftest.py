@@ -1,7 +1,9 @@
 """What every test gets: no network, no screen, no settings of the user's; the core's tests need no Qt."""
 
+import atexit
 import importlib.util
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,19 +11,19 @@ from pathlib import Path
 import pytest
 
 HAS_QT = importlib.util.find_spec("PySide6") is not None and importlib.util.find_spec("pytestqt") is not None
-_HOME = tempfile.TemporaryDirectory(prefix="tokenscope-tests-", ignore_cleanup_errors=True)
+_HOME = Path(tempfile.mkdtemp(prefix="tokenscope-tests-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 
 def _isolate() -> None:
     """Set before torch, transformers or Qt are imported, for all of them read their settings only then."""
-    home = Path(_HOME.name)
     os.environ.update(
         HF_HUB_OFFLINE="1",
-        HF_HOME=str(home / "huggingface"),
-        XDG_CONFIG_HOME=str(home / "config"),
-        XDG_CACHE_HOME=str(home / "cache"),
-        XDG_DATA_HOME=str(home / "data"),
-        XDG_STATE_HOME=str(home / "state"),
+        HF_HOME=str(_HOME / "huggingface"),
+        XDG_CONFIG_HOME=str(_HOME / "config"),
+        XDG_CACHE_HOME=str(_HOME / "cache"),
+        XDG_DATA_HOME=str(_HOME / "data"),
+        XDG_STATE_HOME=str(_HOME / "state"),
         TOKENIZERS_PARALLELISM="false",
     )
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -52,6 +52,12 @@ def test_a_whole_suite_is_spread_over_the_processors(bootstrap, monkeypatch, pro
     assert bootstrap.workers(["-k", "greedy"]) == []
 
 
+def test_whole_suite_runs_in_some_processes(bootstrap, started, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    bootstrap.main(["test"])
+    assert started[-1][0][1:] == ["-m", "pytest", "-n", "4", "--dist", "loadfile"]
+
+
 def test_core_is_tested_in_an_environment_without_qt(bootstrap, started):
     assert bootstrap.main(["test-core"]) == 0
     (folder, wanted), (command, _) = started
