@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from core.decoding.beams.banks import Banks
-from core.decoding.beams.group import DEAD, Group, Settings
-from core.decoding.beams.hypotheses import length_factor
+from core.decoding.beams.group import Group, Settings
+from core.decoding.beams.look import View, look
 from core.decoding.beams.node import Node
 from core.decoding.beams.report import candidate, ranking
 from core.decoding.beams.scoring import Scoring
@@ -116,7 +116,12 @@ class Search:
         rows = group.rows
         scores = self._scoring.of_group(group.number, self._ids[rows], shared[rows], counts)
         self._last_scores = scores
-        usual, extra = self._look(group, scores, counts)
+        view = View(group, scores, self.length, self._scoring.penalties(counts), self._scoring.processes)
+        try:
+            usual, extra = look(view, self._settings, self._plan.select, self._plan.banks)
+        except FloatingPointError:
+            self._run.check_scores(scores, scores, self.length - 1)
+            raise
         for node in usual + extra:
             self._spell(node)
         chosen = group.settle(usual, extra, limit)
@@ -125,58 +130,6 @@ class Search:
             self._number += 1
             node.rank, node.number = rank, self._number
         return nodes, [node.token for node in chosen]
-
-    def _look(
-        self, group: Group, scores: torch.Tensor, counts: torch.Tensor | None
-    ) -> tuple[list[Node], list[Node]]:  # fmt: skip
-        """The continuations found by the selector, and those the constraints add; dead ones left out."""
-        beams, vocabulary = group.beams, scores.shape[-1]
-        total = scores + torch.tensor([beam.score for beam in beams], device=scores.device)[:, None]
-        banks = self._plan.banks
-        if banks is not None:
-            total = banks.mask(total, beams)
-        settings = self._settings
-        values, places = self._plan.select(total.reshape(-1), settings.considered, settings.width * vocabulary)
-        found = self._nodes(group, scores, values, places, counts)
-        if banks is None:
-            return found, []
-        known = {(node.row - group.start, node.token) for node in found}
-        more = banks.extra(total, beams, known)
-        if not more:
-            return found, []
-        where = torch.tensor([row * vocabulary + token for row, token in more], device=scores.device)
-        return found, self._nodes(group, scores, total.reshape(-1)[where], where, counts)
-
-    def _nodes(
-        self, group: Group, scores: torch.Tensor, values: torch.Tensor, places: torch.Tensor,
-        counts: torch.Tensor | None,
-    ) -> list[Node]:  # fmt: skip
-        """Nodes of continuations: `values` their total scores, `places` into the flattened [m · V]."""
-        vocabulary = scores.shape[-1]
-        log_p = scores.reshape(-1)[places.clamp(max=scores.numel() - 1)]
-        share = log_p
-        if self._scoring.processes or counts is not None:
-            share = log_p - scores.logsumexp(-1)[(places // vocabulary).clamp(max=len(scores) - 1)]
-        columns = [
-            values.double(), places.double(), log_p.double(), share.exp().double(),
-            (values / length_factor(self.length, self._settings.length_penalty)).double(),
-        ]  # fmt: skip
-        if counts is not None:
-            columns.append(counts[places % vocabulary].double())
-        nodes = []
-        for row in torch.stack(columns, 1).tolist():
-            if row[0] != row[0]:
-                self._run.check_scores(scores, scores, self.length - 1)
-            if row[0] <= DEAD:
-                continue
-            beam, token = divmod(int(row[1]), vocabulary)
-            node = Node(token, group.beams[beam], group.start + beam, self.length, row[0], group.beams[beam].path)
-            node.log_probability, node.probability, node.normalized = row[2], row[3], row[4]
-            node.group = group.number
-            if counts is not None:
-                node.penalty = self._scoring.penalty_of(int(row[5]))
-            nodes.append(node)
-        return nodes
 
     def _spell(self, node: Node) -> None:
         """Its text, whether it ends there by itself, and how far it has come with the constraints."""

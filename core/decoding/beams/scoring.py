@@ -35,8 +35,8 @@ class Scoring:
 
     @property
     def processes(self) -> bool:
-        """Whether anything but diversity changes log-probabilities."""
-        return bool(self._shared or self._own[0])
+        """Whether anything changes log-probabilities, diversity included."""
+        return bool(self._shared or self._own[0] or len(self._own) > 1)
 
     def shared(self, ids: torch.Tensor, log_probabilities: torch.Tensor) -> torch.Tensor:
         """[n, V] of all beams, before diversity; `ids` [n, T]."""
@@ -50,9 +50,9 @@ class Scoring:
             scores = scores - self._penalty * counts
         return _apply(self._own[group], ids, scores)
 
-    def penalty_of(self, count: int) -> float:
-        """What a token loses that earlier groups chose `count` times."""
-        return self._penalty * count
+    def penalties(self, counts: torch.Tensor | None) -> torch.Tensor | None:
+        """What every token loses that earlier groups chose so often, [V]."""
+        return None if counts is None else self._penalty * counts
 
     def follow(self, rows: torch.Tensor, group_rows: Sequence[torch.Tensor]) -> None:
         """Beams have changed places: row i was row `rows[i]`; `group_rows` the same within each group."""

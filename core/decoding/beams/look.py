@@ -1,0 +1,83 @@
+"""From scores to nodes: the continuations that a group looks at in one step, and what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from core.decoding.beams.banks import Banks
+from core.decoding.beams.group import DEAD, Group, Settings
+from core.decoding.beams.hypotheses import length_factor
+from core.decoding.beams.node import Node
+from core.decoding.beams.select import Selector
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One group's scores at a step."""
+
+    group: Group
+    scores: torch.Tensor
+    """Processed log-probabilities [m, V]."""
+    length: int
+    """New tokens with the one that is chosen now."""
+    penalties: torch.Tensor | None
+    """What diversity took off each token, [V]; None without groups."""
+    processed: bool
+    """Whether the scores may no longer be a distribution."""
+
+
+def look(view: View, settings: Settings, select: Selector, banks: Banks | None) -> tuple[list[Node], list[Node]]:
+    """The continuations found by the selector, and those the constraints add; dead ones left out.
+
+    Raises FloatingPointError when a score is no number.
+    """
+    group, vocabulary = view.group, view.scores.shape[-1]
+    running = torch.tensor([beam.score for beam in group.beams], device=view.scores.device)
+    total = view.scores + running[:, None]
+    if banks is not None:
+        total = banks.mask(total, group.beams)
+    flat = total.reshape(-1)
+    found = _nodes(view, settings, *select(flat, settings.considered, settings.width * vocabulary))
+    if banks is None:
+        return found, []
+    more = banks.extra(total, group.beams, {(node.row - group.start, node.token) for node in found})
+    where = torch.tensor([row * vocabulary + token for row, token in more], dtype=torch.long, device=flat.device)
+    return found, _nodes(view, settings, flat[where], where) if more else []
+
+
+def _nodes(view: View, settings: Settings, values: torch.Tensor, places: torch.Tensor) -> list[Node]:
+    """Nodes of continuations: `values` their total scores, `places` into the flattened [m · V]."""
+    group, vocabulary, nodes = view.group, view.scores.shape[-1], []
+    for score, place, log_p, share, normalized, penalty in _figures(view, settings, values, places):
+        if score != score:
+            raise FloatingPointError("a beam's score is not a number")
+        if score <= DEAD:
+            continue
+        beam, token = divmod(int(place), vocabulary)
+        parent = group.beams[beam]
+        nodes.append(
+            Node(
+                token, parent, group.start + beam, view.length, score, parent.path, normalized=normalized,
+                log_probability=log_p, probability=share, group=group.number, penalty=penalty,
+            )
+        )  # fmt: skip
+    return nodes
+
+
+def _figures(
+    view: View, settings: Settings, values: torch.Tensor, places: torch.Tensor
+) -> Sequence[tuple[float, ...]]:  # fmt: skip
+    """(score, place, log-probability, probability, normalised score, penalty) of each, in one transfer to the host."""
+    scores, vocabulary = view.scores, view.scores.shape[-1]
+    log_p = scores.reshape(-1)[places.clamp(max=scores.numel() - 1)]
+    share = log_p
+    if view.processed:
+        share = log_p - scores.logsumexp(-1)[(places // vocabulary).clamp(max=len(scores) - 1)]
+    normalized = values / length_factor(view.length, settings.length_penalty)
+    penalty = torch.zeros_like(values) if view.penalties is None else view.penalties[places % vocabulary]
+    columns = (values, places, log_p, share.exp(), normalized, penalty)
+    rows: list[tuple[float, ...]] = torch.stack([column.double() for column in columns], 1).tolist()
+    return rows
