@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from app.views.reports import NodeReport, ReportRow
 from app.views.wording import percent, token_text
 from app.widgets.tree_canvas.model import TreeNode
-from core.events import DraftNode, DraftRound, Event, Finished, CostCurve
+from core.events import CostCurve, DraftNode, DraftRound, Event, Finished
 from core.explain_rounds import explain_node, explain_round
 
 EXTRA = -1
