@@ -43,4 +43,4 @@ def needs(strategy: str) -> frozenset[Need]:
 def explain(title: str, missing: frozenset[Need]) -> str | None:
     """Why a back end that does not offer what is `missing` cannot serve; None when nothing is."""
     first = next((sentence for need, sentence in _SENTENCES.items() if need in missing), None)
-    return first.format(title=f"“{title}”") if first else None
+    return first.format(title=f"the cache “{title}”") if first else None
