@@ -76,7 +76,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Try the k likeliest tokens in one batched pass and keep the best balanced one."""
     k, alpha = min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
     track, ids, step = run.track(0), Ids(run.start_ids, 1, run.model.device), 0
-    output, prefilled = run.prefill(hidden=True)
+    output, prefilled = run.prefill(hidden=True, whole=True)
     yield prefilled
     assert output.hidden is not None
     history, raw = History(output.hidden[-1][0]), run.repair(output.last)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy as copying
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from transformers.cache_utils import StaticLayer, StaticSlidingWindowLayer
+from transformers.cache_utils import DynamicCache, DynamicLayer, StaticLayer, StaticSlidingWindowLayer
 
 from core.caches.tensors.disk import DiskLayer
 from core.caches.tensors.editing import copy, own_layers, tokens_read, truncate
@@ -26,9 +27,24 @@ def beginning(cache: Any, length: int, fresh: Callable[[], Any]) -> Any:
             else:
                 empty.update(old.keys[:, :, :length], old.values[:, :, :length], number)
         return empty
+    if all(type(layer) is DynamicLayer for layer in own_layers(cache)) and isinstance(cache, DynamicCache):
+        return _sharing(cache, length)
     twin = copy(cache)
     if length < tokens_read(twin):
         truncate(twin, length)
+    return twin
+
+
+def _sharing(cache: Any, length: int) -> Any:
+    """Views instead of copies: a plain layer joins old and new tokens into new storages before anything is changed in
+    place, and a run that starts from a prefix reads at least one token first."""
+    twin = copying.copy(cache)
+    twin.layers = []
+    for layer in cache.layers:
+        view: Any = copying.copy(layer)
+        if layer.is_initialized:
+            view.keys, view.values = layer.keys[:, :, :length], layer.values[:, :, :length]
+        twin.layers.append(view)
     return twin
 
 
