@@ -7,6 +7,7 @@ length beats plain decoding, drafting pauses, for longer after every attempt in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,13 +19,17 @@ from core.decoding.speculation.schedule import Outcome
 _BINS = 10
 _PRIOR = 3.0
 """How many observations the first guess is worth."""
+_LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _LONGEST = 16
 _MOST_NODES = 31
+_CAUTION = 1.5
+"""What a node costs besides its row in the target's pass, as a factor: its own draft row, bookkeeping, its event."""
 _MARGIN = 1.02
 """Drafting has to promise this much more than plain decoding."""
-_PAUSES = (8, 256)
+_PAUSES = (8, 128)
 _EXPLORES = 50
 """Every so many rounds a draft is tried that does not seem worth it, lest a wrong opinion last for ever."""
+_FADE = 0.7
 _MEMORY = 0.92
 _FORGET = 0.98
 
@@ -37,15 +42,17 @@ class Experience:
     """(drafter, bin of its probability) → accepted."""
     trials: dict[tuple[int, int], float] = field(default_factory=dict)
     """The same → examined."""
-    accepted: float = 2.1
+    accepted: float = 1.4
     """Of the levels examined, with a first guess of 70 %."""
-    examined: float = 3.0
-    draft_pass: float | None = None
-    """Seconds of one draft pass."""
+    examined: float = 2.0
+    draft_step: float | None = None
+    """Seconds of one draft pass behind the first."""
+    draft_first: float | None = None
+    """Seconds of a draft up to its first token: catching up with the text, and all that happens once."""
     verify_one: float | None = None
     """Seconds of a target pass over one token, by the latest passes."""
-    extra: float = 0.0
-    """Seconds a round with drafts costs besides its passes."""
+    extra: float | None = None
+    """Seconds a round with drafts costs besides its passes, and more than the curve says of them."""
     tokens: float = 0.0
     """Tokens a round, and its seconds, running averages' numerator and denominator."""
     seconds: float = 0.0
@@ -54,8 +61,13 @@ class Experience:
 
     @property
     def acceptance(self) -> float:
-        """Share of levels with an accepted node."""
-        return min(self.accepted / self.examined, 0.995)
+        """Share of levels with an accepted node, one standard deviation on the hopeful side."""
+        share = min(self.accepted / self.examined, 1.0)
+        return min(share + math.sqrt(share * (1 - share) / self.examined), 0.995)
+
+    def fade(self) -> None:
+        """What was seen counts less: after a pause the text may be another."""
+        self.accepted, self.examined = self.accepted * _FADE, self.examined * _FADE
 
 
 class Economy:
@@ -82,19 +94,24 @@ class Economy:
         if self._pays():
             return _LONGEST
         known = self._known
-        if known.examined < 8.0:
-            return 2
         self._left, known.pause = known.pause, min(known.pause * 2, _PAUSES[1])
+        known.fade()
         return 1
 
     def learn(self, outcome: Outcome) -> None:
         """Acceptance by probability, the pace, and what passes cost."""
         self._learn_acceptance(outcome)
         known, tree = self._known, outcome.tree
-        if outcome.passes:
-            known.draft_pass = _blend(known.draft_pass, outcome.draft_seconds / outcome.passes)
-        known.verify_one = _blend(known.verify_one, outcome.verify_seconds / self._cost.ratio(len(tree)))
-        known.extra = _blend(known.extra or outcome.extra_seconds, outcome.extra_seconds)
+        later = outcome.draft_seconds - outcome.first_seconds
+        if outcome.passes > 1 or known.draft_step is None:
+            step = later / (outcome.passes - 1) if outcome.passes > 1 else outcome.first_seconds
+            known.draft_step = _settle(known.draft_step, step)
+        known.draft_first = _settle(
+            known.draft_first, max(outcome.draft_seconds - (outcome.passes - 1) * known.draft_step, 0.0)
+        )
+        surplus = outcome.verify_seconds - self._one * self._cost.ratio(len(tree))
+        extra = outcome.extra_seconds + max(surplus, 0.0)
+        known.extra = extra if known.extra is None else _blend(known.extra, extra)
         known.tokens = _MEMORY * known.tokens + len(outcome.verdict.path) + 1
         known.seconds = _MEMORY * known.seconds + (
             outcome.draft_seconds + outcome.verify_seconds + outcome.extra_seconds
@@ -120,13 +137,13 @@ class Economy:
 
     def _pays(self) -> bool:
         """Whether some length promises more tokens a second than plain decoding."""
-        one, draft = self._one, self._draft_pass
-        beta = self._known.acceptance
+        beta, once = self._known.acceptance, self._draft_first + self._extra
         best = max(
-            expected_tokens(beta, length) / (self._cost.ratio(length + 1) * one + length * draft + self._known.extra)
-            for length in range(1, _LONGEST + 1)
+            expected_tokens(beta, length)
+            / (self._cost.ratio(length + 1) * self._one + once + (length - 1) * self._draft_step)
+            for length in _LENGTHS
         )
-        return best * one > _MARGIN
+        return best * self._one > _MARGIN
 
     # -- the gate
 
@@ -140,12 +157,12 @@ class Economy:
         count = len(chances)
         if not count or nodes + count > _MOST_NODES:
             return False
-        price = self._draft_pass + count * self._node_price(nodes)
+        price = self._draft_step + count * self._node_price(nodes)
         return sum(chances) * self._known.acceptance > self._pace * price
 
     def is_worth(self, chance: float, nodes: int) -> bool:
         """Compare what one more node brings with its place in the target's pass."""
-        price = self._node_price(nodes) + (0.0 if nodes else self._known.extra)
+        price = _CAUTION * self._node_price(nodes) + (0.0 if nodes else self._extra)
         return nodes < _MOST_NODES and (self._explores or chance > self._pace * price)
 
     def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
@@ -162,8 +179,16 @@ class Economy:
         return self._known.verify_one or self._cost.one
 
     @property
-    def _draft_pass(self) -> float:
-        return self._known.draft_pass if self._known.draft_pass is not None else self._one / 8
+    def _draft_step(self) -> float:
+        return self._known.draft_step if self._known.draft_step is not None else self._one / 8
+
+    @property
+    def _extra(self) -> float:
+        return self._known.extra or 0.0
+
+    @property
+    def _draft_first(self) -> float:
+        return self._known.draft_first if self._known.draft_first is not None else self._one / 8
 
     @property
     def _pace(self) -> float:
@@ -201,3 +226,10 @@ def _bin(probability: float) -> int:
 def _blend(old: float | None, new: float) -> float:
     """A running average that a single slow pass cannot throw off."""
     return new if old is None else old + 0.15 * (min(new, 2.5 * old) - old)
+
+
+def _settle(old: float | None, new: float) -> float:
+    """A running average that is quick to believe the better times: what disturbs a pass only makes it longer."""
+    if old is None:
+        return new
+    return old + (0.5 if new < old else 0.05) * (min(new, 2.5 * old) - old)

@@ -103,7 +103,9 @@ class Speculation:
         watch.lap()
         step = len(self.track.ids)
         events = self._write_path(found, scores)
-        schedule.learn(Outcome(tree, verdict, sum(map(_depth, branches)), *watch.priced))
+        first = sum(drafter.first_seconds for drafter in self.drafters)
+        draft, verify, extra = watch.priced
+        schedule.learn(Outcome(tree, verdict, sum(map(_depth, branches)), draft, verify, first, extra))
         figures = self.tally.add(found, step, watch)
         written = len(self.track.ids) - step
         return [round_event(found, written, shares, figures, self.run.model.pieces), *events]

@@ -23,6 +23,8 @@ class Outcome:
     draft_seconds: float
     """By the clock that prices passes, as the other times."""
     verify_seconds: float
+    first_seconds: float = 0.0
+    """Of the draft's: what passed before its first token."""
     extra_seconds: float = 0.0
     """What the round cost besides, less the writing of its tokens."""
 

@@ -14,7 +14,8 @@ class Drafter(Protocol):
     """Proposes tokens behind the text; keeps whatever memory it needs in step with it."""
 
     name: str
-    makes_trees: bool
+    first_seconds: float
+    """How long the latest proposal took up to its first token, by the clock that prices passes."""
 
     def room(self, length: int) -> int:
         """Longest draft it could make behind a text of `length` tokens."""

@@ -17,7 +17,7 @@ class Lookup:
     next; the latest place wins among equally long ones."""
 
     name = "lookup"
-    makes_trees = False
+    first_seconds = 0.0
 
     def __init__(self, source: list[int], longest: int, most: int, number: int = 0) -> None:
         self._longest = longest

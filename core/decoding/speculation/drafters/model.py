@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from core.decoding.speculation.cost import clock_of
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.text import Text
@@ -34,8 +35,6 @@ class ModelDrafter:
     target's vocabulary.
     """
 
-    makes_trees = True
-
     def __init__(
         self, name: str, reader: Reader, funnel: NodeFunnel, generator: torch.Generator, number: int,
         is_cancelled: Callable[[], bool], vocabulary: int, context: int | None,
@@ -45,6 +44,8 @@ class ModelDrafter:
             generator, number, is_cancelled, vocabulary,
         )  # fmt: skip
         self._context = context
+        self._clock = clock_of(generator.device)
+        self.first_seconds = 0.0
         self._fed: list[tuple[int, int]] = []
         """(parent's row or -1, token) of the node rows in memory."""
 
@@ -55,7 +56,9 @@ class ModelDrafter:
     def propose(self, text: Text, plan: Plan) -> Branch | None:
         """Catch up with the text, then draft."""
         self._fed = []
+        begun = self._clock()
         logits = self._fit(self.reader.text(text.slice(self.reader.length)))
+        self.first_seconds = self._clock() - begun
         if plan.is_chain:
             return self._chain(text, plan, logits)
         return _Grower(self, text, plan).grow(logits)
