@@ -348,6 +348,9 @@ class Metrics:
     """Speculation: by the formula (1 − β^(γ+1)) / ((1 − β)(γc + 1))."""
     cache_bytes: int = 0
     cache_peak_bytes: int = 0
+    peak_memory_bytes: int | None = None
+    """Weights, cache and activations together, measured: what torch took on a graphics card, or the whole process on a
+    CPU; None where the system does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

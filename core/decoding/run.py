@@ -34,6 +34,7 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
+from core.memory import PeakMemory
 from core.model import LoadedModel
 from core.request import Request
 from core.settings import check, non_default
@@ -103,6 +104,7 @@ class DecodingRun:
         self._prefill_seconds = 0.0
         self._new_tokens = 0
         self._peak = 0
+        self._memory = PeakMemory(model.device)
         self.acceptance: tuple[int, int] | None = None
         """Speculation: tokens (accepted, examined)."""
         self.draft_seconds: float | None = None
@@ -295,6 +297,7 @@ class DecodingRun:
             predicted_speedup=self.predicted_speedup,
             cache_bytes=self.backend.measure(self.forward.cache).bytes,
             cache_peak_bytes=self._peak,
+            peak_memory_bytes=self._memory.read(),
         )
 
     def repair(self, logits: torch.Tensor) -> torch.Tensor:

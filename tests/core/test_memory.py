@@ -1,0 +1,55 @@
+"""Peak memory of a run, and telling failures of memory from others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+import core
+from core import memory
+from core.memory import PeakMemory, is_out_of_memory
+from tests.core import tiny
+
+LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a process")
+
+
+@LINUX
+def test_the_peak_is_that_of_its_own_time() -> None:
+    block = torch.ones(100_000_000, dtype=torch.uint8)
+    del block
+    peak = PeakMemory(torch.device("cpu"))
+    before = peak.read()
+    block = torch.ones(60_000_000, dtype=torch.uint8)
+    del block
+    after = peak.read()
+    assert before is not None
+    assert after is not None
+    assert 50_000_000 < after - before < 90_000_000
+
+
+@LINUX
+def test_a_run_tells_its_peak() -> None:
+    model = tiny.shared("llama")
+    metrics = core.run(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=4))).metrics
+    assert metrics.peak_memory_bytes is not None
+    assert metrics.peak_memory_bytes > model.weight_bytes + metrics.cache_peak_bytes
+
+
+def test_no_figure_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "_PROCESS", tmp_path)
+    assert PeakMemory(torch.device("cpu")).read() is None
+    assert PeakMemory(torch.device("meta")).read() is None
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.OutOfMemoryError("x"), True), (MemoryError(), True), (RuntimeError("DefaultCPUAllocator: can't allocate "
+         "memory: you tried to allocate 1 bytes"), True), (RuntimeError("shapes"), False), (ValueError(), False),
+    ],
+)  # fmt: skip
+def test_what_counts_as_out_of_memory(error: Exception, expected: bool) -> None:
+    assert is_out_of_memory(error) is expected
