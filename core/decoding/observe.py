@@ -46,7 +46,9 @@ def read_step(
     probabilities = raw.exp()
     columns = [_fixed_columns(raw, final, probabilities, chosen)]
     if top_n:
-        columns += [_alternative_columns(raw, final, top_n), _stage_columns(scores, top_n)]
+        top = raw.topk(top_n, dim=1)
+        columns.append(_alternative_columns(final, top))
+        columns.append(_stage_columns(scores, top_n) if len(scores) > 1 else _only_raw(scores[0], top))
     # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
     rows = torch.cat(columns, dim=1).tolist()
     return [_reading(row, top_n, names, pieces) for row in rows]
@@ -63,9 +65,18 @@ def _fixed_columns(
     return torch.cat([picked, final.gather(1, index), rank, entropy, index], dim=1)
 
 
-def _alternative_columns(raw: torch.Tensor, final: torch.Tensor, top_n: int) -> torch.Tensor:
+Top = torch.return_types.topk
+"""Values and indices [B, n]."""
+
+
+def _only_raw(logits: torch.Tensor, top: Top) -> torch.Tensor:
+    """[B, 3 + 2n] as `_stage_columns` would have it where no stage is on: nothing is cut, so the mass is whole."""
+    alive = (logits > -math.inf).sum(1, keepdim=True)
+    return torch.cat([alive, torch.ones_like(top.values[:, :2]), top.indices, top.values.exp()], dim=1)
+
+
+def _alternative_columns(final: torch.Tensor, top: Top) -> torch.Tensor:
     """[B, 3n]: ids, raw log-probabilities, processed ones."""
-    top = raw.topk(top_n, dim=1)
     return torch.cat([top.indices, top.values, final.gather(1, top.indices)], dim=1)
 
 

@@ -73,12 +73,21 @@ def _rollback(model: LoadedModel, request: Any) -> str | None:
     return why_not_target(model)
 
 
+_KEPT = {"dynamic", "encoder_decoder"}
+"""Back ends that hold just what a round of drafts holds."""
+
+
 def _cache(model: LoadedModel, request: Any) -> str | None:
     """Refused tokens are taken back out of the cache, and the others read through a mask of our own."""
     from core import caches  # its back ends speak of strategies, so it cannot be imported above
 
-    backend = caches.registry.get(getattr(request, "cache", "dynamic"))
-    return None if backend is None else backend.why_not(model, "prompt_lookup")
+    name = getattr(request, "cache", "dynamic")
+    backend = caches.registry.get(name)
+    if backend is None or (reason := backend.why_not(model, "prompt_lookup")):
+        return reason if backend is not None else None
+    if backend.name not in _KEPT:
+        return f"a round of drafts keeps a dynamic cache of its own, so “{backend.title}” would not be used."
+    return None
 
 
 def _one_text(model: LoadedModel, request: Any) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.views.spec_model import EXTRA, Rounds, describe, report_on, tree_of, worth, written
-from core.events import DraftNode, DraftRound, Finished, Metrics, CostCurve
+from core.events import CostCurve, DraftNode, DraftRound, Finished, Metrics
 
 
 def node(number: int, parent: int, depth: int, fate: str, **more: float) -> DraftNode:

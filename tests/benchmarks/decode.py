@@ -18,8 +18,8 @@ def random_llama(millions: int = 97) -> core.LoadedModel:
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=32_000, hidden_size=640, intermediate_size=1728, num_hidden_layers=12, num_attention_heads=10,
-        num_key_value_heads=10, max_position_embeddings=1024, tie_word_embeddings=False, bos_token_id=1, eos_token_id=None,
-        pad_token_id=0,
+        num_key_value_heads=10, max_position_embeddings=1024, tie_word_embeddings=False, bos_token_id=1,
+        eos_token_id=None, pad_token_id=0,
     )  # fmt: skip
     return core.wrap(LlamaForCausalLM(config), name=f"random-{millions}M")
 
@@ -43,10 +43,11 @@ def decode_ratio(model: core.LoadedModel, ids: list[int], tokens: int, rounds: i
 
 def measure(quick: bool = False) -> dict[str, float]:
     """All ratios of this module; higher is better."""
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # as the program does for models this small
     story = core.load("storyteller")
     ids = story.tokenizer(PROMPT)["input_ids"]
     small = decode_ratio(story, ids, 60 if quick else 120, 3 if quick else 9)
+    torch.set_num_threads(2)
     large = decode_ratio(random_llama(), list(range(5, 25)), 12 if quick else 24, 3 if quick else 5)
     return {
         "decode ÷ generate, storyteller": small["vs_generate"],

@@ -122,8 +122,16 @@ class ScriptedEngine:
         for sequence in range(texts):
             yield SequenceFinished(sequence, reason)
         metrics = Metrics(
-            prompt, written * texts, 0.4, 0.024, 1930.0, 118.0, written, 1.0,
-            cache_bytes=237_568, cache_peak_bytes=237_568,
+            prompt,
+            written * texts,
+            0.4,
+            0.024,
+            1930.0,
+            118.0,
+            written,
+            1.0,
+            cache_bytes=237_568,
+            cache_peak_bytes=237_568,
         )
         yield Finished(
             "stopped" if cancel.is_set() else "completed",
