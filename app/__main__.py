@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
+import resources
 from app import build_window
 from app.cli import Options, parse
 
@@ -28,6 +30,8 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     application = QApplication.instance() or QApplication(["tokenscope"])
     assert isinstance(application, QApplication)
     application.setApplicationName("Tokenscope")
+    application.setDesktopFileName("tokenscope")
+    application.setWindowIcon(QIcon(str(resources.path("icons", "tokenscope.svg"))))
     application.setQuitOnLastWindowClosed(False)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with ExitStack() as stack:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -55,8 +54,9 @@ def quanto(groups: torch.Tensor, bits: int) -> Coded:
 
     kind = library.qint4 if bits == 4 else library.qint2
     scale, shift = library.MaxOptimizer()(groups, kind, 0, None)
-    packed: Any = library.quantize_weight(groups, kind, 0, scale, shift, None)
-    return packed._data.unpack(), packed._scale, -packed._shift
+    # The library's own operator; going through its packed tensors would compile C++ on the user's machine.
+    codes: torch.Tensor = torch.ops.quanto.quantize_affine(groups, bits, 0, None, scale, shift)
+    return codes, scale, -shift
 
 
 def hqq(groups: torch.Tensor, bits: int) -> Coded:
