@@ -58,6 +58,8 @@ class Strategy:
     """Other names of it, transformers' `GenerationMode` values among them."""
     order: int = 100
     """Place in a picker."""
+    takes_drafters: bool = False
+    """Draft models run ahead (`Request.drafters`): it needs one and can merge several."""
     refuse: Callable[[LoadedModel, Any], str | None] | None = None
 
     def why_not(self, model: LoadedModel, request: Any = None) -> str | None:

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from core.strategies.base import Parameter, Strategy
-from core.strategies.speculative import (
-    DRAFT_TOKENS,
-    FLAGS,
-    LENGTH,
-    SAMPLE,
-    SCHEDULE,
-    SETTINGS,
-    THRESHOLD,
-    VERIFIER,
-    refusal,
-)
+from core.strategies.base import Parameter
+from core.strategies.speculative import speculative
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
     from core.model import LoadedModel
 
 LAYERS = Parameter(
@@ -28,13 +15,6 @@ LAYERS = Parameter(
     "How many of the model's layers, from below, draft before its final norm and head.",
     minimum=1, maximum=1000, soft_maximum=32, step=1,
 )  # fmt: skip
-
-
-def decode(run: DecodingRun) -> Iterator[Event]:
-    """A chain drafted by the lower layers each round, verified by all in one pass."""
-    from core.decoding.speculation.build import decode_early_exit  # torch is loaded only when something runs
-
-    yield from decode_early_exit(run)
 
 
 def has_lower_layers(model: LoadedModel, request: Any) -> str | None:
@@ -49,16 +29,15 @@ def has_lower_layers(model: LoadedModel, request: Any) -> str | None:
     return None
 
 
-STRATEGY = Strategy(
+STRATEGY = speculative(
+    "decode_early_exit",
     name="early_exit",
     title="Early exit",
     summary="The model's lower layers guess ahead and all its layers check the guess. Needs no second model.",
-    parameters=(LENGTH, SAMPLE, LAYERS, SCHEDULE, DRAFT_TOKENS, THRESHOLD, VERIFIER, *SETTINGS),
-    decode=decode,
-    flags=FLAGS,
     defaults={"assistant_early_exit": 2},
     paper="Elhoushi et al. 2024, LayerSkip: Enabling Early Exit Inference and Self-Speculative Decoding",
     aliases=("self_speculative",),
     order=64,
-    refuse=refusal(has_lower_layers),
+    own=(LAYERS,),
+    checks=(has_lower_layers,),
 )

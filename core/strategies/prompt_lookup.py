@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from core.strategies.base import Parameter, Strategy
-from core.strategies.speculative import FLAGS, LENGTH, SAMPLE, SCHEDULE, SETTINGS, VERIFIER, refusal
-
-if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
+from core.strategies.base import Parameter
+from core.strategies.speculative import speculative
 
 TOKENS = Parameter(
     "prompt_lookup_num_tokens", "Copied tokens", "int", 10,
@@ -23,24 +16,15 @@ NGRAM = Parameter(
     minimum=1, maximum=64, soft_maximum=8, step=1,
 )  # fmt: skip
 
-
-def decode(run: DecodingRun) -> Iterator[Event]:
-    """What followed the same few tokens earlier, verified in one pass."""
-    from core.decoding.speculation.build import decode_lookup  # torch is loaded only when something runs
-
-    yield from decode_lookup(run)
-
-
-STRATEGY = Strategy(
+STRATEGY = speculative(
+    "decode_lookup",
     name="prompt_lookup",
     title="Prompt lookup",
     summary="Copies what followed the same words before and checks it in one go. Needs no second model.",
-    parameters=(LENGTH, SAMPLE, TOKENS, NGRAM, SCHEDULE, VERIFIER, *SETTINGS),
-    decode=decode,
-    flags=FLAGS,
     defaults={"prompt_lookup_num_tokens": 10, "max_matching_ngram_size": 3},
     paper="Saxena 2023, Prompt Lookup Decoding",
     aliases=("prompt_lookup_decoding",),
     order=62,
-    refuse=refusal(),
+    own=(TOKENS, NGRAM),
+    lengths=(),
 )

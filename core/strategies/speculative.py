@@ -1,16 +1,21 @@
-"""What the speculative strategies share: settings, and when they cannot serve."""
+"""What the speculative strategies share: settings, their heads, and when they cannot serve."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.strategies.base import Parameter
+from core.strategies.base import Parameter, Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
 
 if TYPE_CHECKING:
+    from core.decoding.run import DecodingRun
+    from core.events import Event
     from core.model import LoadedModel
+
+Check = Callable[["LoadedModel", Any], "str | None"]
+"""(model, request or None) → why it cannot serve; None when it can."""
 
 SAMPLE = Parameter(
     "do_sample", "Sample", "bool", False,
@@ -43,7 +48,34 @@ FLAGS = {"num_beams": 1, "penalty_alpha": None, "dola_layers": None, "num_return
 LENGTH = replace(NEW_TOKENS, default=120)
 
 
-def refusal(*checks: Callable[[LoadedModel, Any], str | None]) -> Callable[[LoadedModel, Any], str | None]:
+def speculative(
+    decode: str,
+    *,
+    own: tuple[Parameter, ...] = (),
+    lengths: tuple[Parameter, ...] = (DRAFT_TOKENS, THRESHOLD),
+    advanced: tuple[Parameter, ...] = (),
+    checks: tuple[Check, ...] = (),
+    **head: Any,
+) -> Strategy:
+    """A strategy of the one frame: its generator is `decode` of `core.decoding.speculation.build`.
+
+    `own` and `advanced` are its own settings, `lengths` what says how much is drafted, `head` the rest of `Strategy`.
+    """
+    parameters = (LENGTH, SAMPLE, *own, SCHEDULE, *lengths, VERIFIER, *advanced, *SETTINGS)
+    return Strategy(parameters=parameters, decode=_generator(decode), flags=FLAGS, refuse=refusal(*checks), **head)
+
+
+def _generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
+    def decode(run: DecodingRun) -> Iterator[Event]:
+        """Rounds of drafting and verifying."""
+        from core.decoding.speculation import build  # torch is loaded only when something runs
+
+        yield from getattr(build, name)(run)
+
+    return decode
+
+
+def refusal(*checks: Check) -> Check:
     """A strategy's `refuse`: the first reason that any check gives, those of every speculative strategy before."""
 
     def refuse(model: LoadedModel, request: Any) -> str | None:

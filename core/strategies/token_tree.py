@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from core.strategies.base import Parameter, Strategy
-from core.strategies.speculative import (
-    DRAFT_TOKENS,
-    FLAGS,
-    LENGTH,
-    SAMPLE,
-    SCHEDULE,
-    SETTINGS,
-    THRESHOLD,
-    VERIFIER,
-    needs_draft,
-    refusal,
-)
+from core.strategies.base import Parameter
+from core.strategies.speculative import needs_draft, speculative
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
-    from core.events import Event
     from core.model import LoadedModel
 
 WIDTHS = Parameter(
@@ -36,13 +22,6 @@ CHILDREN = Parameter(
 )  # fmt: skip
 
 
-def decode(run: DecodingRun) -> Iterator[Event]:
-    """A tree each round, from one drafter or merged from several, verified in one pass with a mask by topology."""
-    from core.decoding.speculation.build import decode_tree  # torch is loaded only when something runs
-
-    yield from decode_tree(run)
-
-
 def takes_trees(model: LoadedModel, request: Any) -> str | None:
     """Nodes of one depth need one position."""
     if model.is_encoder_decoder:
@@ -53,15 +32,16 @@ def takes_trees(model: LoadedModel, request: Any) -> str | None:
     return None
 
 
-STRATEGY = Strategy(
+STRATEGY = speculative(
+    "decode_tree",
     name="token_tree",
     title="Token tree",
     summary="Drafts several continuations as a tree and checks all of them in one go. Misses less than a chain.",
-    parameters=(LENGTH, SAMPLE, WIDTHS, SCHEDULE, DRAFT_TOKENS, THRESHOLD, VERIFIER, CHILDREN, *SETTINGS),
-    decode=decode,
-    flags=FLAGS,
     paper="Miao et al. 2024, SpecInfer: Accelerating LLM Serving with Tree-based Speculative Inference",
     aliases=("specinfer", "tree"),
     order=66,
-    refuse=refusal(takes_trees, needs_draft),
+    takes_drafters=True,
+    own=(WIDTHS,),
+    advanced=(CHILDREN,),
+    checks=(takes_trees, needs_draft),
 )
