@@ -21,7 +21,7 @@ class Options:
     prompt: str | None = None
     chat: bool = False
     cache: str = ""
-    draft: str = ""
+    drafts: tuple[str, ...] = ()
     seed: int | None = None
     run: bool = False
     view: str = ""
@@ -35,7 +35,7 @@ class Options:
 def parse(arguments: Sequence[str]) -> Options:
     """Read the command line; argparse ends the program for --help and for what it cannot read."""
     read = _parser().parse_args(list(arguments))
-    return Options(**{**vars(read), "params": tuple(read.params)})
+    return Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--prompt", metavar="TEXT", help="what the model continues")
     add("--chat", action="store_true", help="read the prompt as a chat (user: … assistant: …)")
     add("--cache", default="", metavar="C", help="how keys and values are kept")
-    add("--draft", default="", metavar="D", help="draft model, for strategies that have one draft")
+    add("--draft", action="append", default=[], dest="drafts", metavar="D",
+        help="draft model, for strategies that take one; repeatable: several are merged")  # fmt: skip
     add("--seed", type=_seed, metavar="N", help="seed, locked")
     add("--run", action="store_true", help="run at once")
     add("--view", default="", metavar="V", help="view to show")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -25,8 +25,6 @@ LOAD_DELAY_MS = 250
 
 ROOM_SHARE = 4
 """A chat keeps at most this part (1/n) of the context free for the answer."""
-DRAFTED = ("assisted", "token_tree")
-"""Strategies in which another model drafts."""
 
 
 class Desk(QObject):
@@ -66,8 +64,11 @@ class Desk(QObject):
     @property
     def drafters(self) -> tuple[str, ...]:
         """The draft models of a strategy that has some; empty for any other."""
-        chosen = self._toolbar.draft.currentData() if self.strategy in DRAFTED else None
-        return (str(chosen),) if chosen else ()
+        return self._toolbar.draft.chosen if self._takes_drafters else ()
+
+    @property
+    def _takes_drafters(self) -> bool:
+        return strategies.registry[self.strategy].takes_drafters
 
     @property
     def problems(self) -> list[str]:
@@ -75,7 +76,7 @@ class Desk(QObject):
         found = [*self._setup.parameters.problems(), *self._setup.cache_parameters.problems()]
         if not self.model:
             found.insert(0, "No model is chosen.")
-        elif self.strategy in DRAFTED and not self.drafters:
+        elif self._takes_drafters and not self.drafters:
             found.append("No draft model is chosen: this strategy needs a smaller one with the same tokenizer.")
         if self._setup.prompt.is_chat and not self._prompt():
             found.append("There is no message yet.")
@@ -147,7 +148,7 @@ class Desk(QObject):
         self._show_models()
         return self._toolbar.model.choose(entry.name)
 
-    def choose(self, model: str = "", strategy: str = "", cache: str = "", draft: str = "") -> list[str]:
+    def choose(self, model: str = "", strategy: str = "", cache: str = "", drafts: Sequence[str] = ()) -> list[str]:
         """Choose by name; gives back a sentence for each name that is unknown."""
         problems = []
         if model and not self._toolbar.model.choose(model) and not self.add_folder(model):
@@ -156,8 +157,20 @@ class Desk(QObject):
             problems += _choose(self._toolbar.strategy, strategies.registry, strategy, "strategy")
         if cache:
             problems += _choose(self._toolbar.cache, caches.registry, cache, "cache")
-        if draft and not self._toolbar.draft.choose(draft):
-            problems.append(f"There is no draft model “{draft}” here.")
+        return problems + self._choose_drafts(drafts)
+
+    def _choose_drafts(self, names: Sequence[str]) -> list[str]:
+        """Choose draft models by name or folder; a sentence for each that cannot draft."""
+        picker, problems = self._toolbar.draft, []
+        new = [name for name in names if picker.why_not(name) is None and self._models.add_folder(name) is not None]
+        if new:
+            picker.offer(self._models.drafts_for(self.model))
+        for name in picker.choose_all(names) if names else ():
+            reason = picker.why_not(name)
+            if reason is None:
+                problems.append(f"There is no draft model “{name}” here.")
+            else:
+                problems.append(f"“{name}” cannot draft for {self.model}. {reason or 'There are enough drafts already.'}")
         return problems
 
     def set_values(self, new: Mapping[str, Any]) -> list[str]:
@@ -172,7 +185,7 @@ class Desk(QObject):
     @Slot(object)
     def apply_example(self, example: Example) -> None:
         """Prompt, model, strategy and settings of an example."""
-        problems = self.choose(example.model, example.strategy, draft="".join(example.drafters[:1]))
+        problems = self.choose(example.model, example.strategy, drafts=example.drafters)
         if example.strategy or example.params:
             self.set_values(example.params)
         if example.seed is not None:
@@ -184,15 +197,16 @@ class Desk(QObject):
 
     def apply_preset(self, preset: Preset) -> None:
         """Strategy and settings of a preset; what has no editor is kept for the next save."""
-        self.choose(strategy=preset.strategy)
+        problems = self.choose(strategy=preset.strategy, drafts=preset.drafters)
         self.set_values(preset.values)
         self._preset_extra = preset.extra
-        if preset.notice:
-            self.notice.emit(preset.notice)
+        if told := " ".join([*problems, *([preset.notice] if preset.notice else [])]):
+            self.notice.emit(told)
 
     def as_preset(self, name: str) -> Preset:
         """The settings as they are now, under a name."""
-        return Preset(name, self.strategy, self._setup.parameters.values(), self._preset_extra)
+        values = self._setup.parameters.values()
+        return Preset(name, self.strategy, values, self._preset_extra, drafters=self.drafters)
 
     @Slot()
     def focus_prompt(self) -> None:
@@ -206,7 +220,7 @@ class Desk(QObject):
         choices = self._settings.choices
         choices.model, choices.strategy = self.model, self.strategy
         choices.cache = str(self._toolbar.cache.currentData())
-        choices.draft = self._toolbar.draft.currentData() or ""
+        choices.drafts = list(self._toolbar.draft.chosen)
         choices.prompt, choices.chat = self._setup.prompt.editor.toPlainText(), self._setup.prompt.is_chat
         choices.seed, choices.seed_locked = self._toolbar.seed.spin.value(), self._toolbar.seed.is_locked
         choices.values[self.strategy] = self._setup.parameters.changed_values()
@@ -251,7 +265,7 @@ class Desk(QObject):
         self._toolbar.strategy.choose(choices.strategy)
         self._toolbar.cache.choose(choices.cache)
         self._show_drafts()
-        self._toolbar.draft.choose(choices.draft)
+        self._toolbar.draft.choose_all(choices.drafts)
         self._toolbar.seed.spin.setValue(choices.seed)
         self._toolbar.seed.lock.setChecked(choices.seed_locked)
         self._setup.prompt.set_prompt(choices.prompt, choices.chat)
@@ -277,9 +291,8 @@ class Desk(QObject):
 
     def _show_drafts(self) -> None:
         """Offer the drafts that fit the model; shown only where the strategy has a use for one."""
-        self._toolbar.draft.set_items(self._models.drafts_for(self.model))
-        self._toolbar.draft.choose_first_enabled()
-        self._toolbar.draft.setVisible(self.strategy in DRAFTED)
+        self._toolbar.draft.offer(self._models.drafts_for(self.model))
+        self._toolbar.draft.setVisible(self._takes_drafters)
 
     def _show_caches(self, refused: Mapping[str, str]) -> None:
         self._toolbar.cache.set_items(
@@ -296,7 +309,7 @@ class Desk(QObject):
         if kept:
             panel.set_values({**panel.changed_values(), **kept})
         self._settings.choices.values.pop(strategy.name, None)
-        self._toolbar.draft.setVisible(self.strategy in DRAFTED)
+        self._toolbar.draft.setVisible(self._takes_drafters)
         self._setup.set_summary(strategy.summary)
         self._show_words()
 

@@ -81,7 +81,7 @@ async def _leave_picture(window: MainWindow, options: Options, path: Path) -> in
 
 def apply(window: MainWindow, options: Options) -> None:
     """Set everything the command line says. Raises LaunchProblem."""
-    problems = window.desk.choose(options.model, options.strategy, options.cache, options.draft)
+    problems = window.desk.choose(options.model, options.strategy, options.cache, options.drafts)
     if problems:
         raise LaunchProblem(" ".join(problems))
     window.desk.set_more_values(_values(window.desk.strategy, options.params))

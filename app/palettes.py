@@ -57,3 +57,9 @@ RAMPS: dict[str, tuple[str, ...]] = {
     "light": ("#9a3412", "#c96f12", "#858d9b", "#3f7cc0", "#0b4f9e"),
     "dark": ("#ff7a3d", "#e8a04a", "#717985", "#4f97d6", "#7cc0ff"),
 }
+
+# Who drafted a token: apart from the colours above, for a node's outline says what became of it.
+DRAFTERS: dict[str, tuple[str, ...]] = {
+    "light": ("#6d3fc4", "#b3246b", "#7a5a1e", "#35566f"),
+    "dark": ("#bda4ff", "#ff94c6", "#dcb877", "#a4bdd4"),
+}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,8 @@ class Preset:
     values: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     path: Path | None = None
+    drafters: tuple[str, ...] = ()
+    """Names of draft models, where the strategy takes some."""
 
     @property
     def notice(self) -> str:
@@ -74,10 +76,16 @@ def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) ->
     values = {p.name: told[p.name] for p in strategy.parameters if told.get(p.name) is not None}
     covered = {OWN_KEY, *values, *(key for key, value in strategy.flags.items() if data.get(key) == value)}
     extra = {key: value for key, value in data.items() if key not in covered and value is not None}
-    return Preset(name, strategy.name, values, extra, path)
+    drafters = tuple(str(draft) for draft in own.get("drafters") or () if strategy.takes_drafters)
+    return Preset(name, strategy.name, values, extra, path, drafters)
 
 
-def to_config(strategy_name: str, values: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def to_config(
+    strategy_name: str,
+    values: Mapping[str, Any],
+    extra: Mapping[str, Any] | None = None,
+    drafters: Sequence[str] = (),
+) -> dict[str, Any]:
     """Plain data of a GenerationConfig with these settings; flags that switch something off are left out."""
     strategy = strategies.registry[strategy_name]
     options = {p.name: values[p.name] for p in strategy.parameters if p.option and p.name in values}
@@ -85,6 +93,8 @@ def to_config(strategy_name: str, values: Mapping[str, Any], extra: Mapping[str,
     config = {key: value for key, value in values.items() if key not in options and value is not None}
     data = {**(extra or {}), **flags, **config}
     own: dict[str, Any] = {"options": options} if options else {}
+    if drafters:
+        own["drafters"] = list(drafters)
     if mode_of(data) not in {strategy.name, *strategy.aliases}:
         own["strategy"] = strategy.name
     return {**data, OWN_KEY: own} if own else data
@@ -97,7 +107,7 @@ def save(folder: Path, preset: Preset) -> Path:
         raise PresetProblem(f"“{preset.name}” cannot be a file's name.", "Use letters, digits, spaces and dashes.")
     path = folder / f"{name}.json"
     try:
-        write_json(path, to_config(preset.strategy, preset.values, preset.extra))
+        write_json(path, to_config(preset.strategy, preset.values, preset.extra, preset.drafters))
     except OSError as error:
         raise PresetProblem(f"{path} cannot be written: {error.strerror}.", "Free space or choose another.") from error
     return path

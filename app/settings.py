@@ -46,6 +46,12 @@ def _count(most: int) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
+def _several_drafts(data: dict[str, Any]) -> dict[str, Any]:
+    """There was one draft model at first."""
+    one = data.pop("draft", "")
+    return {**data, "drafts": [one]} if one and _is_text(one) else data
+
+
 _TEXT, _TEXTS, _FLAG = {"check": _is_text}, {"check": _is_texts}, {"check": _is_flag}
 _VALUES = {"check": _is_values}
 
@@ -90,10 +96,14 @@ class Appearance(Section):
 class Choices(Section):
     """What was chosen last."""
 
+    version: ClassVar[int] = 2
+    migrators: ClassVar[Mapping[int, Migrator]] = {1: _several_drafts}
+
     model: str = field(default="", metadata=_TEXT)
     strategy: str = field(default="sampling", metadata=_TEXT)
     cache: str = field(default="dynamic", metadata=_TEXT)
-    draft: str = field(default="", metadata=_TEXT)
+    drafts: list[str] = field(default_factory=list, metadata=_TEXTS)
+    """Draft models, the first one first."""
     prompt: str = field(default="Once upon a time, there was a little", metadata=_TEXT)
     chat: bool = field(default=False, metadata=_FLAG)
     seed: int = field(default=42, metadata={"check": _count(LARGEST_SEED)})

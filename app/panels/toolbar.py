@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
+from app.panels.draft_picker import DraftPicker
 from app.panels.seed import SeedBox
 from app.theme import Theme
 from app.widgets.picker_combo import PickerCombo
@@ -27,7 +28,7 @@ class Toolbar(QFrame):
         self.brand.setAccessibleName("Tokenscope")
         self.model = PickerCombo("modelCombo", "Model", 176)
         self.strategy = PickerCombo("strategyCombo", "Strategy", 196)
-        self.draft = PickerCombo("draftCombo", "Draft model", 150)
+        self.draft = DraftPicker("draftCombo", "Draft model", 150)
         self.draft.hide()
         self.cache = PickerCombo("cacheCombo", "Cache", 156)
         self.seed = SeedBox()

@@ -19,7 +19,6 @@ _BITS = (8, 4, 2)
 _FIRST_STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive")
 """Chosen at first, besides the strategy of the shown run."""
 _SHORT = {"quantized-8": "8 bits", "quantized-4": "4 bits", "quantized-2": "2 bits", "offloaded_static": "Off. static"}
-_DRAFTED = ("assisted", "token_tree")
 HEAD = ("", "cache now", "peak", "speed", "first token", "text")
 
 
@@ -95,7 +94,7 @@ def _params(strategy: Strategy, given: Mapping[str, Any]) -> dict[str, Any]:
 def _strategy_refusal(strategy: Strategy, base: RunRequest, info: ModelInfo | None) -> str:
     if info is not None and strategy.name in info.refused_strategies:
         return info.refused_strategies[strategy.name]
-    if strategy.name in _DRAFTED and not base.drafters:
+    if strategy.takes_drafters and not base.drafters:
         return "needs a draft model; choose one with Assisted decoding first."
     if strategy.name == "constrained_beam_search" and base.strategy != strategy.name:
         return "needs words to force; run it once with some."

@@ -83,10 +83,13 @@ class PickerCombo(QComboBox):
         self._subtitle: str | None = None
         self._theme: Theme | None = None
         self._hovered = False
-        self._delegate = TwoLineDelegate(self)
-        self.setItemDelegate(self._delegate)
+        self._use_delegate(TwoLineDelegate(self))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMaxVisibleItems(12)
+
+    def _use_delegate(self, delegate: TwoLineDelegate) -> None:
+        self._delegate = delegate
+        self.setItemDelegate(delegate)
 
     def set_items(self, items: Iterable[PickerItem]) -> None:
         """Replace the list, keeping the choice where it is still there; says nothing of a choice that stays."""
@@ -169,7 +172,11 @@ class PickerCombo(QComboBox):
         words = self.rect().adjusted(margin, theme.px(3), -(side + theme.px(12)), -theme.px(3))
         own = self.currentData(SUBTITLE) or (self.accessibleName() if self.currentIndex() < 0 else "")
         subtitle = own if self._subtitle is None else self._subtitle
-        two_lines(painter, theme, words, self.currentText() or "none", subtitle, self.isEnabled())
+        two_lines(painter, theme, words, self._title(), subtitle, self.isEnabled())
+
+    def _title(self) -> str:
+        """First line of the box."""
+        return self.currentText() or "none"
 
     def _add(self, item: PickerItem) -> None:
         self.addItem(item.title, item.data)

@@ -15,7 +15,6 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.desk import DRAFTED
 from app.main_window import MainWindow
 from app.requests import Outcome
 
@@ -71,7 +70,7 @@ def test_every_strategy_runs_or_is_disabled(qtbot: QtBot, window: MainWindow) ->
     for strategy in core.strategies.registry:
         set_up(window, strategy, "Once upon a time, there was a little", max_new_tokens=8)
         item = window.toolbar.strategy.model().item(window.toolbar.strategy.currentIndex())
-        if not item.isEnabled() or (strategy in DRAFTED and not window.desk.drafters):
+        if not item.isEnabled() or (core.strategies.registry[strategy].takes_drafters and not window.desk.drafters):
             continue
         outcome = run(qtbot, window)
         assert outcome.kind == "completed", (strategy, outcome.error)

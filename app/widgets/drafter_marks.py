@@ -1,0 +1,58 @@
+"""The mark of a drafter: a letter, a shape and a colour of its own, the same in the picker, in trees and in legends."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPolygonF
+
+from app.palettes import DRAFTERS
+from app.theme import Theme
+
+SIZE = 15.0
+"""Side of a mark in pixels at 100 %."""
+
+
+def letter(number: int) -> str:
+    """A for the first drafter, B for the second …"""
+    return chr(ord("A") + number % 26)
+
+
+def colour(theme: Theme, number: int) -> QColor:
+    """The drafter's own colour."""
+    colours = DRAFTERS[theme.name]
+    return QColor(colours[number % len(colours)])
+
+
+def shape(number: int, box: QRectF) -> QPainterPath:
+    """Circle, square, diamond, hexagon, filling `box`."""
+    path = QPainterPath()
+    kind = number % 4
+    if kind == 0:
+        path.addEllipse(box)
+    elif kind == 1:
+        path.addRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), box.width() / 7, box.width() / 7)
+    else:
+        corners = 4 if kind == 2 else 6
+        grown = box.width() * (0.6 if kind == 2 else 0.54)
+        path.addPolygon(_polygon(box.center(), grown, corners))
+    return path
+
+
+def _polygon(middle: QPointF, radius: float, corners: int) -> QPolygonF:
+    angles = (2 * math.pi * (n % corners) / corners for n in range(corners + 1))
+    return QPolygonF([middle + radius * QPointF(math.sin(angle), -math.cos(angle)) for angle in angles])
+
+
+def paint_mark(painter: QPainter, theme: Theme, number: int, box: QRectF, strength: float = 1.0) -> None:
+    """The shape in its colour, the letter on it; `strength` below 1 for what led nowhere."""
+    painter.save()
+    painter.setOpacity(painter.opacity() * strength)
+    painter.fillPath(shape(number, box), colour(theme, number))
+    font = theme.font(10, 700)
+    font.setPixelSize(max(1, round(box.height() * 0.66)))
+    painter.setFont(font)
+    painter.setPen(theme.color("on_accent"))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, letter(number))
+    painter.restore()

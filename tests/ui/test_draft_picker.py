@@ -1,0 +1,155 @@
+"""Choosing draft models: one by a click, several by their boxes; what does not fit says why; kept everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from pytestqt.qtbot import QtBot
+
+from app import presets
+from app.cli import parse
+from app.launch import LaunchProblem, apply
+from app.main_window import MainWindow
+from app.panels.draft_picker import MOST, DraftPicker
+from app.settings import Choices
+from app.theme import theme_for
+from app.widgets.picker_combo import PickerItem
+from tests.ui.windows import open_window
+
+ITEMS = [PickerItem("a", "a"), PickerItem("b", "b"), PickerItem("c", "c"), PickerItem("x", "x", "", "Too large.")]
+
+
+@pytest.fixture
+def picker(qtbot: QtBot) -> DraftPicker:
+    picker = DraftPicker("draftCombo", "Draft model")
+    qtbot.addWidget(picker)
+    picker.set_theme(theme_for("light"))
+    picker.offer(ITEMS)
+    picker.show()
+    return picker
+
+
+def model(folder: Path, layers: int, tokenizer: str = "a", **more: Any) -> str:
+    """A model folder of which only the sizes are true."""
+    folder.mkdir()
+    header = json.dumps({"w": {"dtype": "F16", "shape": [layers, 4], "data_offsets": [0, layers * 8]}}).encode()
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", **more}), encoding="utf-8")
+    (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(layers * 8))
+    return str(folder)
+
+
+@pytest.fixture
+def drafts(tmp_path: Path) -> list[str]:
+    """Two that fit, one that writes otherwise."""
+    return [model(tmp_path / "one", 2), model(tmp_path / "two", 3), model(tmp_path / "other", 2, "b")]
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path, tmp_path: Path, drafts: list[str]) -> MainWindow:
+    window = open_window(qtbot, config_dir)
+    window.desk.choose(model(tmp_path / "target", 9), "token_tree")
+    return window
+
+
+def test_one_click_takes_one(qtbot: QtBot, picker: DraftPicker) -> None:
+    assert picker.chosen == ("a",)
+    picker.toggle("c")
+    with qtbot.waitSignal(picker.chosenChanged):
+        picker.activated.emit(0)
+    assert picker.chosen == ("a",)
+
+
+def test_boxes_tick_and_the_list_stays_open(qtbot: QtBot, picker: DraftPicker) -> None:
+    picker.showPopup()
+    view = picker.view()
+    for row, expected in ((2, ("a", "c")), (1, ("a", "c", "b")), (0, ("c", "b")), (3, ("c", "b")), (1, ("c",))):
+        rect = view.visualRect(picker.model().index(row, 0))
+        spot = QPoint(rect.right() - 20, rect.center().y())
+        qtbot.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+        assert picker.chosen == expected
+    assert view.isVisible()
+    picker.hidePopup()
+
+
+def test_space_ticks(qtbot: QtBot, picker: DraftPicker) -> None:
+    picker.showPopup()
+    picker.view().setCurrentIndex(picker.model().index(1, 0))
+    qtbot.keyClick(picker.view(), Qt.Key.Key_Space)
+    assert picker.chosen == ("a", "b")
+    assert picker.accessibleDescription() == "a, b"
+    picker.hidePopup()
+
+
+def test_the_last_one_stays_and_there_is_a_limit(picker: DraftPicker) -> None:
+    picker.toggle("a")
+    assert picker.chosen == ("a",)
+    picker.offer(PickerItem(name, name) for name in "abcdef")
+    for name in "bcdef":
+        picker.toggle(name)
+    assert len(picker.chosen) == MOST
+
+
+def test_another_list_keeps_what_it_can(picker: DraftPicker) -> None:
+    picker.choose_all(["c", "a"])
+    picker.offer([PickerItem("a", "a", "", "Not smaller."), *ITEMS[1:]])
+    assert picker.chosen == ("c",)
+    picker.offer(ITEMS[3:])
+    assert picker.chosen == ()
+    assert picker.why_not("x") == "Too large."
+
+
+def test_both_themes_draw_the_boxes(qtbot: QtBot, picker: DraftPicker) -> None:
+    picker.showPopup()
+    before = picker.view().viewport().grab().toImage()
+    picker.toggle("b")
+    assert picker.view().viewport().grab().toImage() != before
+    picker.set_theme(theme_for("dark", 1.5))
+    assert not picker.view().viewport().grab().isNull()
+    picker.hidePopup()
+
+
+def test_several_reach_the_run(window: MainWindow, drafts: list[str]) -> None:
+    assert window.desk.choose(drafts=drafts[:2]) == []
+    assert window.desk.request().drafters == tuple(drafts[:2])
+    window.toolbar.strategy.choose("greedy")
+    assert window.desk.request().drafters == ()
+
+
+def test_the_command_line_takes_several(window: MainWindow, drafts: list[str]) -> None:
+    apply(window, parse(["--draft", drafts[1], "--draft", drafts[0]]))
+    assert window.desk.request().drafters == (drafts[1], drafts[0])
+
+
+def test_a_draft_that_is_missing_or_writes_otherwise_is_told(window: MainWindow, drafts: list[str]) -> None:
+    with pytest.raises(LaunchProblem, match="no draft model “nowhere”"):
+        apply(window, parse(["--draft", "nowhere"]))
+    with pytest.raises(LaunchProblem, match="another tokenizer"):
+        apply(window, parse(["--draft", drafts[2]]))
+
+
+def test_without_any_draft_nothing_starts(window: MainWindow) -> None:
+    window.toolbar.draft.offer([PickerItem("x", "x", "", "It writes with another tokenizer.")])
+    assert any("No draft model" in problem for problem in window.desk.problems)
+    assert not window.toolbar.run.isEnabled() or window.desk.drafters == ()
+
+
+def test_settings_keep_them(window: MainWindow, drafts: list[str]) -> None:
+    window.desk.choose(drafts=drafts[:2])
+    window.desk.remember()
+    assert window.settings.choices.drafts == drafts[:2]
+    assert Choices.read({"version": 1, "draft": "small"}) == (Choices(drafts=["small"]), [])
+    assert Choices.read({"version": 1, "draft": ""}) == (Choices(), [])
+
+
+def test_presets_keep_them(tmp_path: Path, window: MainWindow, drafts: list[str]) -> None:
+    window.desk.choose(drafts=drafts[:2])
+    saved = presets.load(presets.save(tmp_path / "presets", window.desk.as_preset("pair")))
+    assert saved.drafters == tuple(drafts[:2])
+    window.toolbar.draft.choose(drafts[0])
+    window.desk.apply_preset(saved)
+    assert window.desk.request().drafters == tuple(drafts[:2])
