@@ -6,7 +6,7 @@ Written as plain text, a line beginning with a role's name opens a turn.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.run import Run
@@ -15,6 +15,8 @@ ROLES = ("system", "user", "assistant")
 _TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)
 DROP, ANEW = "drop", "anew"
 """What is done when the context is full: leave out the oldest turns, or all of them."""
+ROOM_SHARE = 4
+"""At most this part (1/n) of the context is kept free for the answer."""
 FIRST_GUESS = 3.0
 """Characters a token, until this chat has shown how many there really are."""
 FRAME = 4
@@ -39,6 +41,30 @@ def parse(text: str) -> tuple[dict[str, str], ...]:
 def format_turns(messages: Sequence[Mapping[str, str]]) -> str:
     """The text that `parse` reads back as `messages`."""
     return "\n".join(f"{turn['role']}: {turn['content']}" for turn in messages)
+
+
+def trim(
+    messages: Sequence[Message], context: int, room: int, when_full: str, count: Callable[[Sequence[Message]], int]
+) -> tuple[Message, ...]:
+    """The messages that have a place in `context` tokens beside `room` for the answer; `count` counts their tokens.
+
+    The oldest go first, up to the next one of the user's, or all but the new ones (`ANEW`). What the system said stays,
+    and so does what is to be answered, even where that alone is too long.
+    """
+    if count(messages) + room <= context:
+        return tuple(messages)
+    spoken = [n for n, turn in enumerate(messages) if turn["role"] == "assistant"]
+    new = spoken[-1] + 1 if spoken else 0
+    starts = [] if when_full == ANEW else [n for n in range(1, new) if messages[n]["role"] == "user"]
+    for start in starts:
+        if count(kept := _from(messages, start)) + room <= context:
+            return kept
+    return _from(messages, new)
+
+
+def _from(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
+    rules = (turn for turn in messages[:start] if turn["role"] == "system")
+    return (*rules, *messages[start:])
 
 
 @dataclass(eq=False, slots=True)
@@ -80,14 +106,6 @@ class Turn:
         return f"{self.reused:,} tokens reused · {self.computed:,} computed · {self.written:,} written"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The next run's messages, and how many of the turns held so far they leave out."""
-
-    messages: tuple[dict[str, str], ...]
-    dropped: int = 0
-
-
 @dataclass(eq=False, slots=True)
 class Conversation:
     """The turns so far. `context` is the model's, in tokens; None where it has no end."""
@@ -126,13 +144,11 @@ class Conversation:
         """Whether there is something of the user's to change, and nothing is being written."""
         return not self.is_open and any(turn.role == "user" for turn in self.held)
 
-    def plan(self, new: Sequence[Message], room: int = 0) -> Plan:
-        """What the next run reads: the held turns and `new` ones, less what has no place beside `room` new tokens."""
-        held, new_turns = self.held, [Turn(turn["role"], turn["content"]) for turn in new]
-        if not new_turns and held and held[-1].role == "assistant":
-            return Plan(())
-        dropped = self._to_drop(held, self._guess(new_turns) + room) if new_turns else 0
-        return Plan(tuple(turn.message for turn in [*_after(held, dropped), *new_turns]), dropped)
+    def with_turns(self, new: Sequence[Message]) -> tuple[dict[str, str], ...]:
+        """What the next run is to read: the held turns and `new` ones; nothing where there is nothing to answer."""
+        if not new and self.held and self.held[-1].role == "assistant":
+            return ()
+        return (*(turn.message for turn in self.held), *(dict(turn) for turn in new))
 
     def begin(self, run: Run) -> tuple[dict[str, str], ...]:
         """A run over messages has begun: what of them is new (given back) joins the turns, and an empty answer.
@@ -150,6 +166,13 @@ class Conversation:
         self.turns += [Turn(turn["role"], turn["content"]) for turn in new]
         self.turns.append(Turn("assistant", run=run, is_open=True))
         return new
+
+    def settle(self, run: Run) -> None:
+        """The run reads fewer messages than it was asked to: the oldest had no place and are no longer held."""
+        asked, kept = self.held[:-1], len(run.request.prompt)
+        rest = next((rest for n in range(len(asked) + 1) if len(rest := _after(asked, n)) == kept), asked)
+        for turn in asked:
+            turn.held = turn in rest
 
     def finish(self, run: Run) -> None:
         """The run has ended: what it wrote is the assistant's turn; an answer of nothing, after an error, is none."""
@@ -175,16 +198,6 @@ class Conversation:
         """Begin a new chat."""
         self.turns.clear()
 
-    def _to_drop(self, held: Sequence[Turn], wanted: int) -> int:
-        """How many of the oldest turns have no place: as many as needed, up to the next one of the user's."""
-        if self.context is None or self.used + wanted <= self.context:
-            return 0
-        if self.when_full == ANEW:
-            return len(held)
-        starts = [n for n, turn in enumerate(held) if turn.role == "user" and n] + [len(held)]
-        excess = self.used + wanted - self.context
-        return next((n for n in starts if self._guess(_but_rules(held[:n])) >= excess), len(held))
-
     def _guess(self, turns: Sequence[Turn]) -> int:
         """About how many tokens those turns are, by what this chat's answers had for a token."""
         answers = [turn for turn in self.turns if turn.run is not None and turn.content]
@@ -196,10 +209,6 @@ class Conversation:
 def _after(turns: Sequence[Turn], count: int) -> list[Turn]:
     """What is left when the first `count` are dropped: what the system said always stays."""
     return [*(turn for turn in turns[:count] if turn.role == "system"), *turns[count:]]
-
-
-def _but_rules(turns: Sequence[Turn]) -> list[Turn]:
-    return [turn for turn in turns if turn.role != "system"]
 
 
 def _common(turns: Sequence[Turn], messages: Sequence[Message]) -> list[Turn] | None:

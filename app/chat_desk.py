@@ -27,6 +27,7 @@ class ChatDesk(QObject):
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)
         session.runStarted.connect(self._on_started)
+        session.promptTrimmed.connect(self._on_trimmed)
         session.finished.connect(self._on_finished)
         session.modelReady.connect(self._on_model)
         prompt.modeChosen.connect(self._on_mode)
@@ -79,6 +80,12 @@ class ChatDesk(QObject):
         prompt = self._window.setup.prompt
         if new and prompt.is_chat and chat.parse(prompt.editor.toPlainText()) == new:
             prompt.set_prompt("", is_chat=True)
+        self._tell()
+
+    @Slot(object)
+    def _on_trimmed(self, run: Run) -> None:
+        """Not all turns had a place: those that had none are shown so."""
+        self.conversation.settle(run)
         self._tell()
 
     @Slot(object)

@@ -23,8 +23,6 @@ LOAD_DELAY_MS = 250
 """Walking through the list of models with the keyboard must not load every one of them."""
 
 
-ROOM_SHARE = 4
-"""A chat keeps at most this part (1/n) of the context free for the answer."""
 
 
 class Desk(QObject):
@@ -82,8 +80,8 @@ class Desk(QObject):
             found.append("There is no message yet.")
         return found
 
-    def request(self) -> RunRequest:
-        """The run as everything is set now; an unlocked seed is drawn."""
+    def request(self, seed: int | None = None) -> RunRequest:
+        """The run as everything is set now; an unlocked seed is drawn unless one is given."""
         return RunRequest(
             model=self.model,
             prompt=self._prompt(),
@@ -92,21 +90,18 @@ class Desk(QObject):
             drafters=self.drafters,
             cache=str(self._toolbar.cache.currentData()),
             cache_params=self._setup.cache_parameters.values(),
-            seed=self._toolbar.seed.next_seed(),
+            seed=self._toolbar.seed.next_seed() if seed is None else seed,
             top_n=self._settings.compute.top_n,
             prefix_budget=self._settings.compute.prefix_budget,
             memory_fallback=self._settings.compute.memory_fallback,
+            when_full=self.chat.when_full,
             load=self.load_request(),
         )
 
     def _prompt(self) -> Prompt:
-        """The text; or the turns so far that have a place in the context, and what the editor adds to them."""
+        """The text; or the turns so far and what the editor adds to them (the worker leaves out what has no place)."""
         written = self._setup.prompt.prompt
-        if isinstance(written, str):
-            return written
-        wanted = self._setup.parameters.values().get("max_new_tokens") or 0
-        room = min(int(wanted), (self.chat.context or 0) // ROOM_SHARE)
-        return self.chat.plan(written, room).messages
+        return written if isinstance(written, str) else self.chat.with_turns(written)
 
     def load_request(self) -> LoadRequest:
         """How the chosen model is to be loaded."""

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from app.errands import serve_prefix, trimmed
 from app.preload import open_libraries
-from app.requests import LoadRequest, ModelInfo, RunRequest
+from app.requests import LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 
 if TYPE_CHECKING:
     import core
@@ -27,8 +28,20 @@ class Engine(Protocol):
         """Hold that model ready. Raises core.errors.TokenscopeError."""
         ...
 
+    def prepare(self, request: RunRequest) -> RunRequest:
+        """The run as it can be done: the same object, or one whose chat has lost the turns that have no place."""
+        ...
+
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The run's events; looks at `cancel` before every forward pass."""
+        ...
+
+    def prefix(self, request: PrefixRequest) -> PrefixNews:
+        """Save or load what was read. Raises core.errors.TokenscopeError."""
+        ...
+
+    def reckon(self, request: RunRequest) -> core.Estimate:
+        """What the run would take in memory; loads nothing for it. Raises core.errors.TokenscopeError."""
         ...
 
 
@@ -41,6 +54,7 @@ class CoreEngine:
         self._info: ModelInfo | None = None
         self._drafters: dict[str, core.LoadedModel] = {}
         self._prefixes: core.PrefixStore | None = None
+        self._blueprints: dict[LoadRequest, core.LoadedModel] = {}
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """The model of `request`, from memory when it is the one held already."""
@@ -50,6 +64,12 @@ class CoreEngine:
             self._loaded, self._info = request, _describe(self._model, request)
         return self._info
 
+    def prepare(self, request: RunRequest) -> RunRequest:
+        """The run without the turns of its chat that have no place in the context."""
+        self.load(request.loading())
+        assert self._model is not None
+        return trimmed(self._model, request)
+
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The run's events, from the model the request names."""
         import core
@@ -57,18 +77,54 @@ class CoreEngine:
         self.load(request.loading())
         assert self._model is not None
         drafters = self._draft_with(request)
-        prepared = replace(build_request(request, self._model, drafters), prefix_store=self._store(request))
+        prepared = replace(
+            build_request(request, self._model, drafters), prefix_store=self._store(request.prefix_budget)
+        )
         return core.stream(self._model, prepared, cancel=cancel)
 
-    def _store(self, request: RunRequest) -> core.PrefixStore | None:
-        """What earlier runs of this model have read, within the budget; None for a run that begins from nothing."""
+    def prefix(self, request: PrefixRequest) -> PrefixNews:
+        """Write what this model has read to a file, or read such a file."""
+        self.load(request.load)
+        assert self._model is not None
+        return serve_prefix(self._model, self._store(request.budget), request)
+
+    def reckon(self, request: RunRequest) -> core.Estimate:
+        """By the models in memory where they are there, else by their blueprints."""
         import core
 
-        if not request.prefix_budget:
+        model = self._shape_of(request.loading())
+        drafts = [self._shape_of(_as_draft(request, name)) for name in request.drafters]
+        held = [*self._drafters.values(), *([self._model] if self._model is not None else [])]
+        here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
+        return core.estimate(model, build_request(request, model, drafts), here)
+
+    def _shape_of(self, request: LoadRequest) -> core.LoadedModel:
+        """A model to reckon with."""
+        import core
+
+        if request == self._loaded and self._model is not None:
+            return self._model
+        if request.model in self._drafters:
+            return self._drafters[request.model]
+        if request not in self._blueprints:
+            open_libraries()
+            self._blueprints[request] = core.blueprint(
+                request.model,
+                device=request.device,
+                dtype=request.dtype,
+                allow_remote_code=request.allow_remote_code,
+            )
+        return self._blueprints[request]
+
+    def _store(self, budget: int) -> core.PrefixStore | None:
+        """What earlier runs of this model have read, within `budget` bytes; None for a run that begins from nothing."""
+        import core
+
+        if not budget:
             return None
         if self._prefixes is None:
             self._prefixes = core.PrefixStore()
-        self._prefixes.set_budget(request.prefix_budget)
+        self._prefixes.set_budget(budget)
         return self._prefixes
 
     def _forget(self) -> None:
@@ -83,8 +139,13 @@ class CoreEngine:
         self._drafters = kept
         for name in request.drafters:
             if name not in kept:
-                kept[name] = _read(replace(request.loading(), model=name, allow_pickle=False, allow_remote_code=False))
+                kept[name] = _read(_as_draft(request, name))
         return [kept[name] for name in request.drafters]
+
+
+def _as_draft(request: RunRequest, name: str) -> LoadRequest:
+    """How a draft model is loaded: where the run's own is, without its permissions."""
+    return replace(request.loading(), model=name, allow_pickle=False, allow_remote_code=False)
 
 
 def _read(request: LoadRequest) -> core.LoadedModel:

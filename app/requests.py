@@ -43,6 +43,8 @@ class RunRequest:
     """Bytes that what earlier runs have read may take, for this one to begin from; 0: it begins from nothing."""
     memory_fallback: bool = True
     """When memory ends, go on with a cheaper cache that writes the same text."""
+    when_full: str = ""
+    """For a chat, what is left out when the context is full (`app.chat`); empty: nothing is."""
     load: LoadRequest | None = None
     """How the model is to be loaded; None: as it is loaded now, or with the defaults."""
 
@@ -58,6 +60,36 @@ def plain_request(request: RunRequest) -> RunRequest:
     strategy = strategies.registry["sampling" if request.params.get("do_sample") else "greedy"]
     params = {name: value for name, value in request.params.items() if name in strategy.parameter_names}
     return replace(request, strategy=strategy.name, params=params, drafters=())
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRequest:
+    """A prefix to be saved to a file, or to be loaded from one, for that model."""
+
+    path: str
+    load: LoadRequest
+    budget: int
+    """Bytes that kept prefixes may take; 0 when none are kept."""
+    ids: tuple[int, ...] | None = None
+    """To save: the text whose beginning is meant. None: load."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixNews:
+    """A prefix that was saved or loaded: its tokens, its bytes, and the text to write for it (empty: none does)."""
+
+    path: str
+    tokens: int
+    bytes: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Something the worker does between two runs: a `PrefixRequest`, or a `RunRequest` to be reckoned."""
+
+    kind: Literal["prefix", "fit"]
+    request: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 from app import outcomes
 from app.collector import Collector
 from app.engine import CoreEngine, Engine
-from app.requests import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
+from app.requests import Errand, ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
 from app.run import Run
 from app.worker import Ended, Job, Loaded, Worker
 
@@ -58,6 +58,7 @@ class Session(QObject):
     """
 
     runStarted = Signal(object)
+    promptTrimmed = Signal(object)
     eventsArrived = Signal(object, object)
     cursorMoved = Signal(object)
     selectionChanged = Signal(object)
@@ -68,6 +69,8 @@ class Session(QObject):
     stateChanged = Signal(str)
     measured = Signal(object)
     measuringChanged = Signal(bool)
+    answered = Signal(object)
+    _errand = Signal(object)
     _load = Signal(object)
     _start = Signal(object)
 
@@ -138,12 +141,12 @@ class Session(QObject):
     def measure(self, requests: list[RunRequest]) -> None:
         """Run these one after another beside the shown run, which stays; `measured(run)` tells each one's end.
 
-        `stop` and `start` end it, whatever is left. Does nothing while a run is under way. Each begins from nothing,
-        so that they can be compared.
+        `stop` and `start` end it, whatever is left. Does nothing while a run is under way. Each begins from nothing
+        and stays with its cache, so that they can be compared; one that fails leaves the others their turn.
         """
         if self._worker is None or self._job is not None or not requests:
             return
-        self._waiting = [replace(request, prefix_budget=0) for request in requests]
+        self._waiting = [replace(request, prefix_budget=0, memory_fallback=False) for request in requests]
         self.measuringChanged.emit(True)
         self._measure_next()
 
@@ -174,6 +177,11 @@ class Session(QObject):
             self._loads += 1
             self._load.emit(LoadRequest(request) if isinstance(request, str) else request)
             self._set_state(self._resting())
+
+    def ask(self, errand: Errand) -> None:
+        """Have the worker do something once it is free; `answered(Answer)` tells what came of it."""
+        if self._worker is not None:
+            self._errand.emit(errand)
 
     def select_token(self, index: int | None) -> None:
         """Let the inspector speak of that token of the shown text; None for no one in particular."""
@@ -208,10 +216,13 @@ class Session(QObject):
         pairs: tuple[tuple[object, Callable[..., None]], ...] = (
             (self._load, worker.load),
             (self._start, worker.run),
+            (self._errand, worker.do),
             (worker.loading, self._on_loading),
             (worker.loaded, self._on_loaded),
+            (worker.prepared, self._on_prepared),
             (worker.mail, self._on_mail),
             (worker.ended, self._on_ended),
+            (worker.answered, self.answered),
         )
         for signal, slot in pairs:
             signal.connect(slot, Qt.ConnectionType.QueuedConnection)  # type: ignore[attr-defined]
@@ -239,6 +250,15 @@ class Session(QObject):
         if request != self._held:
             self._held, self._model = request, info
             self.modelReady.emit(info)
+
+    @Slot(int, object)
+    def _on_prepared(self, number: int, request: RunRequest) -> None:
+        """The worker has left out the turns of a chat that have no place."""
+        run = self._silent or self._run
+        if self._job is not None and number == self._job.number and run is not None:
+            run.request = request
+            if run is not self._silent:
+                self.promptTrimmed.emit(run)
 
     @Slot(int)
     def _on_mail(self, number: int) -> None:

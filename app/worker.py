@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.requests import ErrorReport, LoadRequest, RunRequest, report
+from app.requests import Errand, ErrorReport, LoadRequest, RunRequest, report
 
 if TYPE_CHECKING:
     from app.engine import Engine
@@ -68,13 +68,24 @@ class Ended:
     error: ErrorReport | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of an errand: `result` or `error`."""
+
+    errand: Errand
+    result: object = None
+    error: ErrorReport | None = None
+
+
 class Worker(QObject):
     """Lives on the worker's thread. Everything it says crosses to the main thread as a queued signal."""
 
     loading = Signal(object)
     loaded = Signal(object)
+    prepared = Signal(int, object)
     mail = Signal(int)
     ended = Signal(object)
+    answered = Signal(object)
 
     def __init__(self, engine: Engine) -> None:
         super().__init__()
@@ -97,6 +108,16 @@ class Worker(QObject):
         finally:
             self.ended.emit(Ended(job.number, error))
 
+    @Slot(object)
+    def do(self, errand: Errand) -> None:
+        """Run an errand; answers with `answered`."""
+        try:
+            what = {"prefix": self._engine.prefix, "fit": self._engine.reckon}[errand.kind]
+            answer = Answer(errand, what(errand.request))
+        except BaseException as failure:
+            answer = Answer(errand, error=_report(failure))
+        self.answered.emit(answer)
+
     def _load(self, request: LoadRequest, for_run: bool) -> Loaded:
         self.loading.emit(request)
         try:
@@ -109,7 +130,10 @@ class Worker(QObject):
         self.loaded.emit(answer)
         if answer.error is not None or job.cancel.is_set():
             return answer.error
-        stream = self._engine.stream(job.request, job.cancel)
+        prepared = self._engine.prepare(job.request)
+        if prepared is not job.request:
+            self.prepared.emit(job.number, prepared)
+        stream = self._engine.stream(prepared, job.cancel)
         try:
             self._deliver(job, stream)
         finally:

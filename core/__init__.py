@@ -18,19 +18,26 @@ from core.prefix import PrefixStore
 from core.request import Request
 
 if TYPE_CHECKING:
+    from core.blueprint import blueprint
+    from core.decoding.prompt import encode
+    from core.fit import Estimate, estimate
     from core.model import LoadedModel, load, wrap
     from core.running import Result, effective_settings, run, stream
     from core.settings import make_config
 
 __all__ = [
+    "Estimate",
     "LoadedModel",
     "PrefixStore",
     "Request",
     "Result",
+    "blueprint",
     "caches",
     "catalog",
     "effective_settings",
+    "encode",
     "errors",
+    "estimate",
     "events",
     "explain",
     "load",
@@ -43,6 +50,10 @@ __all__ = [
 ]
 
 _HEAVY = {
+    "Estimate": "core.fit",
+    "blueprint": "core.blueprint",
+    "encode": "core.decoding.prompt",
+    "estimate": "core.fit",
     "LoadedModel": "core.model",
     "load": "core.model",
     "wrap": "core.model",

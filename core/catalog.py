@@ -153,10 +153,15 @@ def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens
     tokens = min(tokens, entry.context or tokens)
     cache = _cache_bytes(entry, tokens, _BYTES.get(dtype, 4)) if tokens else 0
     needed, free = weights + cache, free_memory()
-    ok = needed * 1.1 < free
+    ok = has_room(needed, free)
     parts = f" ({size_words(weights)} of weights, {size_words(cache)} for {tokens:,} tokens)" if cache else ""
     words = f"needs {size_words(needed)}{parts} of {size_words(free)} free"
     return Fit(ok, needed, free, words if ok else f"{words}: it does not fit")
+
+
+def has_room(needed: int, free: int) -> bool:
+    """Whether so many bytes fit into those that are free, with a tenth to spare for what is computed on the way."""
+    return needed * 1.1 < free
 
 
 def _cache_bytes(entry: ModelEntry, tokens: int, element_bytes: int) -> int:

@@ -33,8 +33,7 @@ log = logging.getLogger(__name__)
 def load_network(path: Path, dtype: torch.dtype, allow_pickle: bool, allow_remote_code: bool) -> Any:
     """The module with its weights, on the CPU. Raises ModelError subclasses and OutOfMemoryError."""
     raw = read_config(path)
-    _check_code(raw, path, allow_remote_code)
-    _check_architecture(raw, path, allow_remote_code)
+    check_code(raw, path, allow_remote_code)
     weights = _check_weights(path, allow_pickle)
     config = AutoConfig.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
     auto: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
@@ -49,7 +48,16 @@ def load_network(path: Path, dtype: torch.dtype, allow_pickle: bool, allow_remot
     return network
 
 
-def _check_code(raw: dict[str, Any], path: Path, allowed: bool) -> None:
+def check_code(raw: dict[str, Any], path: Path, allowed: bool) -> None:
+    """That transformers knows the model, or that its own code may be run.
+
+    Raises RemoteCodeError, UnknownArchitectureError.
+    """
+    _check_permission(raw, path, allowed)
+    _check_architecture(raw, path, allowed)
+
+
+def _check_permission(raw: dict[str, Any], path: Path, allowed: bool) -> None:
     if allowed or "auto_map" not in raw or _known(raw):
         return
     raise RemoteCodeError(

@@ -135,6 +135,20 @@ class PrefixStore:
             raise _too_large(self.budget)
         return self.prefixes[-1]
 
+    def beginning_of(self, model: LoadedModel, ids: Sequence[int]) -> Prefix:
+        """The longest prefix of this model that the text `ids` begins with. Raises CacheError when none is kept."""
+        from core.errors import CacheError
+
+        fitting = [p for p in self.prefixes if p.network() is model.model and tuple(ids[: len(p.ids)]) == p.ids]
+        if fitting:
+            return max(fitting, key=lambda prefix: len(prefix.ids))
+        if model.is_encoder_decoder:
+            raise CacheError(
+                f"{model.name} reads its source anew for each run, so there is no beginning to keep.",
+                "Choose a decoder-only model.",
+            )
+        raise CacheError("What this run has read is not kept any more.", "Run it again, then save.")
+
     def _latest(self, model: LoadedModel) -> Prefix:
         from core.errors import CacheError
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 import pytest
 
-from app.chat import ANEW, Conversation
+from app.chat import ANEW, DROP, Conversation, trim
 from app.requests import Outcome, RunRequest
 from app.run import Run
 from core.events import Prefilled, PromptToken, RunStarted
@@ -19,9 +22,9 @@ def answer(text: str) -> dict[str, str]:
     return {"role": "assistant", "content": text}
 
 
-def say(talk: Conversation, text: str, reply: str = "Yes", prompt: int = 10, reused: int = 0, room: int = 0) -> Run:
+def say(talk: Conversation, text: str, reply: str = "Yes", prompt: int = 10, reused: int = 0) -> Run:
     """One message and its answer of one token a character."""
-    run = Run(RunRequest("m", talk.plan([user(text)], room).messages))
+    run = Run(RunRequest("m", talk.with_turns([user(text)])))
     talk.begin(run)
     tokens = tuple(PromptToken(n, "x") for n in range(prompt))
     started = RunStarted("greedy", "m", "cpu", "float32", "dynamic", 0, tokens, (), 1, 100, 512)
@@ -37,14 +40,14 @@ def test_an_answer_joins_the_turns_and_tells_its_cost() -> None:
     assert [turn.message for turn in talk.turns] == [user("Hi"), answer("Hello")]
     assert talk.turns[-1].cost == "9 tokens reused · 3 computed · 5 written"
     assert talk.used == 17
-    assert talk.plan([user("So?")]).messages == (user("Hi"), answer("Hello"), user("So?"))
+    assert talk.with_turns([user("So?")]) == (user("Hi"), answer("Hello"), user("So?"))
 
 
 def test_nothing_is_sent_without_a_message() -> None:
     talk = Conversation()
-    assert talk.plan([]).messages == ()
+    assert talk.with_turns([]) == ()
     say(talk, "Hi")
-    assert talk.plan([]).messages == ()
+    assert talk.with_turns([]) == ()
 
 
 def test_an_answer_under_way_is_open() -> None:
@@ -66,7 +69,7 @@ def test_a_failed_answer_leaves_the_question_to_be_sent_again() -> None:
     talk.begin(run)
     run.outcome = Outcome("failed")
     talk.finish(run)
-    assert talk.plan([]).messages == (user("Hi"),)
+    assert talk.with_turns([]) == (user("Hi"),)
     assert talk.begin(Run(RunRequest("m", (user("Hi"),)))) == ()
 
 
@@ -88,42 +91,65 @@ def test_editing_takes_the_last_message_back() -> None:
     assert [turn.content for turn in talk.turns] == ["Hi", "Yes"]
 
 
-def test_a_full_context_drops_the_oldest_turns_and_no_more() -> None:
-    talk = Conversation(context=55)
-    say(talk, "a" * 10, "b" * 10, prompt=14)
-    say(talk, "c" * 10, "d" * 10, prompt=40)
-    plan = talk.plan([user("e" * 5)])
-    assert plan.dropped == 2
-    assert [message["content"][0] for message in plan.messages] == ["c", "d", "e"]
-    talk.begin(Run(RunRequest("m", plan.messages)))
+def count(messages: Sequence[Mapping[str, str]]) -> int:
+    """A character is a token, and each turn is framed by two."""
+    return sum(len(message["content"]) + 2 for message in messages)
+
+
+LONG = (user("a" * 10), answer("b" * 10), user("c" * 10), answer("d" * 10), user("e" * 5))
+
+
+def names(messages: Sequence[Mapping[str, str]]) -> str:
+    return "".join(message["content"][0] for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("context", "room", "policy", "kept"),
+    [
+        (55, 0, DROP, "abcde"),
+        (54, 0, DROP, "cde"),
+        (55, 1, DROP, "cde"),
+        (31, 0, DROP, "cde"),
+        (30, 0, DROP, "e"),
+        (54, 0, ANEW, "e"),
+        (3, 0, DROP, "e"),
+    ],
+)
+def test_a_full_context_drops_the_oldest_turns_and_no_more(context: int, room: int, policy: str, kept: str) -> None:
+    assert names(trim(LONG, context, room, policy, count)) == kept
+
+
+@pytest.mark.parametrize("policy", [DROP, ANEW])
+def test_what_the_system_said_stays(policy: str) -> None:
+    rules = {"role": "system", "content": "Be kind"}
+    assert names(trim((rules, *LONG), 54, 0, policy, count)) == {"drop": "Bcde", "anew": "Be"}[policy]
+
+
+def test_turns_without_a_place_are_no_longer_held() -> None:
+    talk = Conversation()
+    say(talk, "a" * 10, "b" * 10)
+    say(talk, "c" * 10, "d" * 10)
+    run = Run(RunRequest("m", talk.with_turns([user("e" * 5)])))
+    talk.begin(run)
+    run.request = replace(run.request, prompt=trim(run.request.prompt, 40, 0, DROP, count))
+    talk.settle(run)
     assert [turn.held for turn in talk.turns] == [False, False, True, True, True, True]
+    run.apply([chosen(0, "z")])
+    run.outcome = Outcome("completed")
+    talk.finish(run)
+    assert names(talk.with_turns([user("f")])) == "cdezf"
 
 
-def test_a_full_context_can_start_anew() -> None:
-    talk = Conversation(context=52, when_full=ANEW)
-    say(talk, "a" * 10, "b" * 10, prompt=14)
-    say(talk, "c" * 10, "d" * 10, prompt=40)
-    assert talk.plan([user("e")]).messages == (user("e"),)
-
-
-def test_what_the_system_said_stays() -> None:
-    talk = Conversation(context=60)
+def test_rules_are_held_whatever_goes() -> None:
+    talk = Conversation()
     rules = {"role": "system", "content": "Be kind"}
     run = Run(RunRequest("m", (rules, user("Hi"))))
     talk.begin(run)
     run.outcome = Outcome("stopped")
     run.apply([chosen(0, "Yes")])
     talk.finish(run)
-    say(talk, "c" * 20, "d" * 20, prompt=30)
-    plan = talk.plan([user("e" * 9)])
-    assert plan.messages[0] == rules
-    assert user("Hi") not in plan.messages
-    talk.begin(Run(RunRequest("m", plan.messages)))
-    assert [turn.held for turn in talk.turns[:3]] == [True, False, False]
-
-
-@pytest.mark.parametrize("room", [0, 30])
-def test_room_for_the_answer_is_kept_free(room: int) -> None:
-    talk = Conversation(context=60)
-    say(talk, "a" * 10, "b" * 10, prompt=14)
-    assert talk.plan([user("c" * 10)], room).dropped == (2 if room else 0)
+    run = Run(RunRequest("m", talk.with_turns([user("So")])))
+    talk.begin(run)
+    run.request = replace(run.request, prompt=(rules, user("So")))
+    talk.settle(run)
+    assert [turn.held for turn in talk.turns] == [True, False, False, True, True]

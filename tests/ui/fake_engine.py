@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from app.requests import LoadRequest, ModelInfo, RunRequest
-from core.errors import TokenscopeError
+from app import chat
+from app.requests import LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from core.errors import CacheError, TokenscopeError
 from core.events import (
     Alternative,
     CacheMeasured,
@@ -58,6 +59,11 @@ def _alternative(step: int, place: int, p: float, text: str = "", token: int = 0
     )  # fmt: skip
 
 
+def count_words(messages: Sequence[Mapping[str, str]]) -> int:
+    """Words of a chat."""
+    return sum(len(message["content"].split()) for message in messages)
+
+
 @dataclass
 class ScriptedEngine:
     """`delay` seconds before each token (waited for on the cancel event, so stopping is prompt)."""
@@ -74,6 +80,13 @@ class ScriptedEngine:
     runs: list[RunRequest] = field(default_factory=list)
     closed: int = 0
     """How many streams were closed or exhausted."""
+    context: int = 512
+    """Words of a chat that have a place."""
+    fail_caches: tuple[str, ...] = ()
+    """Runs with these fail at their third token."""
+    prefixes: list[PrefixRequest] = field(default_factory=list)
+    reckoned: list[RunRequest] = field(default_factory=list)
+    estimate: object = None
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """Fail as told, or describe a small model."""
@@ -83,6 +96,25 @@ class ScriptedEngine:
         return self.info or ModelInfo(
             request.model, request.model, "cpu", "float32", 2, "", 5_700_000, 512, VOCABULARY, has_chat=True
         )
+
+    def prepare(self, request: RunRequest) -> RunRequest:
+        """A chat without the turns that have no place, a word being a token."""
+        if isinstance(request.prompt, str):
+            return request
+        kept = chat.trim(request.prompt, self.context, 0, request.when_full, count_words)
+        return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
+
+    def prefix(self, request: PrefixRequest) -> PrefixNews:
+        """Fail as told, or say that it is done."""
+        self.prefixes.append(request)
+        if self.error is not None:
+            raise self.error
+        return PrefixNews(request.path, 12, 4096, "" if request.ids else "Once upon a time")
+
+    def reckon(self, request: RunRequest) -> object:
+        """What it is told to say."""
+        self.reckoned.append(request)
+        return self.estimate
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The script's events."""
@@ -108,6 +140,8 @@ class ScriptedEngine:
                 break
             if step == self.fail_at and self.error is not None:
                 raise self.error
+            if step == 3 and request.cache in self.fail_caches:
+                raise CacheError(f"{request.cache} gives up at token {step}.", "Choose another cache.")
             for sequence in range(texts):
                 yield chosen(step, text, sequence)
             written += 1

@@ -114,7 +114,7 @@ def test_the_tokens_of_the_last_answer_can_be_picked(qtbot: QtBot, window: MainW
 
 def test_a_full_context_is_told(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     say(qtbot, window, "one two three four five")
-    window.desk.chat.context = 40
+    engine.context = 16
     say(qtbot, window, "a message much longer than before, so that both cannot stay")
     assert len(engine.runs[-1].prompt) == 1
     assert [turn.held for turn in window.desk.chat.turns] == [False, False, True, True]

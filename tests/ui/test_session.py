@@ -300,7 +300,7 @@ def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) 
     shown, heard = session.run, []
     session.measured.connect(heard.append)
     session.eventsArrived.connect(lambda run, events: pytest.fail("a measurement was shown"))
-    others = [RunRequest("storyteller", text) for text in ("a", "b")]
+    others = [RunRequest("storyteller", text, memory_fallback=False) for text in ("a", "b")]
     with qtbot.waitSignal(session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         session.measure(others)
         assert session.busy
