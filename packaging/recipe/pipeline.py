@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import scan
 import torch
 from batches import START, Batch, PairBatch, decoder_batches, pair_batches
 from bpe import tokenizer_for
@@ -64,6 +65,8 @@ def train(shape: Shape, trainer: Trainer, output: Path) -> None:
         teacher = load(output / shape.teacher)
         trainer.run(with_samples(teacher, batches, trainer.step), soft_loss(teacher), say)
     else:
+        if shape.family == "mamba":
+            scan.install()
         trainer.run(batches, decoder_loss, say)
 
 

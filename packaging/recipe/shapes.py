@@ -64,7 +64,7 @@ SHAPES = {
             decay=0.45,
             extra={"decoder_layers": 2},
         ),
-        Shape("storyteller-draft", "llama", "A small draft model", 96, 3, 3, 256, steps=700, teacher="storyteller"),
+        Shape("storyteller-draft", "llama", "A small draft model", 96, 3, 3, 256, steps=3000, teacher="storyteller"),
         Shape(
             "storyteller-draft-b", "llama", "A second draft model", 96, 3, 3, 256, steps=1200, seed=7, second_mix=True
         ),
@@ -81,7 +81,17 @@ SHAPES = {
             start_from="storyteller",
             extra={"sliding_window": 64},
         ),
-        Shape("storyteller-mamba", "mamba", "A storyteller with a constant-size state", 160, 6, 1, 320, steps=2000),
+        Shape(
+            "storyteller-mamba",
+            "mamba",
+            "A storyteller with a constant-size state",
+            160,
+            6,
+            1,
+            320,
+            steps=1500,
+            extra={"state_size": 8},
+        ),
     )
 }
 
@@ -136,7 +146,12 @@ def new_model(shape: Shape) -> Any:
     if shape.family == "mistral":
         return hf.MistralForCausalLM(hf.MistralConfig(**_common(shape), **_attention(shape)))
     if shape.family == "mamba":
-        sizes = {"hidden_size": shape.width, "num_hidden_layers": shape.layers, "intermediate_size": shape.inner}
+        sizes = {
+            "hidden_size": shape.width,
+            "num_hidden_layers": shape.layers,
+            "intermediate_size": shape.inner,
+            **shape.extra,
+        }
         return hf.MambaForCausalLM(hf.MambaConfig(**_common(shape), **sizes))
     return hf.T5ForConditionalGeneration(hf.T5Config(**_t5(shape)))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import batches
 import bpe
 import pytest
+import scan
 import torch
 from distill import soft_loss
 from muon import Muon, orthogonalize
@@ -107,3 +108,20 @@ def test_every_shape_can_be_made(name: str) -> None:
     model = new_model(replace(SHAPES[name], layers=1))
     assert model.config.vocab_size == bpe.VOCABULARY
     assert model.config.pad_token_id == 0
+
+
+def test_the_scan_gives_the_gradients_of_transformers_own_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.mamba import modeling_mamba
+
+    shape = replace(SHAPES["storyteller-mamba"], width=24, layers=2, inner=40)
+    ids = torch.randint(4, 2000, (2, 17), generator=torch.Generator().manual_seed(0))
+
+    def gradients() -> dict[str, torch.Tensor]:
+        model = new_model(shape).train()
+        model(ids, labels=ids, use_cache=False).loss.backward()
+        return {name: weight.grad for name, weight in model.named_parameters()}
+
+    expected = gradients()
+    monkeypatch.setattr(modeling_mamba, "mamba_selective_scan", scan.selective_scan)
+    for name, found in gradients().items():
+        torch.testing.assert_close(found, expected[name], rtol=1e-3, atol=1e-6, msg=name)
