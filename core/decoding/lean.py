@@ -52,14 +52,16 @@ class LeanLlama:
         self._network = network
         self._stamp = _stamp(network)
         config = network.config
-        self._eps = config.rms_norm_eps
-        self._heads, self._kv_heads = config.num_attention_heads, config.num_key_value_heads
-        self.is_grouped = self._heads != self._kv_heads
+        self.eps = config.rms_norm_eps
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.is_grouped = self.heads != self.kv_heads
         """Several query heads share a key–value head."""
-        self._width = getattr(config, "head_dim", None) or config.hidden_size // self._heads
-        self.embed, self._norm = network.model.embed_tokens.weight, network.model.norm.weight
+        self.width = getattr(config, "head_dim", None) or config.hidden_size // self.heads
+        self.embed, self.norm = network.model.embed_tokens.weight, network.model.norm.weight
+        self.head = network.lm_head.weight
         self.layers = [_join(layer) for layer in network.model.layers]
         self._act = network.model.layers[0].mlp.act_fn
+        self.is_silu = network.config.hidden_act in ("silu", "swish")
         self._cos, self._sin = self._angles(512)
 
     def is_current(self) -> bool:
@@ -101,14 +103,14 @@ class LeanLlama:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Queries, keys and values of the new tokens, [B, heads, n, width], the first two turned to their places."""
         batch, count, _ = hidden.shape
-        normed = F.rms_norm(hidden, layer.norm_in.shape, layer.norm_in, self._eps)
-        joined = F.linear(normed, layer.qkv, layer.qkv_bias).view(batch, count, -1, self._width).transpose(1, 2)
-        turned = joined[:, : self._heads + self._kv_heads]
+        normed = F.rms_norm(hidden, layer.norm_in.shape, layer.norm_in, self.eps)
+        joined = F.linear(normed, layer.qkv, layer.qkv_bias).view(batch, count, -1, self.width).transpose(1, 2)
+        turned = joined[:, : self.heads + self.kv_heads]
         if layer.q_norm is not None and layer.k_norm is not None:
             turned = self._norm_heads(turned, layer.q_norm, layer.k_norm)
         # rotate_half(x) · sin is x with its halves swapped, times sin with its first half negated.
-        turned = torch.addcmul(turned * cos, turned.roll(self._width // 2, -1), sin)
-        return turned[:, : self._heads], turned[:, self._heads :], joined[:, self._heads + self._kv_heads :]
+        turned = torch.addcmul(turned * cos, turned.roll(self.width // 2, -1), sin)
+        return turned[:, : self.heads], turned[:, self.heads :], joined[:, self.heads + self.kv_heads :]
 
     def merge(self, layer: Layer, read: torch.Tensor) -> torch.Tensor:
         """What the heads read [B, heads, n, width], brought together [B, n, D]."""
@@ -117,16 +119,16 @@ class LeanLlama:
 
     def score(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [B, n, V] of the last layer's output."""
-        return F.linear(F.rms_norm(hidden, self._norm.shape, self._norm, self._eps), self._network.lm_head.weight)
+        return F.linear(F.rms_norm(hidden, self.norm.shape, self.norm, self.eps), self.head)
 
     def _norm_heads(self, turned: torch.Tensor, q_norm: torch.Tensor, k_norm: torch.Tensor) -> torch.Tensor:
-        queries = F.rms_norm(turned[:, : self._heads], q_norm.shape, q_norm, self._eps)
-        keys = F.rms_norm(turned[:, self._heads :], k_norm.shape, k_norm, self._eps)
+        queries = F.rms_norm(turned[:, : self.heads], q_norm.shape, q_norm, self.eps)
+        keys = F.rms_norm(turned[:, self.heads :], k_norm.shape, k_norm, self.eps)
         return torch.cat([queries, keys], dim=1)
 
     def mlp(self, layer: Layer, hidden: torch.Tensor) -> torch.Tensor:
         """The feed-forward half of a layer."""
-        normed = F.rms_norm(hidden, layer.norm_mlp.shape, layer.norm_mlp, self._eps)
+        normed = F.rms_norm(hidden, layer.norm_mlp.shape, layer.norm_mlp, self.eps)
         gate, up = F.linear(normed, layer.gate_up).chunk(2, -1)
         return F.linear(self._act(gate) * up, layer.down)
 
@@ -153,7 +155,7 @@ class LeanLlama:
     def _angles(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
         positions = torch.arange(length, device=self.embed.device)[None]
         cos, sin = self._network.model.rotary_emb(self.embed, positions)
-        half = self._width // 2
+        half = self.width // 2
         return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import core
 from core.decoding.forward import Forward
 from core.decoding.speculation import rollback
 from core.decoding.speculation.cost import VerifyCost, verify_cost
+from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.early_exit import lower_layers
 from core.decoding.speculation.drafters.fit import same_tokens, why_not_draft
 from core.decoding.speculation.drafters.lookup import Lookup
@@ -104,6 +106,40 @@ def test_scores_of_a_tree_are_those_of_its_paths(kind: str) -> None:
         after = passes.text(torch.tensor([[30]]))
         alone = model.model(torch.tensor([[*text, *tree.path(deepest), 30]])).logits[:, -1]
         assert torch.allclose(after, alone, atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen3"])
+def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
+    """Text in one go, two levels of a tree, a kept path, more text, a shorter text: as the tensors' passes."""
+    model, text = tiny.shared(kind), tiny.prompt(11)
+    arrays = array_passes(model)
+    assert arrays is not None
+    tensors = Passes(Forward(model, rollback.full_width_cache(model)))
+    second = np.array([[1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 1, 0, 0, 1]], dtype=bool)
+    steps: list[Callable[[Any], torch.Tensor | None]] = [
+        lambda reader: reader.text(torch.tensor([text])),
+        lambda reader: reader.nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
+        lambda reader: reader.nodes(torch.tensor([[23, 24, 25]]), (1, 1, 1), second),
+        lambda reader: reader.settle((1, 4)),
+        lambda reader: reader.text(torch.tensor([[30, 31]])),
+        lambda reader: reader.nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
+        lambda reader: reader.crop(7),
+        lambda reader: reader.text(torch.tensor([list(range(4, 50)) * 4])),
+    ]
+    with torch.inference_mode():
+        for step in steps:
+            found, expected = step(arrays), step(tensors)
+            if found is not None and expected is not None:
+                assert torch.allclose(found, expected, atol=1e-4)
+    assert (arrays.length, arrays.extra) == (tensors.length, tensors.extra) == (7 + 4 * 46, 0)
+
+
+def test_array_passes_are_for_small_plain_models_alone() -> None:
+    assert array_passes(tiny.shared("gpt2")) is None
+    hooked = tiny.make("llama")
+    assert array_passes(hooked) is not None
+    hooked.model.model.layers[0].register_forward_hook(lambda *_: None)
+    assert array_passes(hooked) is None
 
 
 def _outcome(accepted: int, length: int, share: float = 0.9) -> Outcome:

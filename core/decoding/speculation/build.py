@@ -11,6 +11,7 @@ from core.decoding.forward import Forward
 from core.decoding.run import DecodingRun
 from core.decoding.speculation import rollback
 from core.decoding.speculation.cost import verify_cost
+from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.drafters.early_exit import lower_layers
 from core.decoding.speculation.drafters.lookup import Lookup
@@ -163,11 +164,15 @@ def _draws(run: DecodingRun, samples: bool) -> bool:
 
 
 def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> ModelDrafter:
+    stages = [stage for stage in run.funnel.stages if stage.name not in _UNDRAFTED]
+    return ModelDrafter(
+        model.name, array_passes(model) or _tensor_passes(run, model), NodeFunnel(stages), run.generator, number,
+        run.is_cancelled, run.model.vocabulary, model.context,
+    )  # fmt: skip
+
+
+def _tensor_passes(run: DecodingRun, model: LoadedModel) -> Passes:
     forward = Forward(model, rollback.full_width_cache(model))
     if model.is_encoder_decoder:
         forward.encode(torch.tensor([run.prompt_ids], device=model.device))
-    stages = [stage for stage in run.funnel.stages if stage.name not in _UNDRAFTED]
-    return ModelDrafter(
-        model.name, Passes(forward), NodeFunnel(stages), run.generator, number, run.is_cancelled,
-        run.model.vocabulary, model.context,
-    )  # fmt: skip
+    return Passes(forward)
