@@ -225,6 +225,8 @@ class DraftNode:
     """min(1, p/q) where it was decided by a die; None where the target's own choice decided or it was not reached."""
     die: float | None = None
     """The number in [0, 1) drawn for the decision."""
+    proposers: tuple[int, ...] = ()
+    """All drafters that proposed it, ascending; empty when `drafter` alone did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from core.events import DraftNode, DraftRound
 from core.explain import percent
 
@@ -12,10 +14,15 @@ def explain_round(event: DraftRound) -> str:
     return f"{_drafted(event, drafted)} {_kept(drafted, kept)}{_ending(event)}".strip()
 
 
-def explain_node(node: DraftNode, event: DraftRound) -> str:
-    """Why this drafted token was accepted, refused or never looked at; ratio and die where dice decided."""
+def explain_node(node: DraftNode, event: DraftRound, drafters: Sequence[str] = ()) -> str:
+    """Why this drafted token was accepted, refused or never looked at; ratio and die where dice decided.
+
+    `drafters`: what they are called, in their order; without names they are told apart by letters.
+    """
     name = _quote(node.piece)
-    opening = f"{_drafter(node, event)} gave {name} {percent(node.draft_probability)}"
+    opening = f"{_drafter(node, event, drafters)} gave {name} {percent(node.draft_probability)}"
+    if others := [number for number in node.proposers if number != node.drafter]:
+        opening += f" ({' and '.join(_letter(number) for number in others)} proposed it too)"
     if node.fate == "unreached":
         return f"{opening}. It was never compared: {_why_unreached(node, event)}."
     target = f"the model {percent(node.target_probability)}"
@@ -47,9 +54,15 @@ def _ending(event: DraftRound) -> str:
     return "; the text ended there."
 
 
-def _drafter(node: DraftNode, event: DraftRound) -> str:
-    several = len({other.drafter for other in event.nodes}) > 1
-    return f"Drafter {node.drafter + 1}" if several else "The drafter"
+def _drafter(node: DraftNode, event: DraftRound, names: Sequence[str]) -> str:
+    name = names[node.drafter] if node.drafter < len(names) else ""
+    if len(names) < 2 and len({other.drafter for other in event.nodes}) < 2:
+        return name or "The drafter"
+    return f"Drafter {_letter(node.drafter)}{f', {name},' if name else ''}"
+
+
+def _letter(drafter: int) -> str:
+    return chr(ord("A") + drafter)
 
 
 def _dice(node: DraftNode) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from app.requests import RunRequest
 from app.views.reports import NodeReport, ReportRow
 from app.views.wording import percent, token_text
+from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode
 from core.events import CostCurve, DraftNode, DraftRound, Event, Finished
 from core.explain_rounds import explain_node, explain_round
@@ -59,6 +62,15 @@ class Rounds:
             found.append((depth, kept / len(looked)))
         return found
 
+    def by_drafter(self, count: int) -> list[tuple[int, int]]:
+        """(accepted, examined) tokens of each of `count` drafters; what two proposed counts for both."""
+        found = [(0, 0)] * count
+        for node in (node for entry in self.rounds for node in entry.nodes if node.fate != "unreached"):
+            for number in (number for number in proposers(node) if number < count):
+                kept, seen = found[number]
+                found[number] = kept + (node.fate == "accepted"), seen + 1
+        return found
+
     def acceptance(self) -> float | None:
         """Accepted ÷ examined drafted tokens."""
         examined = sum(1 for entry in self.rounds for node in entry.nodes if node.fate != "unreached")
@@ -71,13 +83,25 @@ def written(entry: DraftRound) -> int:
     return len(entry.accepted) + (entry.extra_kind != "none")
 
 
-def tree_of(entry: DraftRound, before: str) -> list[TreeNode]:
-    """The canvas's nodes of a round; `before` is the last word of the text so far."""
+def drafter_names(request: RunRequest) -> tuple[str, ...]:
+    """What the run's drafters are called: models by their names, without their folders."""
+    own = {"early_exit": ("The lower layers",), "prompt_lookup": ("The text so far",)}
+    return own.get(request.strategy) or tuple(Path(name).name for name in request.drafters)
+
+
+def proposers(node: DraftNode) -> tuple[int, ...]:
+    """Everyone who proposed the node."""
+    return node.proposers or (node.drafter,)
+
+
+def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:
+    """The canvas's nodes of a round; `before` is the last word of the text so far. With several drafters the nodes
+    bear their marks."""
     nodes = [TreeNode(0, None, before, state="root")]
     nodes += [
         TreeNode(
             node.node, node.parent, token_text(node.piece), value=_brief(node.draft_probability),
-            weight=node.draft_probability, state=node.fate,
+            weight=node.draft_probability, state=node.fate, drafters=proposers(node) if drafters > 1 else (),
         )
         for node in entry.nodes
     ]  # fmt: skip
@@ -99,21 +123,23 @@ def describe(entry: DraftRound) -> str:
     return f"Round {entry.round + 1}: {explain_round(entry)} {times}."
 
 
-def report_on(entry: DraftRound, number: int) -> NodeReport:
-    """What the inspector says of a node of the round. Raises KeyError for the text before it."""
+def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> NodeReport:
+    """What the inspector says of a node of the round, naming its drafter. Raises KeyError for the text before it."""
     if number == EXTRA:
         return _report_extra(entry)
     node = {node.node: node for node in entry.nodes}[number]
-    facts = f"draft {percent(node.draft_probability)} · target {percent(node.target_probability)}"
+    shares = f"draft {percent(node.draft_probability)} · target {percent(node.target_probability)}"
+    several = len(drafters) > 1
+    facts = f"by {' and '.join(map(letter, proposers(node)))} · {shares}" if several else shares
     return NodeReport(
         heading="Drafted node",
         token=token_text(node.piece),
         facts=facts,
-        sentence=explain_node(node, entry),
+        sentence=explain_node(node, entry, drafters),
         verdict=_VERDICTS[node.fate],
         table_title="Its rivals",
-        columns=("token", "draft", "target", ""),
-        rows=_rivals(entry, node),
+        columns=("token", *(("by",) if several else ()), "draft", "target", ""),
+        rows=_rivals(entry, node, several),
         formula=_formula(node),
     )
 
@@ -133,16 +159,15 @@ def _report_extra(entry: DraftRound) -> NodeReport:
     )
 
 
-def _rivals(entry: DraftRound, node: DraftNode) -> tuple[ReportRow, ...]:
+def _rivals(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRow, ...]:
     """The node and its siblings, likeliest draft first."""
     siblings = sorted((n for n in entry.nodes if n.parent == node.parent), key=lambda n: -n.draft_probability)
-    return tuple(
-        ReportRow(
-            (token_text(n.piece), percent(n.draft_probability), percent(n.target_probability), n.fate),
-            strong=n.node == node.node, faint=n.fate == "unreached",
-        )
-        for n in siblings
-    )  # fmt: skip
+
+    def cells(n: DraftNode) -> tuple[str, ...]:
+        by = ("".join(map(letter, proposers(n))),) if several else ()
+        return (token_text(n.piece), *by, percent(n.draft_probability), percent(n.target_probability), n.fate)
+
+    return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
 
 
 def _formula(node: DraftNode) -> str:

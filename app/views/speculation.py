@@ -14,7 +14,8 @@ from app.theme import Theme, theme_for
 from app.views.empty_page import paint_empty_page
 from app.views.reports import NodeReport
 from app.views.spec_cards import SpecCards
-from app.views.spec_model import Rounds, describe, report_on, tree_of
+from app.views.spec_drafters import DrafterLegend
+from app.views.spec_model import Rounds, describe, drafter_names, report_on, tree_of
 from app.views.spec_strip import RoundStrip
 from app.views.tree_tools import TreeLegend
 from app.views.wording import token_text
@@ -86,6 +87,7 @@ class SpeculationView(QWidget):
         self.report: NodeReport | None = None
         self.strip, self.canvas, self.cards = RoundStrip(self), TreeCanvas(self), SpecCards(self)
         self._words, self._legend, self._tools = QLabel("", self), TreeLegend(_LEGEND, "", self), SpecTools(self)
+        self._drafters = DrafterLegend(self)
         self._tools.hide()
         self._lay_out()
         self.strip.roundPicked.connect(self._pick)
@@ -103,8 +105,9 @@ class SpeculationView(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for part, stretch in ((self.strip, 0), (self.canvas, 1), (self._words, 0), (self.cards, 0), (self._legend, 0)):
-            column.addWidget(part, stretch)
+        parts = (self.strip, self.canvas, self._drafters, self._words, self.cards, self._legend)
+        for part in parts:
+            column.addWidget(part, int(part is self.canvas))
         self.setFocusProxy(self.strip)
 
     def header_widget(self) -> QWidget:
@@ -114,7 +117,7 @@ class SpeculationView(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
-        for part in (self.strip, self.canvas, self.cards, self._legend, self._tools):
+        for part in (self.strip, self.canvas, self._drafters, self.cards, self._legend, self._tools):
             part.set_theme(theme)
         self._words.setFont(theme.font(13))
         self._words.setContentsMargins(theme.px(20), theme.px(6), theme.px(20), theme.px(6))
@@ -178,7 +181,10 @@ class SpeculationView(QWidget):
             part.setVisible(shown > 0)
         self._tools.label.setText(f"Round {self._chosen + 1} of {shown}" if shown else "")
         self.strip.set_rounds(self._rounds.rounds, shown, self._chosen)
+        names = self._names()
+        self._drafters.setVisible(shown > 0 and len(names) > 1)
         if shown and self._run is not None:
+            self._drafters.show_drafters(names, self._rounds.by_drafter(len(names)))
             self._draw_tree()
             self._words.setText(describe(self._rounds.rounds[self._chosen]))
             self.cards.show_rounds(self._rounds, shown, self._chosen, self._run.finished)
@@ -189,9 +195,12 @@ class SpeculationView(QWidget):
             return
         self._tree_of = id(self._run), self._chosen
         entry = self._rounds.rounds[self._chosen]
-        self.canvas.set_tree(tree_of(entry, self._word_before(entry.step)))
+        self.canvas.set_tree(tree_of(entry, self._word_before(entry.step), len(self._names())))
         self.canvas.set_follow(False)
         self.canvas.fit()
+
+    def _names(self) -> tuple[str, ...]:
+        return drafter_names(self._run.request) if self._run is not None else ()
 
     def _word_before(self, step: int) -> str:
         run = self._run
@@ -215,7 +224,7 @@ class SpeculationView(QWidget):
     @Slot(int)
     def _on_node(self, node: int) -> None:
         known = node != 0 and 0 <= self._chosen < len(self._rounds)
-        self._report(report_on(self._rounds.rounds[self._chosen], node) if known else None)
+        self._report(report_on(self._rounds.rounds[self._chosen], node, self._names()) if known else None)
 
     @Slot()
     def _on_nothing(self) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from app.views.spec_model import EXTRA, Rounds, describe, report_on, tree_of, worth, written
+from app.requests import RunRequest
+from app.views.spec_model import EXTRA, Rounds, describe, drafter_names, report_on, tree_of, worth, written
 from core.events import CostCurve, DraftNode, DraftRound, Finished, Metrics
 
 
@@ -79,3 +82,41 @@ def test_worth() -> None:
     assert rows[3][2] == "×1.96"
     assert rows[4][2] == "×2.04"
     assert {cell for row in worth(None, None) for cell in row[1:]} <= {"–", ""}
+
+
+def shared(number: int, parent: int, fate: str, drafter: int, *proposers: int) -> DraftNode:
+    return DraftNode(number, parent, number, f" w{number}", 1, drafter, 0.6, 0.7, fate, proposers=proposers)
+
+
+MERGED = DraftRound(
+    0, 0, (shared(1, 0, "accepted", 0, 0, 1), shared(2, 0, "refused", 0), shared(3, 0, "refused", 1)), (1,), 9, " end",
+    "bonus", 0, 0, 0, 1,
+)  # fmt: skip
+
+
+def test_drafters_are_told_apart() -> None:
+    names = ("small", "tiny")
+    assert [n.drafters for n in tree_of(MERGED, "x", 2)] == [(), (0, 1), (0,), (1,), ()]
+    assert all(n.drafters == () for n in tree_of(MERGED, "x"))
+    report = report_on(MERGED, 3, names)
+    assert report.sentence.startswith("Drafter B, tiny, gave “w3” 60 %")
+    assert report.facts.startswith("by B · ")
+    assert [row.cells[1] for row in report.rows] == ["AB", "A", "B"]
+    assert "by A and B" in report_on(MERGED, 1, names).facts
+    assert "(B proposed it too)" in report_on(MERGED, 1, names).sentence
+    assert report_on(ROUNDS[0], 1, ("small",)).sentence.startswith("small gave")
+
+
+def test_what_each_drafter_had_accepted() -> None:
+    rounds = Rounds()
+    rounds.append([MERGED])
+    assert rounds.by_drafter(2) == [(1, 2), (1, 2)]
+
+
+def test_names_of_drafters() -> None:
+    def names(strategy: str, *drafters: str) -> tuple[str, ...]:
+        return drafter_names(RunRequest("m", strategy=strategy, drafters=drafters))
+
+    assert names("token_tree", "a", str(Path("folder", "b"))) == ("a", "b")
+    assert names("early_exit") == ("The lower layers",)
+    assert names("greedy") == ()

@@ -261,3 +261,16 @@ def test_rounds_and_nodes_in_words() -> None:
                 assert ("was accepted" in sentence) == (node.fate == "accepted")
     greedy_round = rounds(_run("token_tree"))[0]
     assert any("first choice" in explain_node(node, greedy_round) for node in greedy_round.nodes)
+
+
+def test_a_node_that_several_drafters_proposed_names_them_all() -> None:
+    model = tiny.shared("llama")
+    twins = _run("assisted", drafters=[model, model])
+    assert {node.proposers for event in rounds(twins) for node in event.nodes} == {(0, 1)}
+    alone = _run("assisted", drafters=[model])
+    assert {node.proposers for event in rounds(alone) for node in event.nodes} == {()}
+    mixed = _run("token_tree", drafters=[near("llama"), near("llama", 5, 0.4)])
+    nodes = [node for event in rounds(mixed) for node in event.nodes]
+    assert {node.drafter for node in nodes if not node.proposers} == {0, 1}
+    assert all(node.drafter == node.proposers[0] for node in nodes if node.proposers)
+    assert "Drafter B" in " ".join(explain_node(node, event) for event in rounds(mixed) for node in event.nodes)

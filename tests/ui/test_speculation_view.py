@@ -11,10 +11,11 @@ from pytestqt.qtbot import QtBot
 from app.requests import Outcome, RunRequest
 from app.run import Run
 from app.theme import theme_for
+from app.views.spec_drafters import DrafterLegend
 from app.views.spec_model import EXTRA
 from app.views.speculation import SpeculationView
 from core.events import Finished, Metrics, RunStarted
-from tests.app.test_spec_model import ROUNDS
+from tests.app.test_spec_model import MERGED, ROUNDS
 from tests.ui.fake_engine import chosen
 
 REQUEST = RunRequest("storyteller", "Once", "assisted", params={"max_new_tokens": 7}, drafters=("storyteller-draft",))
@@ -102,6 +103,23 @@ def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -
     assert [cell(view, 0, 1), cell(view, 3, 2)] == ["100", "×2.00"]
     view.show_run(a_run())
     assert cell(view, 0, 1) == "–"
+
+
+def test_several_drafters_are_named_and_marked(view: SpeculationView) -> None:
+    run = Run(RunRequest("storyteller", "Once", "token_tree", drafters=("small", "tiny")))
+    started = RunStarted("token_tree", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
+    run.apply([started, MERGED, chosen(0, " w1"), chosen(1, " end")])
+    view.show_run(run)
+    legend = view.findChild(DrafterLegend)
+    assert legend.isVisible()
+    assert legend.words == ["small · 50 % kept", "tiny · 50 % kept"]
+    marked = view.canvas.grab().toImage()
+    view.show_run(a_run())
+    assert not legend.isVisible()
+    one = Run(RunRequest("storyteller", "Once", "token_tree", drafters=("small",)))
+    one.apply(run.events)
+    view.show_run(one)
+    assert view.canvas.grab().toImage() != marked
 
 
 def test_both_themes_and_large_type(view: SpeculationView) -> None:

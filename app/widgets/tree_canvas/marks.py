@@ -6,9 +6,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from app.theme import Theme
+from app.widgets.drafter_marks import SIZE, paint_mark
 from app.widgets.tree_canvas.geometry import Metrics
 from app.widgets.tree_canvas.model import TreeNode
-from app.widgets.tree_canvas.style import PILLS, STAR, STRUCK, Look
+from app.widgets.tree_canvas.style import DIMMED, PILLS, STAR, STRUCK, Look
 
 NOTES_FROM = 0.75
 """Zoom from which the second line can be read."""
@@ -51,6 +52,8 @@ class NodePainter:
             painter.drawText(QPointF(box.right() - 15 * scale, box.top() - 4 * scale), STAR)
         if node.progress is not None and zoom >= NOTES_FROM:
             self._progress(painter, node.progress, box, look)
+        if node.drafters:
+            self._drafters(painter, node, box)
         if node.badge:
             painter.setFont(self.small)
             painter.setPen(look.colour(node.state))
@@ -76,6 +79,13 @@ class NodePainter:
             painter.drawText(QPointF(box.right() - inset - value, base), node.value)
         if two:
             self._note(painter, node, QPointF(left.x(), box.bottom() - 8.5 * scale), look)
+
+    def _drafters(self, painter: QPainter, node: TreeNode, box: QRectF) -> None:
+        """On the upper left corner, side by side."""
+        side, strength = SIZE * self.theme.scale, 0.6 if node.state in DIMMED else 1.0
+        for place, number in enumerate(node.drafters):
+            at = QPointF(box.left() + (place * 0.85 - 0.25) * side, box.top() - 0.6 * side)
+            paint_mark(painter, self.theme, number, QRectF(at.x(), at.y(), side, side), strength)
 
     def _note(self, painter: QPainter, node: TreeNode, at: QPointF, look: Look) -> None:
         painter.setFont(self.small)

@@ -32,6 +32,8 @@ class TreeNode:
     """Which band it is laid out in; None for what stands before all bands."""
     progress: tuple[int, int] | None = None
     """(met, total), drawn as filled marks."""
+    drafters: tuple[int, ...] = ()
+    """Who proposed it, where there are several: drawn as their marks."""
 
 
 class TreeModel:

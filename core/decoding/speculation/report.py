@@ -127,7 +127,7 @@ def _nodes(
     taken = set(path)
     cut_short = len(path) < len(verdict.path)
     visited = {0, *(path[:-1] if cut_short else path)}
-    nodes = []
+    nodes, shared = [], _shared(tree)
     for node in range(1, len(tree)):
         reached = tree.parents[node] in visited
         decision = verdict.decisions.get(node) if reached else None
@@ -136,8 +136,18 @@ def _nodes(
             depth=tree.depths[node], drafter=tree.drafters[node], draft_probability=tree.probabilities[node],
             target_probability=shares[node], fate=_fate(node, taken, reached, verdict, decision is not None),
             ratio=decision.ratio if decision else None, die=decision.die if decision else None,
+            proposers=shared.get(node, ()),
         ))  # fmt: skip
     return tuple(nodes)
+
+
+def _shared(tree: DraftTree) -> dict[int, tuple[int, ...]]:
+    """Nodes that several drafters proposed → who."""
+    found: dict[int, set[int]] = {}
+    for trials in tree.trials.values():
+        for node, drafter in trials:
+            found.setdefault(node, set()).add(drafter)
+    return {node: tuple(sorted(who)) for node, who in found.items() if len(who) > 1}
 
 
 def _fate(node: int, taken: set[int], reached: bool, verdict: Verdict, was_thrown: bool) -> str:
