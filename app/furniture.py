@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app import examples
 from app.chat_desk import ChatDesk
@@ -16,6 +16,7 @@ from app.looks import Looks
 from app.messages import Messages
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
+from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
 from app.requests import RunRequest, plain_request
@@ -56,10 +57,7 @@ def _build(window: MainWindow) -> None:
     window.inspector = Inspector()
     window.timeline = Timeline()
     window.status = StatusLine()
-    window.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False, handleWidth=1)
-    for part in (window.setup, window.centre, window.inspector):
-        window.splitter.addWidget(part)
-    window.splitter.setStretchFactor(1, 1)
+    window.splitter = SideSplitter(window.setup, window.centre, window.inspector)
     body = QWidget()
     column = QVBoxLayout(body)
     column.setContentsMargins(0, 0, 0, 0)
@@ -125,21 +123,28 @@ class ViewFeed(QObject):
         session.eventsArrived.connect(view.events_arrived)
         session.cursorMoved.connect(view.cursor_moved)
         session.selectionChanged.connect(view.selection_changed)
+        self._obey(view)
+        self._tell(view)
+        view.show_run(session.run)
+
+    def _obey(self, view: Any) -> None:
+        """Do what the reader asks for in a view, as far as it has such signals."""
+        session, window = self._session, self._window
         for name, slot in (
             ("tokenActivated", session.select_token),
             ("cursorRequested", session.move_cursor),
             ("sequenceActivated", session.show_sequence),
-        ):
-            if hasattr(view, name):
-                getattr(view, name).connect(slot)
-        for name, slot in (
-            ("reportSelected", self._window.inspector.show_report),
-            ("inspectorRequested", self._window.looks.show_inspector),
+            ("reportSelected", window.inspector.show_report),
+            ("inspectorRequested", window.looks.show_inspector),
             ("comparisonWanted", self.on_comparison_wanted),
             ("measureWanted", session.measure),
         ):
             if hasattr(view, name):
                 getattr(view, name).connect(slot)
+
+    def _tell(self, view: Any) -> None:
+        """Let a view know of models and measurements, as far as it listens."""
+        session = self._session
         for signal, name in (
             (session.measured, "measured"),
             (session.measuringChanged, "measuring_changed"),
@@ -149,7 +154,6 @@ class ViewFeed(QObject):
                 signal.connect(getattr(view, name))
         if session.model is not None and hasattr(view, "model_ready"):
             view.model_ready(session.model)
-        view.show_run(session.run)
 
     @Slot(object)
     def on_view_shown(self, view: Any) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QGuiApplication
 
 from app.panels.look_menu import LookMenu
+from app.panels.side_splitter import WANTED_WIDTHS
 from app.panels.style import rules
 from app.settings import LARGEST_SCALE, SMALLEST_SCALE
 from app.theme import Theme, theme_for
@@ -15,9 +16,9 @@ from app.theme import Theme, theme_for
 if TYPE_CHECKING:
     from app.main_window import MainWindow
 
-SIDE_WIDTHS, LEAST_WIDTHS = (300, 324), (236, 250)
 STEP = 0.1
 GROWTH = 0.6
+"""The side panels grow with the text, but less, for the middle must keep its place."""
 
 
 class Looks(QObject):
@@ -31,7 +32,7 @@ class Looks(QObject):
         self.menu.themeChosen.connect(self.set_theme)
         self.menu.actionChosen.connect(window.do)
         window.toolbar.text.setMenu(self.menu)
-        toggles = window.centre.toggles
+        toggles = window.status.toggles
         for button, slot in zip(toggles, (self.toggle_setup, self.toggle_timeline, self.toggle_inspector), strict=True):
             button.clicked.connect(slot)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_scheme)
@@ -43,8 +44,7 @@ class Looks(QObject):
         window.setStyleSheet(theme.stylesheet() + rules(theme))
         for part in (window.toolbar, window.setup, window.centre, window.inspector, window.timeline, window.status):
             part.set_theme(theme)
-        for panel, width in zip((window.setup, window.inspector), LEAST_WIDTHS, strict=True):
-            panel.setMinimumWidth(width)
+        window.splitter.set_growth(1 + (theme.scale - 1) * GROWTH)
         self._show_state()
 
     @Slot(str)
@@ -55,10 +55,8 @@ class Looks(QObject):
 
     def set_font_scale(self, scale: float) -> None:
         """Change the text size; 1.0 is 100 %. The side panels grow along."""
-        before = self._side(1000)
         self._window.settings.appearance.font_scale = round(min(LARGEST_SCALE, max(SMALLEST_SCALE, scale)), 2)
         self.apply()
-        self._widen(self._side(1000) / before)
 
     @Slot()
     def enlarge_text(self) -> None:
@@ -103,9 +101,7 @@ class Looks(QObject):
         for name in ("setup", "inspector", "timeline"):
             getattr(window, name).setVisible(getattr(layout, name))
         window.centre.show_view(layout.view)
-        self._set_widths(*(self._side(width) for width in SIDE_WIDTHS))
-        if kept.contains("panels"):
-            window.splitter.restoreState(kept.value("panels"))
+        window.splitter.set_wanted(_widths(kept.value("sides")))
         self._show_state()
 
     def remember(self) -> None:
@@ -115,18 +111,7 @@ class Looks(QObject):
         layout.view = window.centre.columns[0].current
         for name, is_open in self._panels().items():
             setattr(layout, name, is_open)
-        window.geometry_store().setValue("panels", window.splitter.saveState())
-
-    def _widen(self, ratio: float) -> None:
-        """Make the side panels wider by `ratio`; before the window has been laid out they have no widths yet."""
-        if self._window.isVisible():
-            left, _middle, right = self._window.splitter.sizes()
-            self._set_widths(round(left * ratio), round(right * ratio))
-        else:
-            self._set_widths(*(self._side(width) for width in SIDE_WIDTHS))
-
-    def _set_widths(self, left: int, right: int) -> None:
-        self._window.splitter.setSizes([left, max(1, self._window.width() - left - right), right])
+        window.geometry_store().setValue("sides", list(window.splitter.wanted))
 
     def _toggle(self, name: str) -> None:
         panel = getattr(self._window, name)
@@ -140,15 +125,19 @@ class Looks(QObject):
         panels = self._panels()
         actions = {f"looks.toggle_{name}": is_open for name, is_open in panels.items()}
         self.menu.show_state(self._window.settings.appearance.theme, actions)
-        for button, is_open in zip(self._window.centre.toggles, panels.values(), strict=True):
+        for button, is_open in zip(self._window.status.toggles, panels.values(), strict=True):
             button.setChecked(is_open)
-
-    def _side(self, width: int) -> int:
-        """Width of a side panel: it grows with the text, but less, for the middle must keep its place."""
-        scale = self.theme.scale if self.theme is not None else 1.0
-        return round(width * (1 + (scale - 1) * GROWTH))
 
     @Slot()
     def _on_system_scheme(self) -> None:
         if self._window.settings.appearance.theme == "system":
             self.apply()
+
+
+def _widths(kept: Any) -> tuple[int, int]:
+    """Two widths as the settings' file has them (as words); the usual ones where it has none or others."""
+    try:
+        left, right = kept
+        return int(left), int(right)
+    except (TypeError, ValueError):
+        return WANTED_WIDTHS

@@ -16,8 +16,6 @@ from app.store import SettingsStore
 from core.events import Notice
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QSplitter
-
     from app.chat_desk import ChatDesk
     from app.desk import Desk
     from app.engine import Engine
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from app.messages import Messages
     from app.panels.centre import Centre
     from app.panels.setup import SetupPanel
+    from app.panels.side_splitter import SideSplitter
     from app.panels.status_line import StatusLine
     from app.panels.toolbar import Toolbar
     from app.requests import ErrorReport, ModelInfo, Outcome
@@ -54,7 +53,7 @@ class MainWindow(QMainWindow):
     inspector: Inspector
     timeline: Timeline
     status: StatusLine
-    splitter: QSplitter
+    splitter: SideSplitter
     desk: Desk
     looks: Looks
     files: Files

@@ -15,15 +15,17 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QSplitter,
     QStackedWidget,
-    QTabBar,
     QVBoxLayout,
     QWidget,
 )
 
+from app.panels.view_tabs import ViewTabs
 from app.run import Run
 from app.theme import Theme
 from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
+
+LEFT, GAP, RIGHT = 13, 4, 10
 
 
 class ViewColumn(QWidget):
@@ -38,8 +40,7 @@ class ViewColumn(QWidget):
         for view in self.views:
             view.setObjectName(view.objectName() + suffix)
         self._row_height = 40
-        self.tabs = QTabBar(expanding=False, drawBase=False, usesScrollButtons=False)
-        self.tabs.setAccessibleName("Views")
+        self.tabs = ViewTabs(spec.title for spec in self._specs)
         self.stack = QStackedWidget()
         self.tools = QStackedWidget(objectName="toolStack")
         self.corner = QHBoxLayout()
@@ -52,6 +53,11 @@ class ViewColumn(QWidget):
     def current(self) -> str:
         """Name of the view that is shown."""
         return str(self._specs[self.tabs.currentIndex()].name)
+
+    @property
+    def shown(self) -> Any:
+        """The view that is shown."""
+        return self.views[self.tabs.currentIndex()]
 
     def show_view(self, name: str) -> bool:
         """Bring a view to the front; False when there is none of that name."""
@@ -66,15 +72,15 @@ class ViewColumn(QWidget):
         self._strut.setFixedSize(0, self._row_height)
         for view in self.views:
             view.set_theme(theme)
-        self._fit_header()
+        self.tabs.measure()
+        self.fit_header()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._fit_header()
+        self.fit_header()
 
     def _fill(self) -> None:
-        for spec, view in zip(self._specs, self.views, strict=True):
-            self.tabs.addTab(spec.title)
+        for view in self.views:
             self.stack.addWidget(view)
             make = getattr(view, "header_widget", None)
             self.tools.addWidget((make() if make else None) or QWidget())
@@ -84,11 +90,12 @@ class ViewColumn(QWidget):
         self.header.setProperty("role", "bar")
         self._first, self._second = QHBoxLayout(), QHBoxLayout()
         for row in (self._first, self._second):
-            row.setSpacing(4)
-            row.setContentsMargins(13, 0, 10, 0)
+            row.setSpacing(GAP)
+            row.setContentsMargins(LEFT, 0, RIGHT, 0)
         self._strut = QWidget()
         self._first.addWidget(self._strut)
         self._first.addWidget(self.tabs, 0, Qt.AlignmentFlag.AlignBottom)
+        self._first.addWidget(self.tabs.more)
         self._first.addStretch(1)
         self._first.addWidget(self.tools)
         self._first.addLayout(self.corner)
@@ -117,19 +124,26 @@ class ViewColumn(QWidget):
             policy = QSizePolicy.Policy.Preferred if shown else QSizePolicy.Policy.Ignored
             self.tools.widget(number).setSizePolicy(policy, policy)
         self.tools.updateGeometry()
-        self._fit_header()
+        self.fit_header()
 
-    def _fit_header(self) -> None:
-        """Tools that have no room beside the tabs get a line of their own."""
-        needed = self.tabs.sizeHint().width() + self.tools.sizeHint().width() + self.corner.sizeHint().width() + 40
-        below = needed > self.width()
-        if below != (self._second.indexOf(self.tools) >= 0):
-            (self._first if below else self._second).removeWidget(self.tools)
-            if below:
-                self._second.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
-            else:
-                self._first.insertWidget(3, self.tools)
-        self.header.setFixedHeight(self._row_height * (1 + below))
+    def fit_header(self) -> None:
+        """Tabs and tools on one line if need be with the tabs closer together; else the tools get their own."""
+        room = self.width() - LEFT - RIGHT - 4 * GAP - self.corner.sizeHint().width()
+        tools = self.tools.sizeHint().width() + GAP
+        beside = self.tabs.needed(tight=True) + tools <= room
+        self._put_tools(below=not beside)
+        room -= tools * beside
+        self.tabs.fit(room, tight=self.tabs.needed(tight=False) > room)
+        self.header.setFixedHeight(self._row_height * (1 if beside else 2))
+
+    def _put_tools(self, below: bool) -> None:
+        if below == (self._second.indexOf(self.tools) >= 0):
+            return
+        (self._first if below else self._second).removeWidget(self.tools)
+        if below:
+            self._second.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
+        else:
+            self._first.insertWidget(self._first.count() - 1, self.tools)
 
 
 class Centre(QWidget):
@@ -149,7 +163,7 @@ class Centre(QWidget):
         self.progress.setRange(0, 0)
         self.progress.setAccessibleName("Loading")
         self.columns = [ViewColumn(self._specs)]
-        self.columns[0].viewShown.connect(self.viewShown)
+        self.columns[0].viewShown.connect(self._on_view_shown)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False, handleWidth=1)
         self.splitter.addWidget(self.columns[0])
         self._make_corner()
@@ -196,21 +210,30 @@ class Centre(QWidget):
             self.columns.pop().deleteLater()
 
     def show_texts(self, run: Run | None) -> None:
-        """Offer the choice among a run's texts when it writes more than one."""
+        """Offer the choice among a run's texts when it writes more than one and the view has no choice of its own."""
         texts = len(run.sequences) if run is not None else 1
         if self.texts.count() != texts:
             self.texts.blockSignals(True)
             self.texts.clear()
             self.texts.addItems([f"Text {number + 1} of {texts}" for number in range(texts)])
             self.texts.blockSignals(False)
-            self.texts.setVisible(texts > 1)
+            self._offer_texts()
         if run is not None and self.texts.currentIndex() != run.shown:
             self.texts.setCurrentIndex(run.shown)
+
+    def _offer_texts(self) -> None:
+        self.texts.setVisible(self.texts.count() > 1 and not hasattr(self.columns[0].shown, "sequenceActivated"))
+        self.columns[0].fit_header()
+
+    @Slot(object)
+    def _on_view_shown(self, view: Any) -> None:
+        self._offer_texts()
+        self.viewShown.emit(view)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of everything in the centre."""
         self._theme = theme
-        for part in (*self.columns, self.error_banner, self.notice_banner, self.split, *self.toggles):
+        for part in (self.error_banner, self.notice_banner, self.split, *self.columns):
             part.set_theme(theme)
         self.progress.setFixedHeight(2)
 
@@ -223,14 +246,8 @@ class Centre(QWidget):
         self.split.setCheckable(True)
         self.split.toggled.connect(self.set_split)
         self.split.setVisible(len(self._specs) > 1)
-        self.setup_toggle = IconButton("panel-left", "Prompt and parameters")
-        self.timeline_toggle = IconButton("panel-bottom", "Timeline")
-        self.inspector_toggle = IconButton("panel-right", "Inspector")
-        self.toggles = (self.setup_toggle, self.timeline_toggle, self.inspector_toggle)
-        for part in (self.texts, self.split, *self.toggles):
+        for part in (self.texts, self.split):
             self.columns[0].corner.addWidget(part)
-        for toggle in self.toggles:
-            toggle.setCheckable(True)
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QFont, QFontMetrics, QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QLineEdit, QPlainTextEdit, QSpinBox, QWidget
 
 from app import values
@@ -186,6 +186,11 @@ class ChoiceEditor(QComboBox):
 
     plain_value = value
     set_plain_value = setValue
+
+    def longest(self, font: QFont) -> int:
+        """Width of the longest choice in pixels."""
+        metrics = QFontMetrics(font)
+        return max((metrics.horizontalAdvance(self.itemText(index)) for index in range(self.count())), default=0)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()

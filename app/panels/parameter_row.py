@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSlider, QVBoxLayout, 
 from app import values
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
 from app.theme import Theme
-from app.widgets.elided_label import ElidedLabel
+from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
 
 SLIDER_STEPS = 1000
@@ -97,7 +97,7 @@ class ParameterRow(QWidget):
             self.editor.setFixedSize(theme.px(64), theme.px(24))
             self.editor.setFont(theme.font(13, tabular=True))
         if isinstance(self.editor, ChoiceEditor):
-            self.editor.setFixedWidth(theme.px(112))
+            self.editor.setFixedWidth(max(theme.px(112), self.editor.longest(theme.font(13)) + theme.px(34)))
         if self.slider is not None:
             self.slider.setFixedHeight(theme.px(14))
         self.update()
@@ -141,7 +141,7 @@ class ParameterRow(QWidget):
         self.editor = make_editor(self.parameter, self)
         self.editor.edited.connect(self._on_edited)
         self.editor.installEventFilter(self)
-        self.label = ElidedLabel(self.parameter.title, self)
+        self.label = WrappedLabel(self.parameter.title, self)
         self.label.setBuddy(self.editor)
         self.label.installEventFilter(self)
         self.note = QLabel(self, wordWrap=True)

@@ -1,4 +1,4 @@
-"""The status line: where the model runs, how fast, how much it holds, and how the run ended."""
+"""The status line: where the model runs, how fast, how much it holds, how the run ended; which panels are open."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.requests import ModelInfo
 from app.run import Run
 from app.theme import Theme
 from app.widgets.elided_label import ElidedLabel
+from app.widgets.icons import IconButton
 
 REFRESH_MS = 1000
 GAP = 20
@@ -39,6 +40,12 @@ class StatusLine(QFrame):
         self.settings.setToolTip("Effective settings of the last run that differ from the defaults")
         self.settings.clicked.connect(self.settingsWanted)
         self.settings.hide()
+        self.setup_toggle = IconButton("panel-left", "Prompt and parameters")
+        self.timeline_toggle = IconButton("panel-bottom", "Timeline")
+        self.inspector_toggle = IconButton("panel-right", "Inspector")
+        self.toggles = (self.setup_toggle, self.timeline_toggle, self.inspector_toggle)
+        for toggle in self.toggles:
+            toggle.setCheckable(True)
         self._lay_out()
 
     @Slot(object)
@@ -110,7 +117,8 @@ class StatusLine(QFrame):
         """Show the figures there are, without those that a narrow window has no room for."""
         told = [name for name, label in self.figures.items() if label.text()]
         widths = {name: self.figures[name].sizeHint().width() + GAP for name in told}
-        others = sum(label.sizeHint().width() + GAP for label in (self.device, self.outcome, self.settings))
+        always = (self.device, self.outcome, self.settings, *self.toggles)
+        others = sum(part.sizeHint().width() + GAP for part in always)
         for name in _LEAST_WANTED:
             if name in widths and others + sum(widths.values()) > self.width():
                 del widths[name]
@@ -122,6 +130,8 @@ class StatusLine(QFrame):
         font = theme.font(12, tabular=True)
         for label in (self.device, *self.figures.values(), self.outcome):
             label.setFont(font)
+        for toggle in self.toggles:
+            toggle.set_theme(theme)
         self.setFixedHeight(theme.px(28))
 
     def _label(self, title: str, label: QLabel) -> QLabel:
@@ -140,6 +150,11 @@ class StatusLine(QFrame):
         row.addStretch(1)
         row.addWidget(self.outcome)
         row.addWidget(self.settings)
+        ends = QHBoxLayout()
+        ends.setSpacing(2)
+        for toggle in self.toggles:
+            ends.addWidget(toggle)
+        row.addLayout(ends)
 
 
 _TITLES = {

@@ -27,8 +27,12 @@ QPushButton[role="chip"] {{ border-radius: {px(12)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}
 QDialog QAbstractSpinBox {{ padding-left: {px(5)}px; }}
 QLabel[role="bannerTitle"] {{ font-weight: 600; }}
+QTabBar[tight="true"]::tab {{ margin: 0 {px(5)}px; }}
+#colourButton, #whitespaceButton {{ padding: {px(4)}px 1px; }}
+#moreViews {{ padding: 2px {px(6)}px; }}
 #toolStack {{ background: transparent; }}
 IconButton {{ padding: {px(4)}px; }}
+#statusLine IconButton {{ padding: 1px {px(5)}px; }}
 IconButton:checked:!hover {{ background: transparent; }}
 IconButton:hover {{ background: {theme.hover}; }}
 Segmented QPushButton[role="quiet"] {{ color: {theme.muted}; font-size: {px(12)}px; padding: 2px {px(6)}px; }}

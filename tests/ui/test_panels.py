@@ -367,7 +367,7 @@ def test_the_menu_does_what_it_says(window: MainWindow) -> None:
     actions["looks.toggle_timeline"].trigger()
     assert not window.timeline.isVisible()
     assert not actions["looks.toggle_timeline"].isChecked()
-    assert not window.centre.timeline_toggle.isChecked()
+    assert not window.status.timeline_toggle.isChecked()
 
 
 def test_prompt_grows_within_bounds(window: MainWindow) -> None:
@@ -396,10 +396,10 @@ def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypa
     column.resize(1400, 600)
     one = column.header.height()
     monkeypatch.setattr(column.tools, "sizeHint", lambda: QSize(column.width(), 20))
-    column._fit_header()
+    column.fit_header()
     assert column.header.height() == 2 * one
     monkeypatch.setattr(column.tools, "sizeHint", lambda: QSize(40, 20))
-    column._fit_header()
+    column.fit_header()
     assert column.header.height() == one
 
 

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QRegularExpression, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -19,6 +19,8 @@ from core.errors import NumericError, PickledWeightsError
 from core.events import Notice
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
+
+_PARAMETER = QRegularExpression(r"^param\..+")
 
 
 @pytest.fixture
@@ -37,12 +39,13 @@ def test_names_that_others_rely_on(window: MainWindow) -> None:
     find(window, QPlainTextEdit, "promptEdit")
     find(window, QPushButton, "runButton")
     find(window, QSpinBox, "seedSpin")
-    for name in ("tokenView", "inspector", "timeline", "errorBanner"):
+    for name in ("tokenView", "treeView", "memoryView", "inspector", "timeline", "errorBanner"):
         find(window, QWidget, name)
     for strategy in strategies.registry.values():
         window.toolbar.strategy.choose(strategy.name)
-        for parameter in strategy.parameters:
-            find(window, QWidget, f"param.{parameter.name}")
+        assert window.desk.strategy == strategy.name
+        editors = {part.objectName() for part in window.setup.parameters.findChildren(QWidget, _PARAMETER)}
+        assert editors == {f"param.{parameter.name}" for parameter in strategy.parameters}
 
 
 def test_every_control_has_an_accessible_name(window: MainWindow) -> None:
@@ -203,9 +206,11 @@ def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, eng
 
 
 def test_several_texts_can_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
-    assert not window.centre.texts.isVisible()
     find(window, QSpinBox, "param.num_return_sequences").setValue(3)
     run(qtbot, window)
+    assert not window.centre.texts.isVisible()  # the token view has a choice of its own
+    window.centre.show_view("memory")
+    assert window.centre.texts.isVisible()
     assert window.centre.texts.count() == 3
     window.centre.texts.setCurrentIndex(2)
     assert window.session.run.shown == 2

@@ -1,0 +1,87 @@
+"""The middle of the window between two side panels, which keep the widths wanted for them wherever there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, Qt, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QSplitter, QWidget
+
+WANTED_WIDTHS, LEAST_WIDTHS = (300, 324), (236, 250)
+COMFORT = 440
+"""Pixels at 100 % that the side panels, as far as they can, leave to the middle."""
+MOST = 2000
+
+
+class SideSplitter(QSplitter):
+    """A plain splitter gives a side panel back nothing of what a small window once took from it; this one does.
+
+    Widths are kept as at 100 %, so that they grow and shrink with the text.
+    """
+
+    def __init__(self, left: QWidget, middle: QWidget, right: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent, childrenCollapsible=False, handleWidth=1)
+        self._sides = (left, right)
+        self._growth = 1.0
+        self._comfort = float(COMFORT)
+        self._wanted = tuple(map(float, WANTED_WIDTHS))
+        for part in (left, middle, right):
+            self.addWidget(part)
+        self.setStretchFactor(1, 1)
+        self.splitterMoved.connect(self._on_moved)
+
+    @property
+    def wanted(self) -> tuple[int, int]:
+        """Widths of the side panels at 100 %, as they were chosen last."""
+        return round(self._wanted[0]), round(self._wanted[1])
+
+    def set_wanted(self, widths: Sequence[int]) -> None:
+        """Choose the widths of the side panels at 100 %."""
+        pairs = zip(widths, LEAST_WIDTHS, strict=True)
+        self._wanted = tuple(float(min(MOST, max(least, width))) for width, least in pairs)
+        self.share_out()
+
+    def set_growth(self, growth: float) -> None:
+        """How much larger than at 100 % the panels are; they grow less than the text, for the middle's sake."""
+        self._growth = growth
+        for panel, least in zip(self._sides, LEAST_WIDTHS, strict=True):
+            panel.setMinimumWidth(round(least * growth))
+        self.share_out()
+
+    def share_out(self) -> None:
+        """Give every part its width."""
+        room = self.width() - self.handleWidth() * sum(not side.isHidden() for side in self._sides)
+        widths = self._side_widths(room)
+        sizes = [widths[0], max(1, room - sum(widths)), widths[1]]
+        if sizes != self.sizes():
+            self.setSizes(sizes)
+
+    def _side_widths(self, room: int) -> list[int]:
+        """What the side panels get: what is wanted, less what the middle lacks, shared by what each can spare."""
+        open_ones = [not side.isHidden() for side in self._sides]
+        wanted = [width * self._growth * is_open for width, is_open in zip(self._wanted, open_ones, strict=True)]
+        leasts = [side.minimumWidth() * is_open for side, is_open in zip(self._sides, open_ones, strict=True)]
+        spare = [max(0.0, width - least) for width, least in zip(wanted, leasts, strict=True)]
+        lacking = min(sum(spare), max(0.0, sum(wanted) + self._comfort * self._growth - room))
+        share = lacking / sum(spare) if sum(spare) else 0.0
+        return [round(width - part * share) for width, part in zip(wanted, spare, strict=True)]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.share_out()
+
+    def event(self, event: QEvent) -> bool:
+        """A panel was opened, closed, or needs more room."""
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.share_out()
+        return done
+
+    @Slot(int, int)
+    def _on_moved(self, _place: int, _handle: int) -> None:
+        """The reader has chosen other widths; where that leaves little to the middle, so be it."""
+        left, middle, right = self.sizes()
+        sizes = zip((left, right), self._sides, self._wanted, strict=True)
+        self._wanted = tuple(old if side.isHidden() else size / self._growth for size, side, old in sizes)
+        self._comfort = min(self._comfort, middle / self._growth)

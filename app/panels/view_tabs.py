@@ -1,0 +1,94 @@
+"""The views' tabs. Where there is little room they move closer; those that still have none are in a menu."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QSize, Qt, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
+
+from app.shortcuts import MOST_VIEW_KEYS
+
+
+class ViewTabs(QTabBar):
+    """The tab in front is always to be seen; `more` is the button of the menu, which stands beside the tabs."""
+
+    def __init__(self, titles: Iterable[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent, expanding=False, drawBase=False, usesScrollButtons=False)
+        self.setAccessibleName("Views")
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        self.setElideMode(Qt.TextElideMode.ElideNone)
+        for title in titles:
+            self.addTab(title)
+        self.more = QToolButton(objectName="moreViews")
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.more.setAccessibleName("More views")
+        self.more.setToolTip("More views")
+        self.more.setMenu(self._menu())
+        self.more.setText("+9 ⌄")
+        self.more.hide()
+        self._widths: dict[bool, list[int]] = {}
+
+    def minimumSizeHint(self) -> QSize:
+        """One tab, for the others can go into the menu."""
+        return QSize(max(self._widths.get(True, [0])), super().minimumSizeHint().height())
+
+    def measure(self) -> None:
+        """Find the tabs' widths anew, after the font has changed."""
+        for tight in (True, False):
+            self._set_tight(tight)
+            self._widths[tight] = [self.tabSizeHint(index).width() for index in range(self.count())]
+
+    def needed(self, tight: bool) -> int:
+        """Width of all tabs, close together or not."""
+        if not self._widths:
+            self.measure()
+        return sum(self._widths[tight])
+
+    def fit(self, room: int, tight: bool) -> None:
+        """Show as many tabs as `room` pixels hold, the one in front among them."""
+        self._set_tight(tight)
+        shown = self._fitting(room, tight)
+        for index in range(self.count()):
+            if self.isTabVisible(index) != (index in shown):
+                self.setTabVisible(index, index in shown)
+        hidden = [action for index, action in enumerate(self.more.menu().actions()) if index not in shown]
+        for action in self.more.menu().actions():
+            action.setVisible(action in hidden)
+        self.more.setText(f"+{len(hidden)} ⌄")
+        self.more.setVisible(bool(hidden))
+        self.updateGeometry()
+
+    def _fitting(self, room: int, tight: bool) -> set[int]:
+        """Tabs that are shown: all, or beside the one in front the first ones that fit with the button."""
+        widths = self._widths[tight]
+        if self.needed(tight) <= room:
+            return set(range(len(widths)))
+        left = room - widths[self.currentIndex()] - self.more.sizeHint().width()
+        shown = {self.currentIndex()}
+        for index, width in enumerate(widths):
+            if index not in shown:
+                left -= width
+                if left < 0:
+                    break
+                shown.add(index)
+        return shown
+
+    def _set_tight(self, tight: bool) -> None:
+        if self.property("tight") != tight:
+            self.setProperty("tight", tight)
+            self.style().unpolish(self)
+            self.style().polish(self)
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self)
+        for index in range(self.count()):
+            key = f"\tCtrl+{index + 1}" if index < MOST_VIEW_KEYS else ""
+            menu.addAction(self.tabText(index) + key).setData(index)
+        menu.triggered.connect(self._on_action)
+        return menu
+
+    @Slot(QAction)
+    def _on_action(self, action: QAction) -> None:
+        self.setCurrentIndex(action.data())

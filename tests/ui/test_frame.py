@@ -1,0 +1,152 @@
+"""The window's frame: widths of the side panels, tabs and tools in little room, words that are not cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.main_window import MainWindow
+from app.panels.side_splitter import LEAST_WIDTHS, WANTED_WIDTHS
+from app.widgets.wrapped_label import WrappedLabel
+from core import strategies
+from tests.ui.windows import open_window
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+def sides(window: MainWindow) -> tuple[int, int]:
+    QApplication.processEvents()
+    left, _middle, right = window.splitter.sizes()
+    return left, right
+
+
+def test_side_panels_get_back_what_a_small_window_took(window: MainWindow) -> None:
+    window.resize(900, 600)
+    assert sides(window) == LEAST_WIDTHS
+    window.resize(1440, 900)
+    assert sides(window) == WANTED_WIDTHS
+
+
+def test_side_panels_get_back_what_large_type_took(window: MainWindow) -> None:
+    before = sides(window)
+    window.looks.set_font_scale(1.5)
+    window.looks.set_font_scale(1.0)
+    assert sides(window) == before == WANTED_WIDTHS
+
+
+def test_widths_that_were_dragged_are_kept(qtbot: QtBot, config_dir: Path, window: MainWindow) -> None:
+    handle = window.splitter.handle(1)
+    window.splitter.moveSplitter(380, 1)
+    assert sides(window)[0] == pytest.approx(380, abs=2)
+    window.resize(1600, 900)
+    assert sides(window)[0] == pytest.approx(380, abs=2)
+    assert handle.isVisible()
+    window.close()
+    again = open_window(qtbot, config_dir)
+    assert sides(again) == pytest.approx((380, 324), abs=2)
+
+
+def test_nonsense_in_the_geometry_file_is_no_harm(qtbot: QtBot, config_dir: Path, window: MainWindow) -> None:
+    window.close()
+    store = window.geometry_store()
+    store.setValue("sides", "wide")
+    store.sync()
+    assert sides(open_window(qtbot, config_dir)) == WANTED_WIDTHS
+
+
+def test_a_closed_panel_leaves_its_room_to_the_middle(window: MainWindow) -> None:
+    window.looks.toggle_setup()
+    assert sides(window)[1] == WANTED_WIDTHS[1]
+    assert window.centre.width() > 1280 - WANTED_WIDTHS[1] - 5
+    window.status.setup_toggle.click()
+    assert sides(window) == WANTED_WIDTHS
+
+
+def _check_tabs(window: MainWindow) -> None:
+    """Every tab is either to be seen whole, or in the menu beside the tabs; the one in front is seen."""
+    column = window.centre.columns[0]
+    tabs = column.tabs
+    listed = {action.data() for action in tabs.more.menu().actions() if action.isVisible()}
+    for index in range(tabs.count()):
+        assert (index in listed) != tabs.isTabVisible(index)
+    assert tabs.isTabVisible(tabs.currentIndex())
+    assert tabs.more.isVisible() == bool(listed)
+    last = max((tabs.tabRect(index).right() for index in range(tabs.count()) if tabs.isTabVisible(index)), default=0)
+    assert last < tabs.width()
+    for part in (tabs, tabs.more, column.tools, window.centre.split):
+        if part.isVisible():
+            left = part.mapTo(window.centre, part.rect().topLeft()).x()
+            assert left >= 0
+            assert left + part.width() <= window.centre.width()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("width", "scale"), [(900, 1.0), (1000, 1.0), (1280, 1.0), (1920, 1.0), (1280, 1.5), (900, 1.5)]
+)
+def test_every_view_can_be_reached_at_every_width(window: MainWindow, width: int, scale: float, theme: str) -> None:
+    window.looks.set_theme(theme)
+    window.looks.set_font_scale(scale)
+    window.resize(width, 800)
+    for number in range(window.centre.columns[0].tabs.count()):
+        window.centre.show_number(number)
+        QApplication.processEvents()
+        _check_tabs(window)
+
+
+def test_tools_stand_beside_the_tabs_where_there_is_room(window: MainWindow) -> None:
+    column = window.centre.columns[0]
+    window.centre.show_view("tokens")
+    window.resize(1280, 800)
+    QApplication.processEvents()
+    assert column.tools.mapTo(column, column.tools.rect().center()).y() < column.tabs.height() + 5
+    assert not column.tabs.more.isVisible()
+    window.resize(900, 600)
+    QApplication.processEvents()
+    assert column.tools.mapTo(column, column.tools.rect().center()).y() > column.tabs.height()
+
+
+def test_the_menu_of_tabs_brings_a_view_to_the_front(window: MainWindow) -> None:
+    window.looks.set_font_scale(1.5)
+    window.resize(900, 600)
+    QApplication.processEvents()
+    tabs = window.centre.columns[0].tabs
+    action = next(action for action in tabs.more.menu().actions() if action.text().startswith("Compare"))
+    assert action.isVisible()
+    action.trigger()
+    assert window.centre.columns[0].current == "compare"
+    assert tabs.isTabVisible(tabs.currentIndex())
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_no_name_of_a_setting_is_cut(window: MainWindow, scale: float) -> None:
+    window.looks.set_font_scale(scale)
+    window.setup.parameters.set_advanced(True)
+    for strategy in strategies.registry.values():
+        window.desk.choose(strategy=strategy.name)
+        QApplication.processEvents()
+        for row in window.setup.parameters.rows.values():
+            label = row.label
+            assert isinstance(label, WrappedLabel)
+            flags = int(Qt.TextFlag.TextWordWrap)
+            drawn = label.fontMetrics().boundingRect(0, 0, label.width(), 9999, flags, label.text())
+            assert drawn.width() <= label.width(), label.text()
+            assert drawn.height() <= label.height(), label.text()
+            if scale == 1.0:
+                assert drawn.height() < 2 * label.fontMetrics().height(), label.text()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_the_inspector_is_not_cut(window: MainWindow, scale: float) -> None:
+    window.looks.set_font_scale(scale)
+    window.resize(1280, 800)
+    QApplication.processEvents()
+    inspector = window.inspector
+    assert inspector.widget().width() <= inspector.viewport().width()
