@@ -84,8 +84,10 @@ class CoreEngine:
 
     def prefix(self, request: PrefixRequest) -> PrefixNews:
         """Write what this model has read to a file, or read such a file."""
-        self.load(request.load)
-        assert self._model is not None
+        if request.ids is None:
+            self.load(request.load)
+        if self._model is None or self._loaded != request.load:
+            raise _forgotten()
         return serve_prefix(self._model, self._store(request.budget), request)
 
     def reckon(self, request: RunRequest) -> core.Estimate:
@@ -141,6 +143,13 @@ class CoreEngine:
             if name not in kept:
                 kept[name] = _read(_as_draft(request, name))
         return [kept[name] for name in request.drafters]
+
+
+def _forgotten() -> Exception:
+    from core.errors import CacheError
+
+    return CacheError("The model of this run is not loaded any more, and what it has read went with it.",
+                      "Run it again, then save.")  # fmt: skip
 
 
 def _as_draft(request: RunRequest, name: str) -> LoadRequest:

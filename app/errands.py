@@ -46,10 +46,12 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
 
 
 def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:
-    """Text that is read as `ids` and perhaps more; empty where there is none (a chat's own marks cannot be typed)."""
+    """Text that is read as (most of) `ids`; empty where there is none: a chat's own marks cannot be typed."""
     import core
+    from core.prefix import shared_length
 
     if model.tokenizer is None:
         return ""
     text: str = model.tokenizer.decode(list(ids), skip_special_tokens=True)
-    return text if text and core.encode(model, text, unbounded=True)[: len(ids)] == list(ids) else ""
+    shared = shared_length(core.encode(model, text, unbounded=True), ids) if text else 0
+    return text if shared > len(ids) // 2 else ""

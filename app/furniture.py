@@ -12,6 +12,7 @@ from app import examples
 from app.chat_desk import ChatDesk
 from app.desk import Desk
 from app.files import Files
+from app.fit_desk import FitDesk
 from app.looks import Looks
 from app.messages import Messages
 from app.panels.centre import Centre
@@ -19,6 +20,7 @@ from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
+from app.prefix_desk import PrefixDesk
 from app.requests import RunRequest, plain_request
 from app.run import Run
 from app.session import Session
@@ -43,6 +45,8 @@ def furnish(window: MainWindow, engine: Engine | None) -> None:
     window.files = Files(window)
     window.feed = ViewFeed(window)
     window.chat = ChatDesk(window)
+    PrefixDesk(window)
+    FitDesk(window)
     _connect(window)
     _bind_keys(window)
     window.looks.apply()
@@ -171,7 +175,8 @@ class ViewFeed(QObject):
     @Slot(object)
     def on_measured(self, run: Run) -> None:
         """Show what a comparison found, or why it found nothing."""
-        if run.outcome is not None and run.outcome.error is not None:
+        compared = any(getattr(view, "is_comparing", False) for view in self._window.centre.views)
+        if run.outcome is not None and run.outcome.error is not None and not compared:
             self._window.messages.show_error(run.outcome.error)
 
     @Slot(object)

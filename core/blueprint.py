@@ -38,9 +38,7 @@ def blueprint(
     config = AutoConfig.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
     auto: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):
-        network = auto.from_config(
-            config, dtype=choose_dtype(dtype, where, path), trust_remote_code=allow_remote_code
-        )
+        network = auto.from_config(config, dtype=choose_dtype(dtype, where, path), trust_remote_code=allow_remote_code)
     model = Blueprint(network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path)
     model.planned = where
     return model

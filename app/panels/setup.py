@@ -31,6 +31,9 @@ class SetupPanel(QFrame):
         self.help.setProperty("role", "muted")
         self.help.setAccessibleName("Help on the setting pointed at")
         self.help.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.fit = QLabel(wordWrap=True, objectName="fitLine", textFormat=Qt.TextFormat.PlainText)
+        self.fit.setAccessibleName("Memory that the run needs")
+        self.fit.hide()
         self._resting_help = ""
         for panel in (self.parameters, self.cache_parameters):
             panel.helpWanted.connect(self.show_help)
@@ -47,6 +50,18 @@ class SetupPanel(QFrame):
         parts = [f"<b>{row.parameter.title}</b> ·", row.unavailable, row.parameter.help]
         self.help.setText(" ".join(part for part in parts if part) + f" Default {values.short(row.default)}.")
 
+    def show_fit(self, figures: str, advice: str) -> None:
+        """What the run takes in memory; where it does not fit, all figures and what would help."""
+        self.fit.setText(f"{figures} {advice}" if advice else figures.partition(":")[0])
+        self.fit.setToolTip(figures)
+        self.fit.setAccessibleDescription(f"{figures} {advice}".strip())
+        self.fit.setVisible(bool(figures))
+        role = "warning" if advice else "muted"
+        if self.fit.property("role") != role:
+            self.fit.setProperty("role", role)
+            self.fit.style().unpolish(self.fit)
+            self.fit.style().polish(self.fit)
+
     def leaveEvent(self, event: object) -> None:
         self.help.setText(self._resting_help)
 
@@ -56,6 +71,8 @@ class SetupPanel(QFrame):
             part.set_theme(theme)
         self._foot.setFixedHeight(theme.px(76))
         self._content.layout().setSpacing(theme.px(16))
+        self.fit.setContentsMargins(MARGIN, theme.px(6), MARGIN, theme.px(6))
+        self.fit.setFont(theme.font(12))
 
     def _lay_out(self) -> None:
         self._content = QWidget()
@@ -77,4 +94,5 @@ class SetupPanel(QFrame):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(scroll, 1)
+        column.addWidget(self.fit)
         column.addWidget(self._foot)

@@ -110,6 +110,11 @@ class CompareView(QWidget):
     def selection_changed(self, run: Run) -> None:
         """Comparisons speak of whole texts."""
 
+    @property
+    def is_comparing(self) -> bool:
+        """Whether what is measured now becomes a row here, its failure too."""
+        return self._active is not None
+
     @Slot(object)
     def model_ready(self, info: ModelInfo) -> None:
         """A model is loaded: it may refuse some."""

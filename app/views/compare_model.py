@@ -119,14 +119,14 @@ class Entry:
 
 @dataclass(slots=True)
 class Comparison:
-    """Runs side by side; the first finished one is the reference."""
+    """Runs side by side; the first one that did not fail is the reference."""
 
     entries: list[Entry] = field(default_factory=list)
 
     @property
     def reference(self) -> Run | None:
         """What the others are compared with."""
-        return self.entries[0].run if self.entries and self.entries[0].state == "done" else None
+        return next((entry.run for entry in self.entries if entry.state == "done"), None)
 
     @property
     def runs(self) -> list[tuple[Entry, Run]]:

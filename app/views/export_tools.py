@@ -8,9 +8,10 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QMessageBox, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QMessageBox, QToolButton, QWidget
 
 from app.theme import Theme
+from app.widgets.ask_file import ask_where_to_save
 
 Table = Sequence[Sequence[object]]
 
@@ -50,12 +51,7 @@ class ExportTools(QWidget):
         self._ask("Save the figures", "csv", "Tables (*.csv)", self.save_csv)
 
     def _ask(self, title: str, suffix: str, kinds: str, slot: Callable[[str], None]) -> None:
-        dialog = QFileDialog(self.window(), title, f"{self._name}.{suffix}", kinds)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-        dialog.setDefaultSuffix(suffix)
-        dialog.fileSelected.connect(slot)
-        dialog.open()
+        ask_where_to_save(self, title, f"{self._name}.{suffix}", kinds, slot)
 
     @Slot(str)
     def save_png(self, path: str) -> None:

@@ -17,7 +17,8 @@ from app.views.export_tools import ExportTools, Table
 from app.views.memory_cells import COLOURS, HOLLOW, TokenCells
 from app.views.memory_legend import Key, MemoryLegend
 from app.views.memory_model import MemoryModel, Part, Point
-from app.views.memory_report import formula_line, part_name, report_on
+from app.views.memory_report import formula_line, part_name, report_on, reuse_line
+from app.views.memory_tools import MemoryTools
 from app.views.reports import NodeReport
 from app.widgets.area_chart import AreaChart, Layer, Line
 from app.widgets.columns import Column, Columns
@@ -30,10 +31,13 @@ _HINT = "Choose a cache above and press Ctrl+Enter: what it holds appears here, 
 
 
 class MemoryView(QWidget):
-    """`reportSelected(report)`: what the inspector is to say; `cursorRequested(n)`: the reader went to a place."""
+    """`reportSelected(report)`: what the inspector is to say; `cursorRequested(n)`: the reader went to a place;
+    `prefixSaveWanted(path)` and `prefixLoadWanted(path)`: what was read is to be kept, or taken up again."""
 
     reportSelected = Signal(object)
     cursorRequested = Signal(int)
+    prefixSaveWanted = Signal(str)
+    prefixLoadWanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="memoryView")
@@ -47,10 +51,12 @@ class MemoryView(QWidget):
         self.legend, self.cells = MemoryLegend(self._page), TokenCells(self._page)
         self.layers = Columns("Bytes by layer", self._page)
         self._axis, self._layers_title = QLabel(self._page), QLabel("Per layer", self._page)
-        self._formula, self._notice = QLabel(self._page), QLabel(self._page)
+        self._formula, self._notice, self._reuse = (QLabel(self._page) for _ in range(3))
         self._scroll = QScrollArea(self)
-        self._tools = ExportTools("memory", self.picture, self.table, self)
+        self._tools = MemoryTools(ExportTools("memory", self.picture, self.table), self)
         self._tools.hide()
+        self._tools.saveWanted.connect(self.prefixSaveWanted)
+        self._tools.loadWanted.connect(self.prefixLoadWanted)
         self._lay_out()
         self.chart.describe, self.cells.describe = self._tip, self._token_tip
         self.chart.picked.connect(self._go_to)
@@ -58,14 +64,14 @@ class MemoryView(QWidget):
 
     def _lay_out(self) -> None:
         self.setAccessibleName("Memory")
-        for label in (self._axis, self._layers_title, self._formula, self._notice):
+        for label in (self._axis, self._layers_title, self._formula, self._notice, self._reuse):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
         self._formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._notice.setProperty("role", "warning")
         column = QVBoxLayout(self._page)
-        for part in (self._notice, self._axis, self.chart, self.legend, self.cells, self._layers_title, self.layers,
-                     self._formula):  # fmt: skip
+        for part in (self._notice, self._reuse, self._axis, self.chart, self.legend, self.cells, self._layers_title,
+                     self.layers, self._formula):  # fmt: skip
             column.addWidget(part, 1 if part is self.chart else 0)
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
@@ -93,7 +99,8 @@ class MemoryView(QWidget):
         self.layers.setFixedHeight(theme.px(64))
         for label in (self._axis, self._layers_title):
             label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(11)}px;")
-        self._formula.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(12)}px;")
+        for label in (self._formula, self._reuse):
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(12)}px;")
         self._draw()
 
     def show_run(self, run: Run | None) -> None:
@@ -154,6 +161,8 @@ class MemoryView(QWidget):
         self._formula.setVisible(bool(self._formula.text()))
         self._notice.setText("\n".join(self.model.notices))
         self._notice.setVisible(bool(self.model.notices))
+        self._reuse.setText(reuse_line(run))
+        self._reuse.setVisible(bool(self._reuse.text()))
         self._say(report_on(self.model, run, self.cursor))
 
     def _draw_chart(self, run: Run) -> None:

@@ -71,6 +71,15 @@ def _rows(model: MemoryModel, point: Point, length: int) -> list[ReportRow]:
     return rows
 
 
+def reuse_line(run: Run) -> str:
+    """What the run could start from; empty when it began from nothing."""
+    reused = run.prefilled.reused if run.prefilled is not None else 0
+    if not reused:
+        return ""
+    computed = len(run.prompt) - reused
+    return f"Started from {tokens(reused)} of the prompt that had been read before; {tokens(computed)} to compute."
+
+
 def sentence(model: MemoryModel, point: Point, length: int) -> str:
     """One thing worth knowing, from the run's own figures."""
     plan = model.plan

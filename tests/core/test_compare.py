@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import threading
+from dataclasses import replace
 
+import pytest
 from transformers import GenerationConfig
 
 import core
@@ -50,6 +52,18 @@ def test_the_first_that_runs_is_the_reference() -> None:
     refused, first, second = rows(("sliding_window", "static", "dynamic"))
     assert refused.reason
     assert first.same_tokens == second.same_tokens == 40
+
+
+def test_a_cache_that_fails_has_its_reason_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no such kernel")
+
+    broken = replace(core.caches.registry["static"], build=fail)
+    monkeypatch.setitem(core.caches.registry._load(), "static", broken)
+    first, static, last = rows(("dynamic", "static", "offloaded"))
+    assert static.reason == "It failed: no such kernel."
+    assert static.tokens is None
+    assert (first.reason, last.reason, last.same_tokens) == (None, None, 40)
 
 
 def test_stopping_ends_the_comparison() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import GenerationConfig
 
@@ -182,6 +183,33 @@ def test_files_that_are_no_prefix(tmp_path: Path) -> None:
         core.PrefixStore().load(path, tiny.shared("llama"))
     with pytest.raises(CacheError, match="no prefix to save"):
         core.PrefixStore().save(path, tiny.shared("llama"))
+
+
+def test_a_file_that_does_not_agree_with_itself(tmp_path: Path) -> None:
+    model, store, path = tiny.shared("llama"), core.PrefixStore(), tmp_path / "prefix.safetensors"
+    run(model, tiny.prompt(), store)
+    store.save(path, model)
+    with safe_open(str(path), framework="pt") as file:
+        about = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    for changes in ({"ids": "[1, 2]"}, {"ids": "nonsense"}, {"ids": "{}"}):
+        save_file(tensors, path, metadata={**about, **changes})
+        with pytest.raises(CacheError, match="do not agree"):
+            core.PrefixStore().load(path, model)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(CacheError, match="could not be read"):
+        core.PrefixStore().load(path, model)
+
+
+def test_the_prefix_of_a_text_is_the_longest_that_it_begins_with() -> None:
+    model, store = tiny.shared("llama"), core.PrefixStore()
+    written = run(model, tiny.prompt(), store)[0][0]
+    run(model, tiny.prompt(seed=1), store)
+    assert store.beginning_of(model, [*tiny.prompt(), *written]).ids == (*tiny.prompt(), *written[:-1])
+    with pytest.raises(CacheError, match="not kept any more"):
+        store.beginning_of(model, tiny.prompt(seed=2))
+    with pytest.raises(CacheError, match="reads its source anew"):
+        store.beginning_of(tiny.shared("t5"), tiny.prompt())
 
 
 @pytest.mark.parametrize("name", ["quantized", "sliding_window"])

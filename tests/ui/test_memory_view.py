@@ -130,8 +130,8 @@ def test_a_fallback_is_told(view: MemoryView) -> None:
 
 def test_saving_figures_and_picture(view: MemoryView, tmp_path: Path) -> None:
     view.show_run(ended(events(plan(block=8), 41)))
-    view._tools.save_csv(str(tmp_path / "memory.csv"))
-    view._tools.save_png(str(tmp_path / "memory.png"))
+    view._tools.export.save_csv(str(tmp_path / "memory.csv"))
+    view._tools.export.save_png(str(tmp_path / "memory.png"))
     with (tmp_path / "memory.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [int(row["tokens_written"]) for row in rows] == [0, 1, 9, 17, 25, 33, 41]

@@ -49,14 +49,27 @@ def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Any]:
         raise CacheError(f"{path} could not be read: {error}", "Choose a prefix saved by this program.") from error
     if about.get("format") != _FORMAT:
         raise CacheError(f"{path} is no saved prefix.", "Choose a prefix saved by this program.")
-    if about["fingerprint"] != fingerprint(model):
+    if about.get("fingerprint") != fingerprint(model):
         raise CacheError(
-            f"{path} was made by {about['model']}, or by another version or precision of it, and {model.name} would "
-            "read nonsense from it.",
+            f"{path} was made by {about.get('model')}, or by another version or precision of it, and {model.name} "
+            "would read nonsense from it.",
             "Load the model it was made with.",
         )
-    layers = [(tensors[f"{number}.keys"], tensors[f"{number}.values"]) for number in range(len(tensors) // 2)]
-    return json.loads(about["ids"]), from_legacy(layers)
+    return _read_ids(path, about, tensors), from_legacy(
+        [(tensors[f"{number}.keys"], tensors[f"{number}.values"]) for number in range(len(tensors) // 2)]
+    )
+
+
+def _read_ids(path: str | Path, about: dict[str, str], tensors: dict[str, torch.Tensor]) -> list[int]:
+    """The token ids, as many as every tensor has places. Raises CacheError when the file does not agree with itself."""
+    names = {f"{number}.{part}" for number in range(len(tensors) // 2) for part in ("keys", "values")}
+    try:
+        ids = [int(token) for token in json.loads(about["ids"])]
+    except (KeyError, TypeError, ValueError):
+        ids = []
+    if not ids or set(tensors) != names or {tensor.shape[-2] for tensor in tensors.values()} != {len(ids)}:
+        raise CacheError(f"{path} is damaged: its tokens and its tensors do not agree.", "Save the prefix again.")
+    return ids
 
 
 def fingerprint(model: LoadedModel) -> str:

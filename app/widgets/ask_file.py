@@ -1,0 +1,31 @@
+"""File dialogs that do not block: a slot is called with what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+
+def ask_where_to_save(parent: QWidget, title: str, name: str, kinds: str, slot: Callable[[str], None]) -> None:
+    """`name` is offered, its ending is added where none is typed; `kinds` as `Pictures (*.png)`."""
+    dialog = _dialog(parent, title, kinds, slot)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(name.rpartition(".")[2])
+    dialog.selectFile(name)
+    dialog.open()
+
+
+def ask_what_to_open(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> None:
+    """One file that is there."""
+    dialog = _dialog(parent, title, kinds, slot)
+    dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+    dialog.open()
+
+
+def _dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> QFileDialog:
+    dialog = QFileDialog(parent.window(), title, "", kinds)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.fileSelected.connect(slot)
+    return dialog
