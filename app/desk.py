@@ -23,8 +23,6 @@ LOAD_DELAY_MS = 250
 """Walking through the list of models with the keyboard must not load every one of them."""
 
 
-
-
 class Desk(QObject):
     """Connects the pickers, the panels and the settings with each other and with the session."""
 
@@ -165,7 +163,9 @@ class Desk(QObject):
             if reason is None:
                 problems.append(f"There is no draft model “{name}” here.")
             else:
-                problems.append(f"“{name}” cannot draft for {self.model}. {reason or 'There are enough drafts already.'}")
+                problems.append(
+                    f"“{name}” cannot draft for {self.model}. {reason or 'There are enough drafts already.'}"
+                )
         return problems
 
     def set_values(self, new: Mapping[str, Any]) -> list[str]:
