@@ -43,6 +43,8 @@ SHORTCUTS = (
     Shortcut(("Ctrl+1 … Ctrl+9",), "Show that view", "Views"),
     Shortcut(("Left", "Right"), "Walk along the tokens", "Views"),
     Shortcut(("Home", "End"), "First and last token", "Views"),
+    Shortcut(("Shift+Arrow keys",), "Select text along the tokens", "Views"),
+    Shortcut(("Ctrl+C",), "Copy the selected text, or the picked token", "Views"),
     Shortcut(("Arrow keys",), "In a tree: parent, child, sibling", "Views"),
     Shortcut(("Return",), "In a tree: fold or unfold", "Views"),
     Shortcut(("+", "-"), "In a tree: zoom", "Views"),

@@ -9,7 +9,7 @@ from app.views.token_column import Column
 
 @dataclass(slots=True)
 class TextChoice:
-    """A stretch of one column's text, from where the mouse went down to where it is."""
+    """A stretch of one column's text, from where the mouse or the keys began to where they are."""
 
     column: Column | None = None
     anchor: int = 0
@@ -22,6 +22,11 @@ class TextChoice:
     def all_of(self, column: Column) -> None:
         """Everything that the column shows."""
         self.column, self.anchor, self.head = column, 0, column.limit
+
+    def begin_at(self, column: Column, token: int | None, backwards: bool) -> None:
+        """Start anew at an edge of a token, or at the end of what is drawn where there is none."""
+        start, end = column.text.span(token) if token is not None else (column.limit, column.limit)
+        self.begin(column, end if backwards else start)
 
     def in_column(self, column: Column) -> tuple[int, int]:
         """The selected stretch of `column`; empty for the others."""

@@ -29,7 +29,7 @@ from app.views.token_origins import KEY, SPECULATIVE
 from app.views.token_page import Page
 from app.views.token_paint import COLOURINGS, Look, paint_rows
 from app.views.token_scenery import SequenceChips, is_waiting, paint_empty, paint_heading
-from app.views.token_walk import step
+from app.views.token_walk import BACKWARDS, KEYS, extend, step
 from app.views.wording import figures, spoken, token_text
 from app.widgets.legend import Legend
 from app.widgets.popover import Popover
@@ -308,6 +308,7 @@ class TokenView(QAbstractScrollArea):
             return
         self._pressed = None
         if self._choice.head == self._choice.anchor:
+            self._choice.begin(None, 0)
             self._click(self._to_page(event.position()))
 
     def _click(self, place: QPointF) -> None:
@@ -367,7 +368,7 @@ class TokenView(QAbstractScrollArea):
     # Keyboard and clipboard
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk from token to token; copy; open the inspector."""
+        """Walk from token to token, with Shift select text; copy; open the inspector."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy()
         elif event.matches(QKeySequence.StandardKey.SelectAll):
@@ -379,14 +380,27 @@ class TokenView(QAbstractScrollArea):
 
     def _walk(self, event: QKeyEvent) -> bool:
         run, column = self._page.run, self._page.shown()
-        if run is None or column is None or not run.cursor or event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
+        modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if run is None or column is None or not run.cursor:
             return False
         page = max(1, self.viewport().height() // column.metrics.row - 1)
-        target = step(column, Qt.Key(event.key()), run.selected, run.cursor, page)
+        if modifiers == Qt.KeyboardModifier.ShiftModifier and event.key() in KEYS:
+            self._extend(column, Qt.Key(event.key()), run.selected, page)
+            return True
+        target = step(column, Qt.Key(event.key()), run.selected, run.cursor, page) if not modifiers else None
         if target is None:
             return False
+        self._choice.begin(None, 0)
         self.tokenActivated.emit(target)
         return True
+
+    def _extend(self, column: Column, key: Qt.Key, selected: int | None, page: int) -> None:
+        """Move the end of the selection; the first press begins it at the picked token."""
+        if self._choice.column is not column:
+            self._choice.begin_at(column, selected, backwards=key in BACKWARDS)
+        head = self._choice.head = extend(column, key, self._choice.head, page)
+        self._reveal(column.row_top(column.flow.row_at(head)), column.metrics.row)
+        self.viewport().update()
 
     def select_all(self) -> None:
         """Select everything that the shown sequence's column holds."""

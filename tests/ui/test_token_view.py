@@ -167,6 +167,79 @@ def test_copy_without_a_selection_takes_the_picked_token(view: TokenView) -> Non
     assert QGuiApplication.clipboard().text() == STORY[4]
 
 
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+def copied(reader: Reader) -> str:
+    """What Ctrl+C puts on the clipboard."""
+    QGuiApplication.clipboard().setText("nothing was copied")
+    reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    return QGuiApplication.clipboard().text()
+
+
+def test_shift_and_arrows_select_whole_tokens(view: TokenView) -> None:
+    tokens = story(40)
+    reader = Reader(view, make_run(tokens))
+    reader.select(5)
+    for _ in range(3):
+        reader.key(Qt.Key.Key_Right, SHIFT)
+    assert copied(reader) == "".join(token.text for token in tokens[5:8])
+    for _ in range(5):
+        reader.key(Qt.Key.Key_Left, SHIFT)
+    assert copied(reader) == "".join(token.text for token in tokens[3:5])
+    assert reader.picked == [5]
+
+
+def test_shift_selects_by_rows_and_to_both_ends(view: TokenView) -> None:
+    tokens = story(40)
+    reader = Reader(view, make_run(tokens))
+    text = "".join(token.text for token in tokens)
+    reader.select(3)
+    reader.key(Qt.Key.Key_Down, SHIFT)
+    first = copied(reader)
+    reader.key(Qt.Key.Key_Down, SHIFT)
+    assert "".join(token.text for token in tokens[3:]).startswith(first)
+    assert len(copied(reader)) > len(first) > 10
+    reader.key(Qt.Key.Key_End, SHIFT)
+    assert copied(reader) == "".join(token.text for token in tokens[3:])
+    reader.key(Qt.Key.Key_Home, SHIFT)
+    assert copied(reader).endswith("".join(token.text for token in tokens[:3]))
+    assert text not in copied(reader)
+
+
+def test_shift_and_left_begin_at_the_end_where_no_token_is_picked(view: TokenView) -> None:
+    tokens = story(40)
+    reader = Reader(view, make_run(tokens))
+    reader.key(Qt.Key.Key_Left, SHIFT)
+    reader.key(Qt.Key.Key_Left, SHIFT)
+    assert copied(reader) == "".join(token.text for token in tokens[-2:])
+
+
+def test_a_plain_arrow_ends_the_selection_and_walks(view: TokenView) -> None:
+    tokens = story(40)
+    reader = Reader(view, make_run(tokens))
+    reader.select(5)
+    before = reader.image()
+    reader.key(Qt.Key.Key_Right, SHIFT)
+    reader.key(Qt.Key.Key_Right, SHIFT)
+    assert reader.image() != before
+    reader.key(Qt.Key.Key_Right)
+    assert reader.picked == [5, 6]
+    assert copied(reader) == tokens[6].text
+
+
+def test_a_selection_grows_no_further_than_the_cursor(view: TokenView) -> None:
+    tokens = story(40)
+    run = make_run(tokens)
+    run.move_cursor(10)
+    reader = Reader(view, run)
+    view.cursor_moved(run)
+    reader.select(8)
+    for _ in range(6):
+        reader.key(Qt.Key.Key_Right, SHIFT)
+    assert copied(reader) == "".join(token.text for token in tokens[8:10])
+
+
 def test_it_scrolls_along_only_when_at_the_end(view: TokenView) -> None:
     reader = Reader(view, make_run(story(400)))
     bar = view.verticalScrollBar()
