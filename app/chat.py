@@ -8,19 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from app.run import Run
 
 ROLES = ("system", "user", "assistant")
 _TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)
 DROP, ANEW = "drop", "anew"
+POLICIES = (DROP, ANEW)
 """What is done when the context is full: leave out the oldest turns, or all of them."""
 ROOM_SHARE = 4
 """At most this part (1/n) of the context is kept free for the answer."""
 FIRST_GUESS = 3.0
-"""Characters a token, until this chat has shown how many there really are."""
+"""Characters a token, for the meter, until an answer has shown how many there really are."""
 FRAME = 4
-"""Tokens that a template puts around a turn, reckoned generously."""
+"""Tokens that a template puts around a turn, for the meter."""
 
 Message = Mapping[str, str]
 
@@ -67,6 +69,16 @@ def _from(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
     return (*rules, *messages[start:])
 
 
+class Figures(NamedTuple):
+    """What an answer cost, in tokens."""
+
+    reused: int
+    """Of the prompt, read by an earlier run already."""
+    computed: int
+    """Of the prompt, read for this answer."""
+    written: int
+
+
 @dataclass(eq=False, slots=True)
 class Turn:
     """What somebody said. `run` is the run that wrote it, for an answer; `held` whether the model still reads it."""
@@ -77,6 +89,8 @@ class Turn:
     held: bool = True
     is_open: bool = False
     """Whether it is still being written."""
+    kept: Figures | None = None
+    """Of an answer from an earlier start of the program."""
 
     @property
     def message(self) -> dict[str, str]:
@@ -84,24 +98,32 @@ class Turn:
         return {"role": self.role, "content": self.content}
 
     @property
+    def figures(self) -> Figures | None:
+        """None for what no run wrote, or before the prompt has been read."""
+        if self.run is None or self.run.prefilled is None:
+            return self.kept
+        reused = self.run.prefilled.reused
+        return Figures(reused, len(self.run.prompt) - reused, len(self.run.tokens))
+
+    @property
     def reused(self) -> int:
         """Tokens of the prompt that an earlier run had read already."""
-        return self.run.prefilled.reused if self.run is not None and self.run.prefilled is not None else 0
+        return self.figures.reused if self.figures is not None else 0
 
     @property
     def computed(self) -> int:
         """Tokens of the prompt that had to be read for this answer."""
-        return len(self.run.prompt) - self.reused if self.run is not None and self.run.prefilled is not None else 0
+        return self.figures.computed if self.figures is not None else 0
 
     @property
     def written(self) -> int:
         """Tokens of the answer."""
-        return len(self.run.tokens) if self.run is not None else 0
+        return self.figures.written if self.figures is not None else 0
 
     @property
     def cost(self) -> str:
         """`41 tokens reused · 12 computed · 30 written`; empty for what no run wrote, or before it has read."""
-        if self.run is None or self.run.prefilled is None:
+        if self.figures is None:
             return ""
         return f"{self.reused:,} tokens reused · {self.computed:,} computed · {self.written:,} written"
 
@@ -122,12 +144,11 @@ class Conversation:
     @property
     def used(self) -> int:
         """Tokens of the context that the held turns take, the answer under way included."""
-        answers = [turn for turn in self.held if turn.run is not None]
+        answers = [turn for turn in self.held if turn.figures is not None]
         if not answers:
             return self._guess(self.held)
         last = answers[-1]
-        assert last.run is not None
-        return len(last.run.prompt) + last.written + self._guess(self.held[self.held.index(last) + 1 :])
+        return last.reused + last.computed + last.written + self._guess(self.held[self.held.index(last) + 1 :])
 
     @property
     def is_open(self) -> bool:
@@ -200,7 +221,7 @@ class Conversation:
 
     def _guess(self, turns: Sequence[Turn]) -> int:
         """About how many tokens those turns are, by what this chat's answers had for a token."""
-        answers = [turn for turn in self.turns if turn.run is not None and turn.content]
+        answers = [turn for turn in self.turns if turn.written and turn.content]
         tokens, characters = sum(turn.written for turn in answers), sum(len(turn.content) for turn in answers)
         each = characters / tokens if tokens else FIRST_GUESS
         return sum(round(len(turn.content) / each) + FRAME for turn in turns)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Slot
 
 from app import chat
+from app.chat_store import ChatStore
 from app.examples import Example
 from app.requests import ModelInfo
 from app.run import Run
@@ -16,12 +18,18 @@ if TYPE_CHECKING:
     from app.main_window import MainWindow
 
 
+log = logging.getLogger(__name__)
+
+
 class ChatDesk(QObject):
-    """Connects prompt panel, session and chat views with the desk's conversation."""
+    """Connects prompt panel, session and chat views with the desk's conversation, which is kept in a file."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window, self.conversation = window, window.desk.chat
+        self._store = ChatStore(window.store.folder)
+        self._store.restore(self.conversation)
+        window.store.notices += self._store.notices
         session, prompt, centre = window.session, window.setup.prompt, window.centre
         for view in centre.views:
             self.connect_view(view)
@@ -121,7 +129,17 @@ class ChatDesk(QObject):
         self.conversation.when_full = policy
         self._tell()
 
+    def _keep(self) -> None:
+        """Write the turns; a disk that refuses is told in the log only, as for the settings."""
+        try:
+            self._store.save(self.conversation)
+        except OSError as error:
+            log.warning("The chat could not be saved: %s", error)
+
     def _tell(self) -> None:
+        """The views follow, and so does the file, but not for every answer that only begins."""
+        if not self.conversation.is_open:
+            self._keep()
         for view in self._window.centre.views:
             if hasattr(view, "conversation_changed"):
                 view.conversation_changed()

@@ -62,16 +62,10 @@ class SettingsStore:
         write_json(self.path, {**self._unknown, **data})
 
     def _read(self) -> dict[str, Any]:
-        try:
-            data = json.loads(self.path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            self._set_aside(str(error))
-            return {}
-        if not isinstance(data, dict):
-            self._set_aside("it holds no sections")
-            return {}
+        data, problem = read_object(self.path)
+        if problem:
+            kept = set_aside(self.path)
+            self.notices.append(f"The settings file could not be read ({problem}), so defaults are used. {kept}")
         return data
 
     def _section(self, name: str, section: Any, data: Any) -> Any:
@@ -85,14 +79,26 @@ class SettingsStore:
             self.notices.append(f"Not usable in the settings file, and back at the default: {keys}.")
         return value
 
-    def _set_aside(self, why: str) -> None:
-        aside = self.path.with_name(time.strftime("settings.broken-%Y%m%d-%H%M%S.json"))
-        try:
-            os.replace(self.path, aside)
-            kept = f"It was kept as {aside.name} in {self.folder}."
-        except OSError as error:
-            kept = f"It could not be set aside either ({error})."
-        self.notices.append(f"The settings file could not be read ({why}), so defaults are used. {kept}")
+
+def read_object(path: Path) -> tuple[dict[str, Any], str]:
+    """What the JSON file holds, and why it could not be read; both are empty where there is no file."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}, ""
+    except (OSError, ValueError) as error:
+        return {}, str(error)
+    return (data, "") if isinstance(data, dict) else ({}, "it holds no sections")
+
+
+def set_aside(path: Path) -> str:
+    """Give a file that cannot be used another name, so that it is not written over; says which."""
+    aside = path.with_name(time.strftime(f"{path.stem}.broken-%Y%m%d-%H%M%S{path.suffix}"))
+    try:
+        os.replace(path, aside)
+    except OSError as error:
+        return f"It could not be set aside either ({error})."
+    return f"It was kept as {aside.name} in {path.parent}."
 
 
 def write_json(path: Path, data: Any) -> None:

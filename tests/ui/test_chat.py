@@ -120,6 +120,41 @@ def test_a_full_context_is_told(qtbot: QtBot, window: MainWindow, engine: Script
     assert [turn.held for turn in window.desk.chat.turns] == [False, False, True, True]
 
 
+def test_the_chat_is_there_at_the_next_start(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, config_dir: Path
+) -> None:
+    say(qtbot, window, "Hi")
+    cost = window.desk.chat.turns[1].cost
+    window.close()
+    again = open_window(qtbot, config_dir, engine)
+    assert [turn.content for turn in again.desk.chat.turns] == ["Hi", "Yes, it did."]
+    assert again.desk.chat.turns[1].cost == cost
+    assert find(again, ChatView, "chatView").isVisible()
+    say(qtbot, again, "And?")
+    assert [turn["content"] for turn in engine.runs[-1].prompt] == ["Hi", "Yes, it did.", "And?"]
+    press(qtbot, again, "newChatButton")
+    again.close()
+    assert open_window(qtbot, config_dir, engine).desk.chat.turns == []
+
+
+def test_a_chat_that_cannot_be_read_is_told(qtbot: QtBot, config_dir: Path) -> None:
+    (config_dir / "chat.json").write_text("{", encoding="utf-8")
+    window = open_window(qtbot, config_dir)
+    assert window.desk.chat.turns == []
+    assert "chat.broken-" in window.centre.notice_banner.accessibleDescription()
+
+
+def test_an_answer_under_way_when_the_window_closes_is_kept(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine(hold=threading.Event())
+    window = open_window(qtbot, config_dir, engine)
+    window.setup.prompt.set_prompt("Hi", is_chat=True)
+    window.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
+    window.close()
+    again = open_window(qtbot, config_dir, engine)
+    assert again.desk.chat.turns[1].content.startswith(" fox named Mia.")
+
+
 def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     say(qtbot, window, "Hi")
     assert engine.runs[-1].prefix_budget == 256 * 2**20
