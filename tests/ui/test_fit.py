@@ -1,0 +1,93 @@
+"""Whether the run that is set fits into memory: said at the foot of the setup panel, and kept up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app import build_window
+from app.main_window import MainWindow
+from app.worker import Answer
+from core import fit
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+LONG_MS = 6 * WAIT_MS
+
+
+class Told:
+    """What the fake engine says."""
+
+    figures = "Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens)."
+    advice = "It does not fit. It would with 2 beams."
+
+
+def is_fit(answer: Answer) -> bool:
+    return answer.errand.kind == "fit"
+
+
+def line(window: MainWindow) -> QLabel:
+    return find(window, QLabel, "fitLine")
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit):
+        window.show()
+    return window
+
+
+def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
+    seen = []
+    for change in (
+        lambda: window.desk.set_values({"max_new_tokens": 100}),
+        lambda: window.desk.set_values({"max_new_tokens": 200}),
+        lambda: window.desk.set_values({"max_new_tokens": 200, "num_return_sequences": 3}),
+        lambda: window.desk.choose(cache="quantized"),
+        lambda: window.setup.prompt.set_prompt("Once upon a time " * 20),
+        lambda: window.desk.choose(model="summarizer"),
+    ):
+        with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as heard:
+            change()
+        seen.append(heard.args[0].result.needed)
+        assert line(window).text().startswith("Needs ")
+        assert line(window).isVisible()
+    assert len(set(seen)) == len(seen)
+    assert seen[0] < seen[1] < seen[2]
+    assert seen[3] < seen[2]
+    assert "200 tokens" not in line(window).text(), "where it fits, few words are enough"
+    window.close()
+
+
+def test_what_would_make_it_fit_is_said_before_it_is_loaded(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit, "free_memory", lambda: 0)
+    with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as heard:
+        window.desk.choose(strategy="beam_search")
+    monkeypatch.setattr(fit, "free_memory", lambda: 2 * heard.args[0].result.cache)
+    with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit):
+        window.desk.set_values({"max_new_tokens": 400, "num_beams": 8})
+    assert "It does not fit. It would with at most" in line(window).text()
+    assert "beams" in line(window).text()
+    assert line(window).property("role") == "warning"
+    window.close()
+
+
+def test_it_waits_for_the_end_of_a_run_and_goes_when_nothing_can_be_said(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine(estimate=Told())
+    window = open_window(qtbot, config_dir, engine)
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):
+        run(qtbot, window)
+    assert line(window).text() == f"{Told.figures} {Told.advice}"
+    engine.estimate = None
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):
+        window.desk.set_values({"max_new_tokens": 7})
+    assert not line(window).isVisible()
+    assert engine.reckoned[-1].params["max_new_tokens"] == 7
+    window.close()
