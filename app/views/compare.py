@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from app.requests import ModelInfo
 from app.run import Run
-from app.theme import Theme, theme_for
+from app.theme import Theme
 from app.views.compare_model import CACHES, STRATEGIES, Candidate, Comparison, Entry, candidates, table
 from app.views.compare_parts import Charts, Choices, ResultTable, TextCards
-from app.views.empty_page import paint_empty_page
 from app.views.export_tools import ExportTools, Table
+from app.views.scrolled_page import ScrolledPage
 from app.widgets.segmented import Segmented
 from core.events import Event
 
@@ -26,20 +25,18 @@ _WORDS = {
 }
 
 
-class CompareView(QWidget):
+class CompareView(ScrolledPage):
     """`measureWanted(requests)`: run these; `measured(run)` tells of each, `measuring_changed(on)` of all."""
 
     measureWanted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="compareView")
-        self._theme = theme_for("light")
+        super().__init__("compareView", _TITLE, _HINT, parent)
         self._run: Run | None = None
         self._info: ModelInfo | None = None
         self._measuring = False
         self.comparisons = {CACHES: Comparison(), STRATEGIES: Comparison()}
         self._active: str | None = None
-        self._page, self._scroll = QFrame(self), QScrollArea(self)
         self.kind = Segmented(((CACHES, "Caches"), (STRATEGIES, "Strategies")), "What to compare", self._page)
         self.button = QPushButton("Compare", self._page, objectName="compareButton")
         self._words = QLabel(self._page, wordWrap=True)
@@ -63,32 +60,22 @@ class CompareView(QWidget):
         top.addWidget(self.kind)
         top.addStretch(1)
         top.addWidget(self.button)
-        column = QVBoxLayout(self._page)
-        column.addLayout(top)
+        self._column.addLayout(top)
         for part in (self._words, self.choices, self.results, self.charts, self.texts):
-            column.addWidget(part)
-        column.addStretch(1)
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setWidget(self._page)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self._scroll)
+            self._column.addWidget(part)
+        self._column.addStretch(1)
         self.setFocusProxy(self.button)
 
     # What the shell calls
 
-    def header_widget(self) -> QWidget:
-        """The view's tools, for the right end of the tab bar."""
-        return self._tools
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been run yet."""
+        return self._run is None
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        self._theme = theme
-        margin = theme.px(20)
-        self._page.layout().setContentsMargins(margin, theme.px(14), margin, theme.px(14))
-        self._page.layout().setSpacing(theme.px(12))
+        self._set_spacing(theme, 12)
         for part in (self.results, self.charts, self.texts, self._tools):
             part.set_theme(theme)
         self._draw()
@@ -195,21 +182,6 @@ class CompareView(QWidget):
             return f"Measuring {min(ended + 1, len(entries))} of {len(entries)}…"
         return f"Compare {count}" if count > 1 else "Compare"
 
-    def picture(self) -> QPixmap:
-        """The comparison, whole."""
-        return self._page.grab()
-
     def table(self) -> Table:
         """The comparison's exact figures."""
         return table(self.comparisons[self.kind.value], self.choices.refused)
-
-    def sizeHint(self) -> QSize:
-        """Room for everything."""
-        return QSize(self._theme.px(640), self._theme.px(560))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """What this page is for, as long as it is empty."""
-        if self._run is None:
-            painter = QPainter(self)
-            paint_empty_page(painter, self.rect(), self._theme, _TITLE, _HINT)
-            painter.end()

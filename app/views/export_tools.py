@@ -8,10 +8,11 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QMessageBox, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QWidget
 
 from app.theme import Theme
 from app.widgets.ask_file import ask_where_to_save
+from app.widgets.menu_button import MenuButton
 
 Table = Sequence[Sequence[object]]
 
@@ -24,15 +25,8 @@ class ExportTools(QWidget):
     ) -> None:
         super().__init__(parent)
         self._name, self._picture, self._table = name, picture, table
-        self.button = QToolButton(self, objectName="exportButton", text="Export ⌄")
-        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.button.setAccessibleName("Export")
-        self.button.setToolTip("Save the picture or the figures")
-        self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        menu = QMenu(self)
-        menu.addAction("Picture (PNG)…", self._ask_png)
-        menu.addAction("Figures (CSV)…", self._ask_csv)
-        self.button.setMenu(menu)
+        actions = (("Picture (PNG)…", self._ask_png), ("Figures (CSV)…", self._ask_csv))
+        self.button = MenuButton("exportButton", "Export", "Save the picture or the figures", actions, self)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)

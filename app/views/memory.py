@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtGui import QPainter, QPaintEvent, QPixmap, QShowEvent
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QLabel, QWidget
 
 from app.meter import human_bytes
 from app.run import Run
-from app.theme import Theme, theme_for
+from app.theme import Theme
 from app.views import memory_tokens
-from app.views.empty_page import paint_empty_page
 from app.views.export_tools import ExportTools, Table
 from app.views.memory_cells import COLOURS, HOLLOW, TokenCells
 from app.views.memory_legend import Key, MemoryLegend
@@ -20,6 +19,7 @@ from app.views.memory_model import MemoryModel, Part, Point
 from app.views.memory_report import formula_line, part_name, report_on, reuse_line
 from app.views.memory_tools import MemoryTools
 from app.views.reports import NodeReport
+from app.views.scrolled_page import ScrolledPage
 from app.widgets.area_chart import AreaChart, Layer, Line
 from app.widgets.columns import Column, Columns
 from core.events import Event
@@ -30,7 +30,7 @@ _TITLE = "Every byte the model remembers with"
 _HINT = "Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer."
 
 
-class MemoryView(QWidget):
+class MemoryView(ScrolledPage):
     """`reportSelected(report)`: what the inspector is to say; `cursorRequested(n)`: the reader went to a place;
     `prefixSaveWanted(path)` and `prefixLoadWanted(path)`: what was read is to be kept, or taken up again."""
 
@@ -40,19 +40,16 @@ class MemoryView(QWidget):
     prefixLoadWanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="memoryView")
-        self._theme = theme_for("light")
+        super().__init__("memoryView", _TITLE, _HINT, parent)
         self._run: Run | None = None
         self.model = MemoryModel()
         self._seen = 0
         self.report: NodeReport | None = None
-        self._page = QFrame(self)
         self.chart = AreaChart("Bytes held, by tokens written", self._page)
         self.legend, self.cells = MemoryLegend(self._page), TokenCells(self._page)
         self.layers = Columns("Bytes by layer", self._page)
         self._axis, self._layers_title = QLabel(self._page), QLabel("Per layer", self._page)
         self._formula, self._notice, self._reuse = (QLabel(self._page) for _ in range(3))
-        self._scroll = QScrollArea(self)
         self._tools = MemoryTools(ExportTools("memory", self.picture, self.table), self)
         self._tools.hide()
         self._tools.saveWanted.connect(self.prefixSaveWanted)
@@ -69,33 +66,23 @@ class MemoryView(QWidget):
             label.setWordWrap(True)
         self._formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._notice.setProperty("role", "warning")
-        column = QVBoxLayout(self._page)
         for part in (self._notice, self._reuse, self._axis, self.chart, self.legend, self.cells, self._layers_title,
                      self.layers, self._formula):  # fmt: skip
-            column.addWidget(part, 1 if part is self.chart else 0)
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setWidget(self._page)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(self._scroll)
+            self._column.addWidget(part, 1 if part is self.chart else 0)
         self.setFocusProxy(self.chart)
 
     # What the shell calls
 
-    def header_widget(self) -> QWidget:
-        """The view's tools, for the right end of the tab bar."""
-        return self._tools
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been measured yet."""
+        return self._point() is None
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        self._theme = theme
+        self._set_spacing(theme, 8)
         for part in (self.chart, self.legend, self.cells, self.layers, self._tools):
             part.set_theme(theme)
-        margin = theme.px(20)
-        self._page.layout().setContentsMargins(margin, theme.px(14), margin, theme.px(12))
-        self._page.layout().setSpacing(theme.px(8))
         self.layers.setFixedHeight(theme.px(64))
         for label in (self._axis, self._layers_title):
             label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(11)}px;")
@@ -246,10 +233,6 @@ class MemoryView(QWidget):
             return ""
         return memory_tokens.describe(self.model, run, rows[row], place)
 
-    def picture(self) -> QPixmap:
-        """What is shown, whole."""
-        return self._page.grab()
-
     def table(self) -> Table:
         """Every measurement, a line each."""
         parts = self.model.parts
@@ -261,14 +244,3 @@ class MemoryView(QWidget):
             lines.append([point.x, point.tokens, point.bytes, point.peak, *(sizes.get(p, 0) for p in parts),
                           *point.layers])  # fmt: skip
         return lines
-
-    def sizeHint(self) -> QSize:
-        """Room for everything."""
-        return QSize(self._theme.px(640), self._theme.px(560))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """What this page is for, as long as it is empty."""
-        if self._point() is None:
-            painter = QPainter(self)
-            paint_empty_page(painter, self.rect(), self._theme, _TITLE, _HINT)
-            painter.end()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.theme import Theme
 from app.views.export_tools import ExportTools
 from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
+from app.widgets.menu_button import MenuButton
 
 _KINDS = "Prefixes (*.safetensors)"
 
@@ -21,15 +22,9 @@ class MemoryTools(QWidget):
     def __init__(self, export: ExportTools, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.export = export
-        self.button = QToolButton(self, objectName="prefixButton", text="Prefix ⌄")
-        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.button.setAccessibleName("Prefix")
-        self.button.setToolTip("Save what this run has read, or start from what was read before")
-        self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        menu = QMenu(self)
-        menu.addAction("Save prefix…", self._ask_save)
-        menu.addAction("Load prefix…", self._ask_load)
-        self.button.setMenu(menu)
+        words = "Save what this run has read, or start from what was read before"
+        actions = (("Save prefix…", self._ask_save), ("Load prefix…", self._ask_load))
+        self.button = MenuButton("prefixButton", "Prefix", words, actions, self)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)

@@ -39,36 +39,43 @@ def plan_of(run: DecodingRun) -> CachePlan | None:
 
 
 def _plan(run: DecodingRun) -> CachePlan:
-    from core.caches import registry
     from core.caches.tensors.shapes import layer_shapes
 
-    shapes, numbers = layer_shapes(run.model), _numbers(run)
-    options, start, top = dict(run.request.cache_options), len(run.start_ids), max(run.max_length, len(run.start_ids))
+    shapes, numbers, options = layer_shapes(run.model), _numbers(run), dict(run.request.cache_options)
+    start, top = len(run.start_ids), max(run.max_length, len(run.start_ids))
     options["source_length"] = numbers.get("source", top)
-    backend, kind = run.backend, _kind(run.backend.name, options)
+    kind = _kind(run.backend.name, options)
     window, block = _window(kind, options, shapes), _block(kind, options)
     capacity = _capacity(run, options) if kind in _FIXED else None
     lengths = _lengths(start, top, window, block)
-
-    def at(length: int) -> int:
-        held = {**options, "tokens": length}
-        return backend.predict(run.model, capacity or length, numbers["batch"], held)
-
-    dynamic = registry["dynamic"]
+    predicted, dynamic = _curves(run, options, lengths, capacity)
     return CachePlan(
-        backend=backend.name,
+        backend=run.backend.name,
         formula=_formula(kind, shapes, numbers, options, run),
         parameters=tuple(numbers.items()),
         start=start,
         lengths=lengths,
-        predicted=tuple(at(length) for length in lengths),
-        dynamic=tuple(dynamic.predict(run.model, length, numbers["batch"], options) for length in lengths),
+        predicted=predicted,
+        dynamic=dynamic,
         capacity=capacity,
         sinks=_sinks(options) if kind == "sink" else 0,
         window=window,
         block=block,
         bits=numbers.get("bits"),
     )
+
+
+def _curves(
+    run: DecodingRun, options: Mapping[str, Any], lengths: tuple[int, ...], capacity: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Bytes at each length: by the run's own back end, and by the dynamic one."""
+    from core.caches import registry
+
+    def at(length: int) -> int:
+        return run.backend.predict(run.model, capacity or length, run.rows, {**options, "tokens": length})
+
+    plain = registry["dynamic"].predict
+    return tuple(map(at, lengths)), tuple(plain(run.model, length, run.rows, options) for length in lengths)
 
 
 def _numbers(run: DecodingRun) -> Numbers:
