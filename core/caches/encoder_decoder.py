@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.caches.base import CacheBackend
+from core.caches.base import EDITS, CacheBackend
 from core.caches.dynamic import measure
 from core.caches.reasons import own_memory
 from core.strategies.base import Parameter
@@ -63,4 +63,5 @@ BACKEND = CacheBackend(
     parameters=(SELF, CROSS),
     order=40,
     refuse=refuse,
+    offers=EDITS | {"drafts"},
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.caches.base import CacheBackend
 from core.caches.dynamic import measure
-from core.caches.reasons import layer_kinds, own_memory
+from core.caches.reasons import keeps_refused_drafts, layer_kinds, own_memory
 from core.caches.sliding_window import build, predict
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
         return None
     if layer_kinds(model) == {"full_attention"}:
         return f"every layer of {model.name} has plain full attention: its own cache is “Dynamic”."
-    return None
+    return keeps_refused_drafts(model, strategy, "Model's own")
 
 
 BACKEND = CacheBackend(

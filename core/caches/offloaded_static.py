@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.caches.base import CacheBackend
+from core.caches.base import EDITS, CacheBackend
 from core.caches.dynamic import measure
 from core.caches.offloaded import FOLDER, PLACE
-from core.caches.reasons import keys_and_values_only
+from core.caches.reasons import keeps_refused_drafts, keys_and_values_only
 
 if TYPE_CHECKING:
     from core.model import LoadedModel
@@ -36,9 +36,11 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
     """As static, which it is in another place."""
     if reason := keys_and_values_only(model):
         return reason
-    if model.device.type == "cuda" and not model.model._can_compile_fullgraph:
+    if model.device.type != "cuda":  # on disk every layer keeps everything
+        return None
+    if not model.model._can_compile_fullgraph:
         return f"{model.name} cannot read a cache with empty places at its end."
-    return None
+    return keeps_refused_drafts(model, strategy, "Offloaded, static")
 
 
 BACKEND = CacheBackend(
@@ -51,4 +53,5 @@ BACKEND = CacheBackend(
     parameters=(PLACE, FOLDER),
     order=80,
     refuse=refuse,
+    offers=EDITS | {"drafts"},
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.caches.needs import needs
+
 if TYPE_CHECKING:
     from core.model import LoadedModel
 
@@ -51,6 +53,16 @@ def plain_attention_only(model: LoadedModel, title: str) -> str | None:
     if odd := layer_kinds(model) - {"full_attention"}:
         names = ", ".join(sorted(odd)).replace("_", " ")
         return f"“{title}” needs full attention in every layer, and {model.name} has others too ({names})."
+    return None
+
+
+def keeps_refused_drafts(model: LoadedModel, strategy: str, title: str) -> str | None:
+    """Refuses drafts where layers keep their window only: a refused draft has pushed out what is needed again."""
+    if "drafts" in needs(strategy) and has_windows(model):
+        return (
+            f"this strategy takes refused drafts back, and in the cache “{title}” layers with a window have forgotten "
+            "by then what the drafts pushed out; “Dynamic” keeps everything."
+        )
     return None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.caches.base import CacheBackend
 from core.caches.dynamic import measure
-from core.caches.reasons import has_windows, no_states
+from core.caches.reasons import has_windows, keeps_refused_drafts, no_states
 
 if TYPE_CHECKING:
     from core.model import LoadedModel
@@ -36,7 +36,7 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
             f"{model.name} was trained without a window: leaving out old tokens would change its text. "
             "“Sink” does that knowingly."
         )
-    return None
+    return keeps_refused_drafts(model, strategy, "Sliding window")
 
 
 BACKEND = CacheBackend(

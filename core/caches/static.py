@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.caches.base import CacheBackend
+from core.caches.base import EDITS, CacheBackend
 from core.caches.dynamic import measure
-from core.caches.reasons import no_states
+from core.caches.reasons import keeps_refused_drafts, no_states
 from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
         return reason
     if not model.model._can_compile_fullgraph:
         return f"{model.name} cannot read a cache with empty places at its end."
-    return None
+    return keeps_refused_drafts(model, strategy, "Static")
 
 
 BACKEND = CacheBackend(
@@ -62,4 +62,5 @@ BACKEND = CacheBackend(
     parameters=(COMPILE, ROOM),
     order=20,
     refuse=refuse,
+    offers=EDITS | {"drafts"},
 )

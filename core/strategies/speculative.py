@@ -105,20 +105,18 @@ def _rollback(model: LoadedModel, request: Any) -> str | None:
     return why_not_target(model)
 
 
-_KEPT = {"dynamic", "encoder_decoder"}
-"""Back ends that hold just what a round of drafts holds."""
-
-
 def _cache(model: LoadedModel, request: Any) -> str | None:
     """Refused tokens are taken back out of the cache, and the others read through a mask of our own."""
     from core import caches  # its back ends speak of strategies, so it cannot be imported above
 
-    name = getattr(request, "cache", "dynamic")
-    backend = caches.registry.get(name)
-    if backend is None or (reason := backend.why_not(model, "prompt_lookup")):
-        return reason if backend is not None else None
-    if backend.name not in _KEPT:
-        return f"a round of drafts keeps a dynamic cache of its own, so “{backend.title}” would not be used."
+    options = getattr(request, "cache_options", None) or {}
+    backend = caches.registry.get(getattr(request, "cache", "dynamic"))
+    own = caches.registry.get(options.get("self") or "") if backend and backend.name == "encoder_decoder" else None
+    for part in (backend, own):
+        if part is not None and (reason := part.why_not(model, "token_tree")):
+            return reason
+    if backend is not None and backend.name == "static" and options.get("compile"):
+        return "a compiled step reads one token at a time, and drafts are read several at once; switch Compile off."
     return None
 
 

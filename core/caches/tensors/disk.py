@@ -170,6 +170,8 @@ class DiskLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transforme
 
     def truncate(self, length: int) -> None:
         """Forget all but the first `length` tokens."""
+        if length == self.length:
+            return
         with self._changing():
             self.length = length
 

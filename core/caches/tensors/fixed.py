@@ -44,9 +44,69 @@ class _InPlace:
 
 
 class FixedLayer(_InPlace, StaticLayer):  # type: ignore[no-untyped-call]
-    """Keeps everything, up to its size."""
+    """Keeps everything, up to its size.
+
+    While it is `trimmed` it shows only the tokens it holds, as a growing layer does: drafts are read through a mask of
+    the text's own length. Drafts that find no room make it larger.
+    """
 
     is_lean = True
+    trimmed = False
+    cumulative_length: Any
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write new tokens [B, H, n, D] behind the others; all places come back, or the filled ones."""
+        if not self.trimmed:
+            seen: tuple[torch.Tensor, torch.Tensor] = super().update(key_states, value_states, *args, **kwargs)
+            return seen
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start = self.length
+        stop = start + key_states.shape[-2]
+        self._make_room(stop)
+        self.keys[:, :, start:stop] = key_states
+        self.values[:, :, start:stop] = value_states
+        self.cumulative_length.fill_(stop)
+        return self.keys[:, :, :stop], self.values[:, :, :stop]
+
+    @property
+    def length(self) -> int:
+        """Tokens held."""
+        return int(self.cumulative_length) if self.is_initialized else 0
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """(places a pass looks at, place of the first)."""
+        return (self.length + query_length if self.trimmed else self.max_cache_len), 0
+
+    def truncate(self, length: int) -> None:
+        """Forget all but the first `length` tokens: their places are empty again, the storage stays where it is."""
+        held = self.length
+        if length < held:
+            self.keys[:, :, length:held].zero_()
+            self.values[:, :, length:held].zero_()
+            self.cumulative_length.fill_(length)
+
+    def select(self, kept: list[int]) -> None:
+        """Keep the tokens at these places."""
+        if not self.is_initialized:
+            return
+        first = next((place for place, old in enumerate(kept) if place != old), len(kept))
+        index = torch.tensor(kept[first:], dtype=torch.long, device=self.keys.device)
+        for tensor in (self.keys, self.values):
+            tensor[:, :, first : len(kept)] = tensor.index_select(2, index)
+        self.truncate(len(kept))
+
+    def _make_room(self, tokens: int) -> None:
+        if tokens <= self.max_cache_len:
+            return
+        for name in ("keys", "values"):
+            old = getattr(self, name)
+            larger = old.new_zeros(*old.shape[:2], tokens, old.shape[-1])
+            larger[:, :, : old.shape[2]] = old
+            setattr(self, name, larger)
+        self.max_cache_len = tokens
 
 
 class FixedWindowLayer(_InPlace, StaticSlidingWindowLayer):  # type: ignore[no-untyped-call]
@@ -58,13 +118,18 @@ def build_fixed(model: LoadedModel, length: int, compiled: bool = False) -> Any:
     if compiled:
         check_compiler(model)
     cache = StaticCache(config=model.config, max_cache_len=rounded(length, compiled))
-    cache.layers = [_convert(layer, shape) for layer, shape in zip(cache.layers, layer_shapes(model), strict=False)]
+    cache.layers = own_fixed(model, cache.layers)
     if not model.is_encoder_decoder:
         cache.compiled = compiled  # type: ignore[attr-defined]
         return cache
     pair: Any = EncoderDecoderCache(cache, DynamicCache(config=model.config))
     pair.compiled = compiled
     return pair
+
+
+def own_fixed(model: LoadedModel, layers: list[Any]) -> list[Any]:
+    """transformers' fixed layers as ours."""
+    return [_convert(layer, shape) for layer, shape in zip(layers, layer_shapes(model), strict=False)]
 
 
 def _convert(layer: Any, shape: LayerShape) -> Any:

@@ -13,7 +13,7 @@ from transformers.cache_utils import (
 )
 
 from core.caches.tensors.disk import build_disk, predict_disk
-from core.caches.tensors.fixed import predict_fixed
+from core.caches.tensors.fixed import own_fixed, predict_fixed
 from core.caches.tensors.mapped import spill_folder
 from core.caches.tensors.shapes import element_size, layer_shapes, predict_full
 from core.errors import CacheError
@@ -50,6 +50,7 @@ def offloaded_fixed(model: LoadedModel, length: int, place: str, folder: str) ->
     if _check(model, place) == "disk":
         return _paired(model, build_disk(model, spill_folder(folder), length), folder)
     cache = StaticCache(config=model.config, max_cache_len=length, offloading=True, offload_only_non_sliding=False)
+    cache.layers = own_fixed(model, cache.layers)
     return _with_plain_cross(model, cache)
 
 

@@ -1,4 +1,4 @@
-"""Taking tokens back out of a key–value cache: cut it, or keep chosen rows of its end."""
+"""Taking tokens back out of a key–value cache of any kind: cut it, or keep chosen rows of its end."""
 
 from __future__ import annotations
 
@@ -25,29 +25,52 @@ def growing_layers(cache: Any) -> list[Any]:
     return [layer for layer in own.layers if layer.is_initialized]
 
 
+def show_text_only(cache: Any, on: bool) -> None:
+    """Let layers of fixed size show the tokens they hold, as growing ones do, or all their places again."""
+    for layer in getattr(cache, "self_attention_cache", cache).layers:
+        if hasattr(layer, "trimmed"):
+            layer.trimmed = on
+
+
 def crop(cache: Any, length: int) -> None:
     """Forget everything behind the first `length` tokens."""
+    _settle_transfers(cache)
     for layer in growing_layers(cache):
-        if hasattr(layer, "truncate"):
-            layer.truncate(min(length, layer.get_seq_length()))
-        elif layer.keys.shape[-2] > length:
-            layer.keys = layer.keys[..., :length, :]
-            layer.values = layer.values[..., :length, :]
+        _crop_layer(layer, length)
 
 
 def keep_rows(cache: Any, base: int, rows: Sequence[int]) -> None:
     """Of what stands behind the first `base` tokens keep `rows` (counted from there), in this order."""
-    count = len(rows)
-    if list(rows) != list(range(count)):
-        layers = growing_layers(cache)
-        index = torch.tensor([base + row for row in rows], device=layers[0].keys.device)
-        for layer in layers:
-            if hasattr(layer, "select"):
-                layer.select([*range(base), *(base + row for row in rows)])
-                continue
-            layer.keys[..., base : base + count, :] = layer.keys.index_select(-2, index)
-            layer.values[..., base : base + count, :] = layer.values.index_select(-2, index)
-    crop(cache, base + count)
+    _settle_transfers(cache)
+    count, moved = len(rows), list(rows) != list(range(len(rows)))
+    for layer in growing_layers(cache):
+        if moved and hasattr(layer, "select"):
+            layer.select([*range(base), *(base + row for row in rows)])
+            continue
+        if moved:
+            _move_rows(layer, base, rows)
+        _crop_layer(layer, base + count)
+
+
+def _crop_layer(layer: Any, length: int) -> None:
+    if hasattr(layer, "truncate"):
+        layer.truncate(min(length, int(layer.get_seq_length())))
+    elif layer.keys.shape[-2] > length:
+        layer.keys = layer.keys[..., :length, :]
+        layer.values = layer.values[..., :length, :]
+
+
+def _move_rows(layer: Any, base: int, rows: Sequence[int]) -> None:
+    index = torch.tensor([base + row for row in rows], device=layer.keys.device)
+    for tensor in (layer.keys, layer.values):
+        tensor[..., base : base + len(rows), :] = tensor.index_select(-2, index)
+
+
+def _settle_transfers(cache: Any) -> None:
+    """Layers on their way between a graphics card and main memory arrive before they are changed."""
+    own = getattr(cache, "self_attention_cache", cache)
+    if getattr(own, "offloading", False):
+        torch.cuda.synchronize()
 
 
 def compact(cache: Any) -> None:

@@ -14,14 +14,13 @@ from core.decoding.speculation.tree import DraftTree
 
 
 class Target:
-    """The run's model with a cache that can be rolled back, and its funnel.
+    """The run's model with its cache, which is rolled back after every round, and its funnel.
 
     Guidance (CFG) needs a second reading of every node without the prompt; it keeps a cache of its own in step.
     """
 
     def __init__(self, run: DecodingRun) -> None:
         self._run = run
-        run.forward.cache = rollback.full_width_cache(run.model)
         self.passes = Passes(run.forward)
         guides = [stage for stage in run.funnel.stages if stage.name == "guidance_scale"]
         self.funnel = NodeFunnel(stage for stage in run.funnel.stages if stage.name != "guidance_scale")
@@ -30,6 +29,7 @@ class Target:
 
     def first(self, output: Output, text: Text) -> list[torch.Tensor]:
         """Scores behind the prompt: raw and after every stage, each [1, V]."""
+        rollback.show_text_only(self._run.forward.cache, True)
         self.passes.length = len(text)
         raw = self._run.repair(output.last)
         scores = [raw] if self._guide is None else [raw, self._guide.first(raw, text)]
@@ -56,9 +56,10 @@ class Target:
             self._guide.passes.settle([0, *path])
 
     def crop(self, length: int) -> None:
-        """Cut the cache to the first `length` tokens of the text."""
+        """Cut the cache to the first `length` tokens of the text and leave it as any other run would."""
         surplus = self.passes.length - length
         self.passes.crop(length)
+        rollback.show_text_only(self._run.forward.cache, False)
         if self._guide:
             self._guide.passes.crop(self._guide.passes.length - max(surplus, 0))
 
