@@ -21,7 +21,6 @@ from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
 from app.prefix_desk import PrefixDesk
-from app.requests import RunRequest, plain_request
 from app.run import Run
 from app.session import Session
 from app.shortcuts import MOST_VIEW_KEYS, SHORTCUTS
@@ -140,7 +139,6 @@ class ViewFeed(QObject):
             ("sequenceActivated", session.show_sequence),
             ("reportSelected", window.inspector.show_report),
             ("inspectorRequested", window.looks.show_inspector),
-            ("comparisonWanted", self.on_comparison_wanted),
             ("measureWanted", session.measure),
         ):
             if hasattr(view, name):
@@ -178,8 +176,3 @@ class ViewFeed(QObject):
         compared = any(getattr(view, "is_comparing", False) for view in self._window.centre.views)
         if run.outcome is not None and run.outcome.error is not None and not compared:
             self._window.messages.show_error(run.outcome.error)
-
-    @Slot(object)
-    def on_comparison_wanted(self, request: RunRequest) -> None:
-        """The same run without a draft, beside the shown one."""
-        self._session.measure([plain_request(request)])

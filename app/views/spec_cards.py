@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.theme import Theme, theme_for
 from app.views.spec_model import Rounds, worth
@@ -13,10 +14,13 @@ from core.events import Finished
 
 LATEST = 40
 """Rounds the chart of draft lengths shows."""
+NARROW = 600
+"""Width (at 100 %) below which the cards stand in two rows."""
+_MEASURE = "Measure both"
 
 
 class SpecCards(QWidget):
-    """Four small cards side by side."""
+    """Four small cards side by side, or two by two."""
 
     measureWanted = Signal()
 
@@ -25,30 +29,58 @@ class SpecCards(QWidget):
         self._theme = theme_for("light")
         self._drafted: Finished | None = None
         self._plain: Finished | None = None
+        self._again: Finished | None = None
+        """The run with its draft, measured like the plain one."""
         self._grid = QGridLayout()
         self._cells: list[list[QLabel]] = []
-        self._button = QPushButton("Measure without draft", self, objectName="measurePlain")
-        self._button.setToolTip("Runs the same prompt with the same settings and no draft, and puts the figures beside")
+        self._button = QPushButton(_MEASURE, self, objectName="measurePlain")
+        self._button.setToolTip("Run this prompt again, without the draft and with it, one after the other")
         self._button.clicked.connect(self.measureWanted)
         self.positions = Columns("Accepted by position in the draft", self)
         self.lengths = Columns("Draft length by round", self)
         self.costs = Columns("Cost of checking several tokens at once", self)
-        self._titles: list[QLabel] = []
-        self._row = QHBoxLayout(self)
-        self._add("Was it worth it?", self._table(), 3)
-        self._add("Accepted by position", self.positions, 2)
-        self._add("Draft length", self.lengths, 2)
-        self._add("Checking cost here", self.costs, 2)
+        self._parts: list[QWidget] = []
+        self._places = QGridLayout(self)
+        self._is_narrow: bool | None = None
+        self._add("Was it worth it?", self._table())
+        self._add("Kept by place", self.positions)
+        self._add("Draft length", self.lengths)
+        self._add("Checking cost", self.costs)
+        self._place()
         self._show_worth()
 
-    def _add(self, title: str, part: QWidget, stretch: int) -> None:
+    def _add(self, title: str, part: QWidget) -> None:
         heading = QLabel(title.upper(), self)
         heading.setProperty("role", "heading")
-        self._titles.append(heading)
-        column = QVBoxLayout()
+        heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        card = QWidget(self)
+        column = QVBoxLayout(card)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
         column.addWidget(heading)
         column.addWidget(part, 1)
-        self._row.addLayout(column, stretch)
+        self._parts.append(card)
+
+    def _place(self) -> None:
+        """Side by side, or two by two where it is narrow."""
+        narrow = self.width() < self._theme.px(NARROW)
+        if narrow == self._is_narrow:
+            return
+        self._is_narrow = narrow
+        across = 2 if narrow else 4
+        for number, card in enumerate(self._parts):
+            self._places.addWidget(card, number // across, number % across)
+        for column in range(4):
+            self._places.setColumnStretch(column, 0 if column >= across else 3 if column == 0 else 2)
+        self.updateGeometry()
+
+    def minimumSizeHint(self) -> QSize:
+        """Narrower than four cards: they then stand in two rows."""
+        return QSize(self._theme.px(320), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
 
     def _table(self) -> QWidget:
         table = QWidget(self)
@@ -71,18 +103,21 @@ class SpecCards(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self._theme = theme
-        self._row.setContentsMargins(theme.px(20), theme.px(8), theme.px(20), theme.px(8))
-        self._row.setSpacing(theme.px(28))
-        self._grid.setVerticalSpacing(theme.px(2))
+        self._places.setContentsMargins(theme.px(20), theme.px(8), theme.px(20), theme.px(8))
+        self._places.setHorizontalSpacing(theme.px(22))
+        self._places.setVerticalSpacing(theme.px(14))
+        self._place()
+        self._grid.setVerticalSpacing(theme.px(1))
         self._grid.setHorizontalSpacing(theme.px(16))
         for chart in (self.positions, self.lengths, self.costs):
             chart.set_theme(theme)
+            chart.setMinimumHeight(theme.px(96))
         for label in (label for cells in self._cells for label in cells):
             label.setFont(theme.font(12, tabular=True))
 
     def clear(self) -> None:
         """Another run: nothing is known of it."""
-        self._drafted = self._plain = None
+        self._drafted = self._plain = self._again = None
         self._show_worth()
 
     def show_rounds(self, rounds: Rounds, shown: int, chosen: int, finished: Finished | None) -> None:
@@ -110,13 +145,18 @@ class SpecCards(QWidget):
         self._plain = plain
         self._show_worth()
 
+    def show_drafted(self, drafted: Finished | None) -> None:
+        """Put figures with the draft, measured the same way, in place of the shown run's."""
+        self._again = drafted
+        self._show_worth()
+
     def set_measuring(self, on: bool) -> None:
         """While the comparison runs."""
         self._button.setEnabled(not on)
-        self._button.setText("Measuring…" if on else "Measure without draft")
+        self._button.setText("Measuring…" if on else _MEASURE)
 
     def _show_worth(self) -> None:
-        for cells, texts in zip(self._cells[1:], worth(self._drafted, self._plain), strict=True):
+        for cells, texts in zip(self._cells[1:], worth(self._again or self._drafted, self._plain), strict=True):
             for label, text in zip(cells, texts, strict=True):
                 label.setText(text)
         self._button.setEnabled(self._drafted is not None)

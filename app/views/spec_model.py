@@ -107,8 +107,7 @@ def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]
     ]  # fmt: skip
     if entry.extra_kind != "none":
         end = entry.accepted[-1] if entry.accepted else 0
-        badge = "bonus token" if entry.extra_kind == "bonus" else "correction"
-        nodes.append(TreeNode(EXTRA, end, token_text(entry.extra_piece), state=entry.extra_kind, badge=badge))
+        nodes.append(TreeNode(EXTRA, end, token_text(entry.extra_piece), state=entry.extra_kind))
     return nodes
 
 
@@ -138,7 +137,7 @@ def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> N
         sentence=explain_node(node, entry, drafters),
         verdict=_VERDICTS[node.fate],
         table_title="Its rivals",
-        columns=("token", *(("by",) if several else ()), "draft", "target", ""),
+        columns=("token", "draft", "target", ""),
         rows=_rivals(entry, node, several),
         formula=_formula(node),
     )
@@ -164,8 +163,8 @@ def _rivals(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRo
     siblings = sorted((n for n in entry.nodes if n.parent == node.parent), key=lambda n: -n.draft_probability)
 
     def cells(n: DraftNode) -> tuple[str, ...]:
-        by = ("".join(map(letter, proposers(n))),) if several else ()
-        return (token_text(n.piece), *by, percent(n.draft_probability), percent(n.target_probability), n.fate)
+        by = f" · {''.join(map(letter, proposers(n)))}" if several else ""
+        return (token_text(n.piece) + by, percent(n.draft_probability), percent(n.target_probability), n.fate)
 
     return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
 
@@ -193,6 +192,6 @@ def worth(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, s
         ("tokens / s", figure(speed[0]), figure(speed[1])),
         ("tokens / pass", figure(passes[0], 1), figure(passes[1], 1)),
         ("accepted", "–", "–" if kept is None else percent(kept)),
-        ("speed-up, measured", "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
-        ("speed-up, by the formula", "", f"×{ours.predicted_speedup:.2f}" if ours and ours.predicted_speedup else "–"),
+        ("speed-up", "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
+        ("by the formula", "", f"×{ours.predicted_speedup:.2f}" if ours and ours.predicted_speedup else "–"),
     ]

@@ -13,6 +13,7 @@ from app.views.spec_model import describe
 from core.events import DraftRound
 
 MOST_CELLS = 8
+"""Accepted tokens that have a cell of their own; a cell more is for the model's."""
 
 
 class RoundStrip(QWidget):
@@ -27,6 +28,7 @@ class RoundStrip(QWidget):
         self._shown = 0
         self._chosen = -1
         self._first = 0
+        self._slots = 0
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Rounds of speculation")
@@ -40,6 +42,10 @@ class RoundStrip(QWidget):
     def set_rounds(self, rounds: Sequence[DraftRound], shown: int, chosen: int) -> None:
         """Draw the first `shown` of `rounds`, with `chosen` marked and in sight."""
         self._rounds, self._shown, self._chosen = rounds, shown, chosen
+        slots = min(max((len(_cells(entry)) for entry in rounds), default=0), MOST_CELLS + 1)
+        if slots != self._slots:
+            self._slots = slots
+            self.updateGeometry()
         self._keep_in_sight()
         if 0 <= chosen < len(rounds):
             self.setAccessibleDescription(describe(rounds[chosen]))
@@ -60,12 +66,12 @@ class RoundStrip(QWidget):
         self._first = max(0, min(self._first, last))
 
     def sizeHint(self) -> QSize:
-        """Room for eight cells, the extra token and the round's number."""
-        return QSize(self._theme.px(240), self._theme.px(92))
+        """Room for the cells of the longest round and the rounds' numbers."""
+        return QSize(self._theme.px(240), self._theme.px(32 + 7 * max(self._slots, 2)))
 
     def minimumSizeHint(self) -> QSize:
         """One round."""
-        return QSize(self._theme.px(60), self._theme.px(92))
+        return QSize(self._theme.px(60), self.sizeHint().height())
 
     def _rect(self, index: int) -> QRectF:
         left = self._theme.px(12) + (index - self._first) * self._pitch
@@ -84,7 +90,7 @@ class RoundStrip(QWidget):
 
     def _paint_round(self, painter: QPainter, index: int) -> None:
         theme, rect, entry = self._theme, self._rect(index), self._rounds[index]
-        cell = rect.height() / (MOST_CELLS + 1)
+        cell = rect.height() / max(self._slots, 2)
         for row, colour in enumerate(_cells(entry)[: MOST_CELLS + 1]):
             box = QRectF(rect.left(), rect.bottom() - (row + 1) * cell, rect.width(), cell - theme.px(2))
             painter.setPen(QPen(theme.color("line"), 1) if not colour else Qt.PenStyle.NoPen)

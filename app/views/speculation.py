@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QToolButton, QVBoxLayout, QWidget
 
-from app.requests import plain_request
+from app.requests import RunRequest, plain_request
 from app.run import Run
 from app.theme import Theme, theme_for
 from app.views.empty_page import paint_empty_page
 from app.views.reports import NodeReport
 from app.views.spec_cards import SpecCards
-from app.views.spec_drafters import DrafterLegend
+from app.views.spec_legend import SpecLegend
 from app.views.spec_model import Rounds, describe, drafter_names, report_on, tree_of
 from app.views.spec_strip import RoundStrip
-from app.views.tree_tools import TreeLegend
 from app.views.wording import token_text
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import Event
 
-_LEGEND = (("kept", "drafted, accepted"), ("finished", "bonus"), ("refused", "refused"), ("pruned", "never reached"))
+READABLE = 0.72
+"""Zoom below which a tree is not shrunk to be seen whole."""
 _TITLE = "Small guesses, checked all at once"
 _HINT = (
     "Choose assisted decoding, prompt lookup, early exit or a token tree and press Ctrl+Enter: every round of guesses "
@@ -67,13 +68,13 @@ class SpecTools(QWidget):
 class SpeculationView(QWidget):
     """Strip, tree, words and cards of a run that drafts.
 
-    `reportSelected(report)`: what the inspector is to say of a drafted node; `comparisonWanted(request)`: run the same
-    without a draft and tell `measured` what came of it.
+    `reportSelected(report)`: what the inspector is to say of a drafted node; `measureWanted(requests)`: run the same
+    without a draft and with it, and tell `measured` what came of each.
     """
 
     tokenActivated = Signal(int)
     reportSelected = Signal(object)
-    comparisonWanted = Signal(object)
+    measureWanted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="speculationView")
@@ -86,8 +87,7 @@ class SpeculationView(QWidget):
         self._seen = 0
         self.report: NodeReport | None = None
         self.strip, self.canvas, self.cards = RoundStrip(self), TreeCanvas(self), SpecCards(self)
-        self._words, self._legend, self._tools = QLabel("", self), TreeLegend(_LEGEND, "", self), SpecTools(self)
-        self._drafters = DrafterLegend(self)
+        self._words, self._legend, self._tools = QLabel("", self), SpecLegend(self), SpecTools(self)
         self._tools.hide()
         self._lay_out()
         self.strip.roundPicked.connect(self._pick)
@@ -99,15 +99,24 @@ class SpeculationView(QWidget):
 
     def _lay_out(self) -> None:
         self.setAccessibleName("Speculation")
+        self.canvas.set_narrow(True)
         self.canvas.setAccessibleName("Tree of the round")
         self._words.setWordWrap(True)
         self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        parts = (self.strip, self.canvas, self._drafters, self._words, self.cards, self._legend)
-        for part in parts:
-            column.addWidget(part, int(part is self.canvas))
+        self._page = QScrollArea(self, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
+        self._page.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        inner = QWidget()
+        page = QVBoxLayout(inner)
+        page.setContentsMargins(0, 0, 0, 0)
+        page.setSpacing(0)
+        for part in (self.canvas, self._legend, self._words, self.cards):
+            page.addWidget(part, int(part is self.canvas))
+        self._page.setWidget(inner)
+        for part in (self.strip, self._page):
+            column.addWidget(part, int(part is self._page))
         self.setFocusProxy(self.strip)
 
     def header_widget(self) -> QWidget:
@@ -117,8 +126,9 @@ class SpeculationView(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
-        for part in (self.strip, self.canvas, self._drafters, self.cards, self._legend, self._tools):
+        for part in (self.strip, self.canvas, self.cards, self._legend, self._tools):
             part.set_theme(theme)
+        self.canvas.setMinimumHeight(theme.px(190))
         self._words.setFont(theme.font(13))
         self._words.setContentsMargins(theme.px(20), theme.px(6), theme.px(20), theme.px(6))
         self.update()
@@ -153,9 +163,14 @@ class SpeculationView(QWidget):
 
     @Slot(object)
     def measured(self, run: Run) -> None:
-        """Take the figures of the same run without a draft."""
-        if self._run is not None and run.request == plain_request(self._run.request):
+        """Take the figures of the same run without a draft, and with it."""
+        if self._run is None:
+            return
+        plain, drafted = self._both(self._run.request)
+        if _alike(run.request, plain):
             self.cards.show_plain(run.finished)
+        elif _alike(run.request, drafted):
+            self.cards.show_drafted(run.finished)
 
     @Slot(bool)
     def measuring_changed(self, on: bool) -> None:
@@ -177,14 +192,13 @@ class SpeculationView(QWidget):
     def _draw(self) -> None:
         shown = self._shown()
         self._chosen = min(self._chosen, shown - 1)
-        for part in (self.strip, self.canvas, self._words, self.cards, self._legend):
+        for part in (self.strip, self._page):
             part.setVisible(shown > 0)
         self._tools.label.setText(f"Round {self._chosen + 1} of {shown}" if shown else "")
         self.strip.set_rounds(self._rounds.rounds, shown, self._chosen)
         names = self._names()
-        self._drafters.setVisible(shown > 0 and len(names) > 1)
         if shown and self._run is not None:
-            self._drafters.show_drafters(names, self._rounds.by_drafter(len(names)))
+            self._legend.show_drafters(names, self._rounds.by_drafter(len(names)))
             self._draw_tree()
             self._words.setText(describe(self._rounds.rounds[self._chosen]))
             self.cards.show_rounds(self._rounds, shown, self._chosen, self._run.finished)
@@ -197,7 +211,15 @@ class SpeculationView(QWidget):
         entry = self._rounds.rounds[self._chosen]
         self.canvas.set_tree(tree_of(entry, self._word_before(entry.step), len(self._names())))
         self.canvas.set_follow(False)
+        self._fit(entry.accepted)
+
+    def _fit(self, accepted: Sequence[int]) -> None:
+        """The whole tree; one that would be too small to read from its root on, along the accepted path."""
         self.canvas.fit()
+        if self.canvas.zoom < READABLE:
+            self.canvas.set_zoom(READABLE)
+            for node in (*reversed(accepted), 0):
+                self.canvas.ensure_visible(node)
 
     def _names(self) -> tuple[str, ...]:
         return drafter_names(self._run.request) if self._run is not None else ()
@@ -237,7 +259,11 @@ class SpeculationView(QWidget):
     @Slot()
     def _measure(self) -> None:
         if self._run is not None:
-            self.comparisonWanted.emit(self._run.request)
+            self.measureWanted.emit(self._both(self._run.request))
+
+    @staticmethod
+    def _both(request: RunRequest) -> list[RunRequest]:
+        return [plain_request(request), request]
 
     def sizeHint(self) -> QSize:
         """Room for everything."""
@@ -249,3 +275,10 @@ class SpeculationView(QWidget):
             painter = QPainter(self)
             paint_empty_page(painter, self.rect(), self._theme, _TITLE, _HINT)
             painter.end()
+
+
+def _alike(one: RunRequest, other: RunRequest) -> bool:
+    """Whether two requests ask for the same; a measurement begins from nothing and stays with its cache."""
+    return replace(one, prefix_budget=0, memory_fallback=False) == replace(
+        other, prefix_budget=0, memory_fallback=False
+    )

@@ -57,7 +57,7 @@ def test_tree() -> None:
         (EXTRA, 2, "correction"),
     ]  # fmt: skip
     assert nodes[1].value == ".60"
-    assert tree_of(ROUNDS[1], "x")[-1].badge == "bonus token"
+    assert tree_of(ROUNDS[1], "x")[-1].state == "bonus"
 
 
 def test_reports() -> None:
@@ -101,7 +101,7 @@ def test_drafters_are_told_apart() -> None:
     report = report_on(MERGED, 3, names)
     assert report.sentence.startswith("Drafter B, tiny, gave “w3” 60 %")
     assert report.facts.startswith("by B · ")
-    assert [row.cells[1] for row in report.rows] == ["AB", "A", "B"]
+    assert [row.cells[0][-2:].strip() for row in report.rows] == ["AB", "A", "B"]
     assert "by A and B" in report_on(MERGED, 1, names).facts
     assert "(B proposed it too)" in report_on(MERGED, 1, names).sentence
     assert report_on(ROUNDS[0], 1, ("small",)).sentence.startswith("small gave")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from pytestqt.qtbot import QtBot
 from app.requests import Outcome, RunRequest
 from app.run import Run
 from app.theme import theme_for
-from app.views.spec_drafters import DrafterLegend
+from app.views.spec_legend import SpecLegend
 from app.views.spec_model import EXTRA
-from app.views.speculation import SpeculationView
+from app.views.speculation import READABLE, SpeculationView
 from core.events import Finished, Metrics, RunStarted
 from tests.app.test_spec_model import MERGED, ROUNDS
 from tests.ui.fake_engine import chosen
@@ -93,14 +94,18 @@ def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -
     run.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=200.0, acceptance_rate=0.7))])
     view.show_run(run)
     assert (cell(view, 0, 1), cell(view, 0, 2)) == ("–", "200")
-    with qtbot.waitSignal(view.comparisonWanted) as signal:
+    with qtbot.waitSignal(view.measureWanted) as signal:
         qtbot.mouseClick(view.cards._button, Qt.MouseButton.LeftButton)
-    plain: Any = Run(RunRequest("storyteller", "Once", "greedy", params={"max_new_tokens": 7}))
-    assert signal.args[0] == REQUEST
+    plain: Any = Run(RunRequest("storyteller", "Once", "greedy", params={"max_new_tokens": 7}, memory_fallback=False))
+    assert signal.args[0] == [RunRequest("storyteller", "Once", "greedy", params={"max_new_tokens": 7}), REQUEST]
     plain.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=100.0))])
     plain.outcome = Outcome("completed")
     view.measured(plain)
     assert [cell(view, 0, 1), cell(view, 3, 2)] == ["100", "×2.00"]
+    drafted: Any = Run(replace(REQUEST, memory_fallback=False))
+    drafted.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=150.0, acceptance_rate=0.7))])
+    view.measured(drafted)
+    assert [cell(view, 0, 2), cell(view, 3, 2)] == ["150", "×1.50"]
     view.show_run(a_run())
     assert cell(view, 0, 1) == "–"
 
@@ -110,16 +115,29 @@ def test_several_drafters_are_named_and_marked(view: SpeculationView) -> None:
     started = RunStarted("token_tree", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
     run.apply([started, MERGED, chosen(0, " w1"), chosen(1, " end")])
     view.show_run(run)
-    legend = view.findChild(DrafterLegend)
-    assert legend.isVisible()
-    assert legend.words == ["small · 50 % kept", "tiny · 50 % kept"]
+    legend = view.findChild(SpecLegend)
+    high = legend.heightForWidth(900)
+    assert legend.drafters == ["small · 50 % kept", "tiny · 50 % kept"]
     marked = view.canvas.grab().toImage()
     view.show_run(a_run())
-    assert not legend.isVisible()
+    assert legend.drafters == []
+    assert legend.heightForWidth(900) < high
+    assert legend.heightForWidth(250) > high
     one = Run(RunRequest("storyteller", "Once", "token_tree", drafters=("small",)))
     one.apply(run.events)
     view.show_run(one)
     assert view.canvas.grab().toImage() != marked
+
+
+def test_small_windows_scroll_and_keep_trees_readable(qtbot: QtBot, view: SpeculationView) -> None:
+    view.resize(560, 380)
+    view.show_run(a_run())
+    assert view.canvas.height() >= 190
+    assert view.canvas.zoom >= READABLE
+    places = [card.pos().toTuple() for card in view.cards._parts]
+    assert places[0][1] == places[1][1] < places[2][1] == places[3][1]
+    view.resize(1200, 700)
+    qtbot.waitUntil(lambda: len({card.pos().y() for card in view.cards._parts}) == 1)
 
 
 def test_both_themes_and_large_type(view: SpeculationView) -> None:

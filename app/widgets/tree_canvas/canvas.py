@@ -57,6 +57,7 @@ class TreeCanvas(QWidget):
         self._hands = Hands(self)
         self._items: accessible.TreeItems | None = None
         self._follow, self._shrinks = True, True
+        self._narrow = False
         self.describe: Callable[[int], str] = lambda node: ""
         """Text of the tip that appears over a node."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -159,10 +160,15 @@ class TreeCanvas(QWidget):
             self.fit()
             self._changed(at_once=True)
 
+    def set_narrow(self, narrow: bool) -> None:
+        """Boxes narrower and closer together, or as usual."""
+        self._narrow = narrow
+        self._apply_metrics()
+
     def _apply_metrics(self, anew: bool = False, down: bool | None = None) -> None:
         tall = self.scene.metrics.tall if self.scene.model.nodes else False
         tall = tall or any(node.note for node in self._some_nodes())
-        metrics = Metrics(self._look.theme.scale, self.down if down is None else down, tall)
+        metrics = Metrics(self._look.theme.scale, self.down if down is None else down, tall, self._narrow)
         if anew or metrics != self.scene.metrics:
             self.scene.restyle(metrics)
             self._painter.restyle(self._look.theme, metrics)

@@ -26,11 +26,13 @@ class Metrics:
     down: bool = False
     tall: bool = False
     """Boxes with a second line of text."""
+    narrow: bool = False
+    """Narrower boxes, closer together: for trees that are deep and not wide."""
 
     @cached_property
     def width(self) -> float:
         """Of a box."""
-        return 108 * self.scale
+        return (90 if self.narrow else 108) * self.scale
 
     @cached_property
     def height(self) -> float:
@@ -40,7 +42,7 @@ class Metrics:
     @cached_property
     def depth_pitch(self) -> float:
         """From one depth to the next."""
-        return self.height + 46 * self.scale if self.down else self.width + 44 * self.scale
+        return self.height + 46 * self.scale if self.down else self.width + (30 if self.narrow else 44) * self.scale
 
     @cached_property
     def row_pitch(self) -> float:
