@@ -40,6 +40,7 @@ class FitDesk(QObject):
             setup.prompt.edited,
             session.modelReady,
             session.finished,
+            session.measuringChanged,
         ):
             signal.connect(self.later)
         session.answered.connect(self._on_answer)

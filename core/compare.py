@@ -84,7 +84,7 @@ def _run(model: LoadedModel, request: Request, cancel: threading.Event, referenc
     except TokenscopeError as error:
         return replace(empty, reason=str(error))
     except Exception as error:  # whatever a model or a quantizer raises: the others still get their turn
-        return replace(empty, reason=f"It failed: {error or type(error).__name__}.")
+        return replace(empty, reason=f"It failed: {str(error) or type(error).__name__}.")
     assert finished is not None
     return _row(empty, measured, finished, reference)
 

@@ -201,11 +201,11 @@ def said(comparison: Comparison, entry: Entry) -> str:
     if run is None or reference is None:
         return ""
     if run is reference:
-        return "the others are compared with this"
+        return "what the others are compared with"
     place = comparison.difference(entry)
     if place is None:
         return f"the same {len(ids(run)):,} tokens"
-    return f"differs from token {place + 1:,} on: {_piece(run, place)}, not {_piece(reference, place)}"
+    return f"differs at {place + 1:,}: {_piece(run, place)}, not {_piece(reference, place)}"
 
 
 def _piece(run: Run, place: int) -> str:

@@ -30,9 +30,9 @@ from app.widgets.bars import BarRow, Bars
 from app.widgets.flow_layout import FlowLayout, clear
 
 _TEXT = len(HEAD) - 1
-_WIDTHS = (146, 84, 78, 86, 88)
+_WIDTHS = (128, 76, 72, 84, 80)
 """Pixels of the columns before the last one."""
-_BESIDE_FROM = 560
+_BESIDE_FROM = 740
 """Pixels of width from which the charts stand side by side."""
 _TEXT_WIDTH = 140
 

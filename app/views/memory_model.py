@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from core.events import BeamStep, CacheMeasured, CachePlan, Event, Notice, TokenChosen
 
@@ -13,6 +14,8 @@ Part = tuple[str, str]
 """(place, part) as `CacheMeasured.parts` names them."""
 
 
+_NEAR = 0.05
+"""Share by which a measurement may miss the plan."""
 _PLACES = ("disk", "host", "device")
 _PARTS = ("cross", "self", "keys", "values", "scales", "residual", "state")
 
@@ -109,10 +112,16 @@ class MemoryModel:
             return self._in_blocks(a, b, x, length)
         low, high = dict(a.parts), dict(b.parts)
         mixed = {part: low.get(part, 0) + (high.get(part, 0) - low.get(part, 0)) * share for part in {**low, **high}}
-        total = self.predicted(length) if self.plan is not None and b.tokens else None
+        total = self.predicted(length) if b.tokens and self._is_as_planned(a) else None
         parts = tuple((part, round(size)) for part, size in mixed.items())
-        between = replace(a, parts=parts, bytes=sum(size for _, size in parts))
+        layers = tuple(round(x + (y - x) * share) for x, y in zip_longest(a.layers, b.layers, fillvalue=0))
+        between = replace(a, parts=parts, layers=layers, bytes=sum(size for _, size in parts))
         return _scaled(between, x, length, total or float(between.bytes))
+
+    def _is_as_planned(self, point: Point) -> bool:
+        """Whether the plan held there: a search keeps one row until its beams part."""
+        size = self.predicted(point.tokens)
+        return size is not None and abs(size - point.bytes) <= _NEAR * point.bytes
 
     def _in_blocks(self, a: Point, b: Point, x: int, length: int) -> Point:
         """A quantized cache between two measurements: blocks are written at once, the rest grows by the token."""
@@ -196,10 +205,12 @@ def filled(plan: CachePlan, length: int) -> str:
 
 
 def _scaled(point: Point, x: int, length: int, total: float) -> Point:
-    """The same shares of another total."""
-    scale = total / point.bytes if point.bytes else 1.0
-    parts = tuple((part, round(size * scale)) for part, size in point.parts)
-    layers = tuple(round(size * scale) for size in point.layers)
+    """The same shares of another total, but for what an encoder read: that never changes."""
+    fixed = sum(size for (_, part), size in point.parts if part == "cross")
+    scale = (total - fixed) / (point.bytes - fixed) if point.bytes > fixed else 1.0
+    parts = tuple((key, size if key[1] == "cross" else round(size * scale)) for key, size in point.parts)
+    growing = len(point.layers) // 2 if fixed else len(point.layers)
+    layers = (*(round(size * scale) for size in point.layers[:growing]), *point.layers[growing:])
     size = sum(size for _, size in parts)
     return Point(x, length, size, max(point.peak, size), parts, layers, (), point.error, measured=False)
 

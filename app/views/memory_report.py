@@ -77,7 +77,7 @@ def reuse_line(run: Run) -> str:
     if not reused:
         return ""
     computed = len(run.prompt) - reused
-    return f"Started from {tokens(reused)} of the prompt that had been read before; {tokens(computed)} to compute."
+    return f"Started from {tokens(reused)} of the prompt read before; {computed:,} computed."
 
 
 def sentence(model: MemoryModel, point: Point, length: int) -> str:

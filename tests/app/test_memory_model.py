@@ -230,3 +230,31 @@ def test_runs_are_sorted_in_as_they_come() -> None:
     assert comparison.difference(comparison.entries[1]) is None
     comparison.end()
     assert [entry.state for entry in comparison.entries] == ["done", "done", "stopped"]
+
+
+def both_halves(written: int, rows: int, p: CachePlan) -> CacheMeasured:
+    """Cross-attention of 960 bytes in each of two layers and row, self-attention as planned, all for `rows` rows."""
+    own, cross = EACH * rows * written, 2 * 960 * rows
+    parts = (("host", "self", own), ("host", "cross", cross))
+    layers = (own // 2, own // 2, cross // 2, cross // 2)
+    return CacheMeasured(written - 1, written, own + cross, own + cross, parts, layers)
+
+
+def test_what_the_encoder_read_never_changes_between_measurements() -> None:
+    lengths = tuple(range(1, 40))
+    sizes = tuple(4 * (EACH * n + 2 * 960) for n in lengths)
+    p = CachePlan("encoder_decoder", "", (), 1, lengths, sizes, sizes, None, 0, None, None, None)
+    model, tokens = MemoryModel(), story(30)
+    model.append([p, tokens[0], both_halves(1, 1, p), *tokens[1:4], both_halves(4, 4, p), *tokens[4:20],
+                  both_halves(20, 4, p), *tokens[20:]])  # fmt: skip
+    for x in (4, 9, 20, 30):
+        point = model.at(x)
+        assert point is not None
+        parts = {part: size for (_, part), size in point.parts}
+        assert parts == {"cross": 4 * 2 * 960, "self": 4 * EACH * x}, x
+        assert point.layers == (2 * EACH * x, 2 * EACH * x, 4 * 960, 4 * 960)
+    early = model.at(2)
+    assert early is not None
+    parts = {part: size for (_, part), size in early.parts}
+    assert 2 * 960 < parts["cross"] < 4 * 2 * 960
+    assert EACH < parts["self"] < 4 * 4 * EACH
