@@ -43,6 +43,8 @@ class ViewColumn(QWidget):
         self.tabs = ViewTabs(spec.title for spec in self._specs)
         self.stack = QStackedWidget()
         self.tools = QStackedWidget(objectName="toolStack")
+        self.side = QWidget()
+        """The tools, and whatever else goes to a line of its own together with them."""
         self.corner = QHBoxLayout()
         self._fill()
         self.tabs.currentChanged.connect(self._on_tab)
@@ -97,7 +99,11 @@ class ViewColumn(QWidget):
         self._first.addWidget(self.tabs, 0, Qt.AlignmentFlag.AlignBottom)
         self._first.addWidget(self.tabs.more)
         self._first.addStretch(1)
-        self._first.addWidget(self.tools)
+        side = QHBoxLayout(self.side)
+        side.setContentsMargins(0, 0, 0, 0)
+        side.setSpacing(2 * GAP)
+        side.addWidget(self.tools)
+        self._first.addWidget(self.side)
         self._first.addLayout(self.corner)
         rows = QVBoxLayout(self.header)
         rows.setContentsMargins(0, 0, 0, 0)
@@ -129,7 +135,7 @@ class ViewColumn(QWidget):
     def fit_header(self) -> None:
         """Tabs and tools on one line if need be with the tabs closer together; else the tools get their own."""
         room = self.width() - LEFT - RIGHT - 4 * GAP - self.corner.sizeHint().width()
-        tools = self.tools.sizeHint().width() + GAP
+        tools = self.side.sizeHint().width() + GAP
         beside = self.tabs.needed(tight=True) + tools <= room
         self._put_tools(below=not beside)
         room -= tools * beside
@@ -137,13 +143,13 @@ class ViewColumn(QWidget):
         self.header.setFixedHeight(self._row_height * (1 if beside else 2))
 
     def _put_tools(self, below: bool) -> None:
-        if below == (self._second.indexOf(self.tools) >= 0):
+        if below == (self._second.indexOf(self.side) >= 0):
             return
-        (self._first if below else self._second).removeWidget(self.tools)
+        (self._first if below else self._second).removeWidget(self.side)
         if below:
-            self._second.addWidget(self.tools, 0, Qt.AlignmentFlag.AlignLeft)
+            self._second.addWidget(self.side, 0, Qt.AlignmentFlag.AlignLeft)
         else:
-            self._first.insertWidget(self._first.count() - 1, self.tools)
+            self._first.insertWidget(self._first.count() - 1, self.side)
 
 
 class Centre(QWidget):
@@ -246,8 +252,8 @@ class Centre(QWidget):
         self.split.setCheckable(True)
         self.split.toggled.connect(self.set_split)
         self.split.setVisible(len(self._specs) > 1)
-        for part in (self.texts, self.split):
-            self.columns[0].corner.addWidget(part)
+        self.columns[0].side.layout().addWidget(self.texts)
+        self.columns[0].corner.addWidget(self.split)
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)

@@ -18,9 +18,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings import LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
+from app.widgets.wrapped_label import WrappedLabel
 
 DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))
 DTYPES = (("auto", "Automatic"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
+FIELD_INSET = 7
 _TRACING = "Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed."
 _ALLOWED = {"allow_pickle": "pickled weights", "allow_remote_code": "code of its own"}
 
@@ -53,6 +55,18 @@ class SettingsDialog(QDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         column.addWidget(buttons)
+        self._align()
+
+    def _align(self) -> None:
+        """Let the fields of all sections begin at one edge."""
+        forms = self.findChildren(QFormLayout)
+        items = [form.itemAt(row, QFormLayout.ItemRole.LabelRole) for form in forms for row in range(form.rowCount())]
+        labels = [item.widget() for item in items if item is not None and item.widget() is not None]
+        for label in labels:
+            label.ensurePolished()
+        widest = max(label.sizeHint().width() for label in labels)
+        for label in labels:
+            label.setMinimumWidth(widest)
 
     def _appearance(self) -> QWidget:
         look = self._settings.appearance
@@ -210,6 +224,7 @@ class SettingsDialog(QDialog):
         spin.setAccessibleName(label)
         spin.setRange(0, 1024)
         spin.setValue(value)
+        spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move a spin box's text
         return spin
 
     @staticmethod
@@ -225,6 +240,6 @@ class SettingsDialog(QDialog):
 
     @staticmethod
     def _muted(text: str) -> QLabel:
-        label = QLabel(text, wordWrap=True)
+        label = WrappedLabel(text)
         label.setProperty("role", "muted")
         return label

@@ -25,7 +25,6 @@ QPushButton[role="chip"] {{ border-radius: {px(12)}px; }}
 #usedSettings {{ color: {theme.muted}; font-size: {px(12)}px; padding: 1px {px(6)}px; }}
 #resetButton, #openPreset, #moreButton {{ font-size: {px(12)}px; padding: 1px {px(6)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}
-QDialog QAbstractSpinBox {{ padding-left: {px(5)}px; }}
 QLabel[role="bannerTitle"] {{ font-weight: 600; }}
 QTabBar[tight="true"]::tab {{ margin: 0 {px(5)}px; }}
 #colourButton, #whitespaceButton {{ padding: {px(4)}px 1px; }}

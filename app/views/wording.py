@@ -43,7 +43,7 @@ WIDEST_PERCENT = "< 0.1 %"
 
 def bits(log_probability: float) -> float:
     """Surprise in bits of a natural log-probability; infinite for what cannot happen."""
-    return -log_probability / math.log(2) if math.isfinite(log_probability) else math.inf
+    return max(0.0, -log_probability / math.log(2)) if math.isfinite(log_probability) else math.inf
 
 
 def log_probability(value: float) -> str:

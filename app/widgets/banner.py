@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPush
 from app.theme import Theme
 from app.widgets import icons
 from app.widgets.icons import IconButton
+from app.widgets.wrapped_label import WrappedLabel
 
 
 class Banner(QFrame):
@@ -59,7 +60,8 @@ class Banner(QFrame):
         color = theme.danger if self._role == "banner" else theme.muted
         self._mark.setPixmap(icons.pixmap(self._icon_name, color, theme.px(18)))
         self._close.set_theme(theme)
-        self.details.setFixedHeight(theme.px(132))
+        self.details.setMinimumHeight(theme.px(48))
+        self.details.setMaximumHeight(theme.px(132))
 
     def _build(self) -> None:
         self._mark = QLabel(self)
@@ -95,10 +97,9 @@ class Banner(QFrame):
         row.addLayout(words, 1)
         row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
 
-    def _label(self) -> QLabel:
-        label = QLabel(self, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+    def _label(self) -> WrappedLabel:
+        label = WrappedLabel("", self)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        label.setMinimumWidth(1)
         return label
 
     def _set_actions(self, actions: Sequence[tuple[str, str]]) -> None:

@@ -24,6 +24,11 @@ class WrappedLabel(QLabel):
         """It can be narrow."""
         return QSize(0, self.fontMetrics().height())
 
+    def setText(self, text: str) -> None:
+        """Say something else, in as many lines as it takes."""
+        super().setText(text)
+        self._refit()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._refit()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication, QDialog, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.main_window import MainWindow
 from app.panels.side_splitter import LEAST_WIDTHS, WANTED_WIDTHS
+from app.widgets.banner import Banner
 from app.widgets.wrapped_label import WrappedLabel
 from core import strategies
 from tests.ui.windows import open_window
@@ -150,3 +152,32 @@ def test_the_inspector_is_not_cut(window: MainWindow, scale: float) -> None:
     QApplication.processEvents()
     inspector = window.inspector
     assert inspector.widget().width() <= inspector.viewport().width()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float) -> None:
+    window.looks.set_font_scale(scale)
+    banner = window.centre.error_banner
+    cause = "The prompt has 3,602 tokens, 1,554 more than the model's context of 2,048."
+    banner.show_message("The prompt cannot be used", cause, "Shorten it, or choose another model.", "line\n" * 40)
+    banner.unfold.click()
+    QApplication.processEvents()
+    edges = [(part.geometry().top(), part.geometry().bottom()) for part in _parts_of(banner)]
+    assert all(bottom < top for (_top, bottom), (top, _bottom) in pairwise(edges))
+    assert edges[-1][1] < banner.height()
+    drawn = banner.cause.fontMetrics().boundingRect(banner.cause.rect(), int(Qt.TextFlag.TextWordWrap), cause)
+    assert drawn.height() <= banner.cause.height()
+
+
+def _parts_of(banner: Banner) -> tuple[QWidget, ...]:
+    return banner.title, banner.cause, banner.remedy, banner.unfold, banner.details
+
+
+def test_fields_of_the_settings_begin_at_one_edge(window: MainWindow) -> None:
+    window.open_settings()
+    dialog = window.findChild(QDialog, "settingsDialog")
+    QApplication.processEvents()
+    names = ("themeChoice", "scaleChoice", "deviceChoice", "threadsChoice", "reuseBudget")
+    fields = [dialog.findChild(QWidget, name) for name in names]
+    assert len({field.mapTo(dialog, QPoint(0, 0)).x() for field in fields}) == 1
+    dialog.close()
