@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +11,7 @@ import torch
 from core.events import Alternative, Stage
 from core.text import Pieces
 
+_LOWEST = -1e30
 _FIXED = 5
 """Figures every reading begins with: raw and processed log-probability, rank, entropy, chosen token."""
 
@@ -44,73 +45,65 @@ def read_step(
     raw = torch.log_softmax(scores[0], -1)
     final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
     probabilities = raw.exp()
-    columns = [_fixed_columns(raw, final, probabilities, chosen)]
+    columns = _fixed_columns(raw, final, probabilities, chosen)
     if top_n:
         top = raw.topk(top_n, dim=1)
-        columns.append(_alternative_columns(final, top))
-        columns.append(_stage_columns(scores, top_n) if len(scores) > 1 else _only_raw(scores[0], top))
+        columns += [scores[0].amin(1, keepdim=True), top.indices, top.values]
+        if len(scores) > 1:
+            columns += [final.gather(1, top.indices), _stage_columns(scores, probabilities, top_n)]
     # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
     rows = torch.cat(columns, dim=1).tolist()
-    return [_reading(row, top_n, names, pieces) for row in rows]
+    return [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
 
 
 def _fixed_columns(
     raw: torch.Tensor, final: torch.Tensor, probabilities: torch.Tensor, chosen: torch.Tensor
-) -> torch.Tensor:
-    """[B, 5] in the order of a Reading."""
+) -> list[torch.Tensor]:
+    """Five of [B, 1], in the order of a Reading."""
     index = chosen[:, None]
     picked = raw.gather(1, index)
     rank = (raw > picked).sum(1, keepdim=True) + 1
-    entropy = torch.special.entr(probabilities).sum(1, keepdim=True)
-    return torch.cat([picked, final.gather(1, index), rank, entropy, index], dim=1)
+    # p ln p is 0 at p = 0: a finite logarithm keeps that product from being no number
+    entropy = torch.linalg.vecdot(probabilities, raw.clamp(min=_LOWEST)).neg_()[:, None]
+    return [picked, picked if final is raw else final.gather(1, index), rank, entropy, index]
 
 
-Top = torch.return_types.topk
-"""Values and indices [B, n]."""
-
-
-def _only_raw(logits: torch.Tensor, top: Top) -> torch.Tensor:
-    """[B, 3 + 2n] as `_stage_columns` would have it where no stage is on: nothing is cut, so the mass is whole."""
-    alive = (logits > -math.inf).sum(1, keepdim=True)
-    return torch.cat([alive, torch.ones_like(top.values[:, :2]), top.indices, top.values.exp()], dim=1)
-
-
-def _alternative_columns(final: torch.Tensor, top: Top) -> torch.Tensor:
-    """[B, 3n]: ids, raw log-probabilities, processed ones."""
-    return torch.cat([top.indices, top.values, final.gather(1, top.indices)], dim=1)
-
-
-def _stage_columns(scores: Sequence[torch.Tensor], top_n: int) -> torch.Tensor:
-    """[B, S · (3 + 2n)]: for the raw scores and every stage survivors, mass, raw mass, top ids, top probabilities."""
-    stacked = torch.stack(list(scores))  # all stages in each operation: many small ones would cost more than they do
-    shares = torch.softmax(stacked, -1)
-    alive = stacked > -math.inf
-    entering = torch.cat([shares[:1], shares[:-1]])
-    sums = torch.stack([alive, entering * alive, shares[:1] * alive]).sum(-1)
+def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, top_n: int) -> torch.Tensor:
+    """[B, S · (3 + 2n)]: for every stage survivors, mass, raw mass, top ids, top probabilities."""
+    stages = torch.stack(list(scores[1:]))  # all in each operation: many small ones would cost more than they do
+    shares = torch.softmax(stages, -1)
+    alive = (stages > -math.inf).to(shares.dtype)
+    raw_mass = mass = torch.linalg.vecdot(alive, probabilities)
+    if len(stages) > 1:
+        mass = torch.linalg.vecdot(alive, torch.cat([probabilities[None], shares[:-1]]))
     top = shares.topk(top_n, dim=-1)
-    figures = torch.cat([sums.permute(1, 2, 0), top.indices, top.values], dim=-1)
-    return figures.transpose(0, 1).flatten(1)
+    sums = torch.stack([alive.sum(-1), mass, raw_mass], dim=-1)
+    return torch.cat([sums, top.indices, top.values], dim=-1).transpose(0, 1).flatten(1)
 
 
-def _reading(row: list[float], top_n: int, names: Sequence[tuple[str, str]], pieces: Pieces) -> Reading:
+def _reading(
+    row: list[float], top_n: int, names: Sequence[tuple[str, str]], pieces: Pieces, logits: torch.Tensor
+) -> Reading:
     raw, final, rank, entropy, token = row[:_FIXED]
-    reading = Reading(int(token), raw, final, int(rank), entropy)
     if not top_n:
-        return reading
-    alternatives = _alternatives(row[_FIXED : _FIXED + 3 * top_n], top_n, reading, pieces)
-    funnel = _funnel(row[_FIXED + 3 * top_n :], top_n, names)
-    return Reading(reading.token, raw, final, reading.rank, entropy, alternatives, funnel)
-
-
-def _alternatives(row: list[float], top_n: int, chosen: Reading, pieces: Pieces) -> tuple[Alternative, ...]:
-    """The n likeliest by the model alone, and the chosen one behind them when it is not among these."""
+        return Reading(int(token), raw, final, int(rank), entropy)
+    survivors = len(logits) if row[_FIXED] > -math.inf else int((logits > -math.inf).sum())
+    ids = [int(value) for value in row[_FIXED + 1 : _FIXED + 1 + top_n]]
+    before = row[_FIXED + 1 + top_n : _FIXED + 1 + 2 * top_n]
+    rest = row[_FIXED + 1 + 2 * top_n :]
+    after = rest[:top_n] if rest else before
     found = [
-        alternative(int(row[i]), row[top_n + i], row[2 * top_n + i], i + 1, pieces)
-        for i in range(top_n)
-    ]  # fmt: skip
-    if all(item.id != chosen.token for item in found):
-        found.append(alternative(chosen.token, chosen.raw_log_probability, chosen.log_probability, chosen.rank, pieces))
-    return tuple(found)
+        alternative(token_id, one, other, place, pieces)
+        for place, (token_id, one, other) in enumerate(zip(ids, before, after, strict=True), 1)
+    ]
+    opening = Stage("raw", "raw", survivors, 1.0, 1.0, tuple([
+        (item.id, item.raw_probability) for item in found if item.raw_probability > 0
+    ]))  # fmt: skip
+    if token not in ids:
+        found.append(alternative(int(token), raw, final, int(rank), pieces))
+    return Reading(
+        int(token), raw, final, int(rank), entropy, tuple(found), (opening, *_funnel(rest[top_n:], top_n, names))
+    )
 
 
 def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces) -> Alternative:
@@ -118,11 +111,10 @@ def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces)
     return Alternative(token, pieces[token], math.exp(raw), math.exp(final), raw, final, rank)
 
 
-def _funnel(row: list[float], top_n: int, names: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
+def _funnel(row: list[float], top_n: int, names: Sequence[tuple[str, str]]) -> Iterator[Stage]:
+    """The stages behind the raw scores."""
     width = 3 + 2 * top_n
-    stages = []
-    for index, (name, label) in enumerate((("raw", "raw"), *names)):
+    for index, (name, label) in enumerate(names if row else ()):
         part = row[index * width : (index + 1) * width]
-        top = tuple((int(part[3 + i]), part[3 + top_n + i]) for i in range(top_n) if part[3 + top_n + i] > 0)
-        stages.append(Stage(name, label, int(part[0]), min(part[1], 1.0), min(part[2], 1.0), top))
-    return tuple(stages)
+        top = [(int(part[3 + i]), part[3 + top_n + i]) for i in range(top_n) if part[3 + top_n + i] > 0]
+        yield Stage(name, label, int(part[0]), min(part[1], 1.0), min(part[2], 1.0), tuple(top))

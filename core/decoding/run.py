@@ -62,6 +62,17 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """A token that was appended to its sequence: its place there, the text it completed, the time it took."""
+
+    step: int
+    token: int
+    text: str
+    seconds: float
+    stop: Stop | None
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """A finished sequence as `Finished` reports it."""
 
@@ -208,36 +219,46 @@ class DecodingRun:
         """A fresh sequence."""
         return Track(number, TextStream(self.model.tokenizer, self.start_ids))
 
-    def token_events(
-        self,
-        track: Track,
-        reading: Reading,
-        method: str,
-        layer_choice: LayerChoice | None = None,
-        origin: str = "target",
-    ) -> Iterator[Event]:
-        """Append a token to its sequence: TokenChosen, and SequenceFinished when it ends there."""
-        token, special = reading.token, reading.token in self.model.pieces.special
+    def note(self, track: Track, token: int) -> Note:
+        """Append a token to its sequence, and see whether that ends it."""
         text = track.stream.push(token)
         track.ids.append(token)
         track.texts.append(text)
         now = time.perf_counter()
+        seconds, self._last = now - self._last, now
         self._first = self._first or now
         self._new_tokens += 1
+        track.stop = self.stopping.check(track.number, token, len(track.ids), text)
+        return Note(len(track.ids) - 1, token, text, seconds, track.stop)
+
+    def note_events(
+        self, track: Track, note: Note, reading: Reading, method: str, layer_choice: LayerChoice | None = None,
+        origin: str = "target", seconds: float = 0.0,
+    ) -> Iterator[Event]:  # fmt: skip
+        """A noted token's TokenChosen, and SequenceFinished when it ends there. `seconds`: what reading it took."""
+        pieces = self.model.pieces
         yield TokenChosen(
-            step=len(track.ids) - 1, sequence=track.number, id=token, piece=self.model.pieces[token], text=text,
+            step=note.step, sequence=track.number, id=note.token, piece=pieces[note.token], text=note.text,
             raw_probability=math.exp(reading.raw_log_probability), probability=math.exp(reading.log_probability),
             raw_log_probability=reading.raw_log_probability, log_probability=reading.log_probability,
-            rank=reading.rank, entropy=reading.entropy, seconds=now - self._last, alternatives=reading.alternatives,
-            funnel=reading.funnel, method=method, layer_choice=layer_choice, special=special, origin=origin,
+            rank=reading.rank, entropy=reading.entropy, seconds=note.seconds + seconds,
+            alternatives=reading.alternatives, funnel=reading.funnel, method=method, layer_choice=layer_choice,
+            special=note.token in pieces.special, origin=origin,
         )  # fmt: skip
-        track.stop = self.stopping.check(track.number, token, len(track.ids), text)
-        if track.stop:
-            yield self._finish_track(track, track.stop)
+        if note.stop:
+            yield self._finish_track(track, note.stop)
+
+    def token_events(self, track: Track, reading: Reading, method: str, origin: str = "target") -> Iterator[Event]:
+        """Append a token to its sequence and tell of it at once."""
+        yield from self.note_events(track, self.note(track, reading.token), reading, method, origin=origin)
+
+    def is_measured(self, step: int) -> bool:
+        """Whether the cache is measured after this step."""
+        return step % 16 == 0
 
     def step_done(self, step: int) -> Iterator[Event]:
         """After all sequences of a step: restart its clock, and measure the cache now and then."""
-        if step % 16 == 0:
+        if self.is_measured(step):
             yield self.measure(step)
         self._last = time.perf_counter()
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import torch
 
-from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun, Track
+from core.decoding.writing import Writer
 from core.events import Event, LayerChoice
 
 
@@ -80,7 +80,19 @@ def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = 
     names = [(stage.name, stage.label) for stage in run.funnel.stages]
     if contrast:
         names.insert(0, (contrast.name, contrast.label))
-    output, prefilled = run.prefill(rows, hidden=contrast is not None)
+    writer = Writer(run, tracks, names, picker.method)
+    try:
+        yield from _steps(run, tracks, ids, picker, contrast, writer)
+    except Exception:
+        yield from writer.flush()  # the text so far is shown, whatever went wrong
+        raise
+    yield from run.end(tracks)
+
+
+def _steps(
+    run: DecodingRun, tracks: list[Track], ids: Ids, picker: Picker, contrast: Contrast | None, writer: Writer
+) -> Iterator[Event]:
+    output, prefilled = run.prefill(len(tracks), hidden=contrast is not None)
     yield prefilled
     step = 0
     while True:
@@ -93,22 +105,10 @@ def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = 
         scores += run.funnel.trace(ids.tensor, scores[-1])[1:]
         run.check_scores(scores[-1], raw, step)
         chosen = picker.pick(scores[-1], run.generator)
-        yield from _emit(run, tracks, scores, chosen, names, picker.method, choice)
-        yield from run.step_done(step)
+        yield from writer.write(step, scores, chosen, choice)
         ids.append(chosen)
         step += 1
         if all(track.stop for track in tracks) or run.is_cancelled():
             break
         output = run.forward(chosen[:, None], hidden=contrast is not None)
-    yield from run.end(tracks)
-
-
-def _emit(
-    run: DecodingRun, tracks: list[Track], scores: list[torch.Tensor], chosen: torch.Tensor,
-    names: list[tuple[str, str]], method: str, choice: LayerChoice | None,
-) -> Iterator[Event]:  # fmt: skip
-    """Events of the sequences that are still being written."""
-    readings = read_step(scores, chosen, run.request.top_n, names, run.model.pieces)
-    for track, reading in zip(tracks, readings, strict=True):
-        if track.stop is None:
-            yield from run.token_events(track, reading, method, choice)
+    yield from writer.flush()

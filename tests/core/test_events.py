@@ -13,6 +13,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
+from core.errors import NumericError
 from core.events import (
     CacheMeasured,
     Event,
@@ -159,6 +160,21 @@ def test_stopping_keeps_what_was_written(strategy: str) -> None:
     assert last.reason == "stopped"
     assert len(last.sequences[0]) == 7
     assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
+
+
+def test_every_token_before_a_failure_is_told() -> None:
+    """Steps wait for each other in pairs; a failure between the two must not swallow the first."""
+    for passes in (3, 4):
+        model, count = tiny.make("llama"), iter(range(100))
+        model.model.lm_head.register_forward_hook(
+            lambda _module, _given, logits, count=count, passes=passes: (
+                logits if next(count) < passes else logits * math.nan
+            )
+        )
+        seen: list[Event] = []
+        with pytest.raises(NumericError):
+            seen.extend(core.stream(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=20))))
+        assert [event.step for event in seen if isinstance(event, TokenChosen)] == list(range(passes))
 
 
 def test_stopped_before_it_begins() -> None:

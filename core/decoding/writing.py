@@ -1,0 +1,88 @@
+"""Chosen tokens become events: what a step looked like is read two quick steps at a time.
+
+Reading a step takes some twenty small operations. On a small model they cost as much as a layer, and nearly the same
+for two steps as for one; a pair of quick steps is also shown within one frame of the screen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from core.decoding.observe import read_step
+from core.decoding.run import DecodingRun, Note, Track
+from core.events import Event, LayerChoice
+
+_PAIR = 2
+"""More would let a text grow on after the user stopped it."""
+_QUICK = 0.008
+"""Seconds of a step that may wait for the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step that was written and has still to be shown."""
+
+    number: int
+    scores: list[torch.Tensor]
+    """Raw and after every stage, each [B, V]."""
+    chosen: torch.Tensor
+    choice: LayerChoice | None
+    notes: list[tuple[int, Track, Note]]
+    """Row, sequence and what was noted, for the sequences that were still being written."""
+
+
+class Writer:
+    """Appends tokens to their sequences and turns them into events."""
+
+    def __init__(
+        self, run: DecodingRun, tracks: Sequence[Track], names: Sequence[tuple[str, str]], method: str
+    ) -> None:
+        """`names`: (name, label) of the stages whose scores will come."""
+        self._run, self._tracks, self._names, self._method = run, tracks, names, method
+        self._waiting: list[_Step] = []
+        self._begun = time.perf_counter()
+
+    def write(
+        self, number: int, scores: list[torch.Tensor], chosen: torch.Tensor, choice: LayerChoice | None
+    ) -> Iterator[Event]:
+        """One step: tokens [B], and the scores that decided them. Stops are known when this returns."""
+        notes = [
+            (row, track, self._run.note(track, token))
+            for row, (track, token) in enumerate(zip(self._tracks, chosen.tolist(), strict=True))
+            if track.stop is None
+        ]
+        self._waiting.append(_Step(number, scores, chosen, choice, notes))
+        if self._is_due(number):
+            yield from self.flush()
+            self._begun = time.perf_counter()
+
+    def _is_due(self, number: int) -> bool:
+        """The first step, the second of a pair, a slow one, one that ends a text or precedes a measurement."""
+        step, run = self._waiting[-1], self._run
+        return (
+            len(self._waiting) == _PAIR
+            or run.is_measured(number)
+            or time.perf_counter() - self._begun > _QUICK
+            or any(track.stop for _, track, _ in step.notes)
+            or run.is_cancelled()
+        )
+
+    def flush(self) -> Iterator[Event]:
+        """Events of all steps that wait."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        run, begun = self._run, time.perf_counter()
+        scores = [torch.cat(parts) for parts in zip(*(step.scores for step in waiting), strict=True)]
+        chosen = torch.cat([step.chosen for step in waiting])
+        readings = read_step(scores, chosen, run.request.top_n, self._names, run.model.pieces)
+        share = (time.perf_counter() - begun) / len(waiting)
+        for place, step in enumerate(waiting):
+            for row, track, note in step.notes:
+                reading = readings[place * len(self._tracks) + row]
+                yield from run.note_events(track, note, reading, self._method, step.choice, seconds=share)
+            yield from run.step_done(step.number)
