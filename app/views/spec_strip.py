@@ -42,7 +42,7 @@ class RoundStrip(QWidget):
     def set_rounds(self, rounds: Sequence[DraftRound], shown: int, chosen: int) -> None:
         """Draw the first `shown` of `rounds`, with `chosen` marked and in sight."""
         self._rounds, self._shown, self._chosen = rounds, shown, chosen
-        slots = min(max((len(_cells(entry)) for entry in rounds), default=0), MOST_CELLS + 1)
+        slots = max((len(_cells(entry)) for entry in rounds), default=0)
         if slots != self._slots:
             self._slots = slots
             self.updateGeometry()
@@ -91,7 +91,7 @@ class RoundStrip(QWidget):
     def _paint_round(self, painter: QPainter, index: int) -> None:
         theme, rect, entry = self._theme, self._rect(index), self._rounds[index]
         cell = rect.height() / max(self._slots, 2)
-        for row, colour in enumerate(_cells(entry)[: MOST_CELLS + 1]):
+        for row, colour in enumerate(_cells(entry)):
             box = QRectF(rect.left(), rect.bottom() - (row + 1) * cell, rect.width(), cell - theme.px(2))
             painter.setPen(QPen(theme.color("line"), 1) if not colour else Qt.PenStyle.NoPen)
             painter.setBrush(theme.color(colour) if colour else Qt.BrushStyle.NoBrush)
@@ -152,4 +152,6 @@ def _cells(entry: DraftRound) -> list[str]:
     depth = max((node.depth for node in entry.nodes), default=0)
     extra = {"bonus": ["finished"], "correction": ["refused"], "none": []}[entry.extra_kind]
     filled = ["kept"] * len(entry.accepted) + extra
-    return filled + [""] * max(0, depth + 1 - len(filled))
+    if len(filled) > MOST_CELLS + 1:
+        filled = filled[: MOST_CELLS + 1 - len(extra)] + extra
+    return filled + [""] * max(0, min(depth, MOST_CELLS) + 1 - len(filled))

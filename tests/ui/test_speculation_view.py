@@ -14,9 +14,10 @@ from app.run import Run
 from app.theme import theme_for
 from app.views.spec_legend import SpecLegend
 from app.views.spec_model import EXTRA
+from app.views.spec_strip import MOST_CELLS, _cells
 from app.views.speculation import READABLE, SpeculationView
 from core.events import Finished, Metrics, RunStarted
-from tests.app.test_spec_model import MERGED, ROUNDS
+from tests.app.test_spec_model import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
 
 REQUEST = RunRequest("storyteller", "Once", "assisted", params={"max_new_tokens": 7}, drafters=("storyteller-draft",))
@@ -145,3 +146,10 @@ def test_both_themes_and_large_type(view: SpeculationView) -> None:
     for theme in (theme_for("dark"), theme_for("light", 1.5)):
         view.set_theme(theme)
         assert not view.grab().isNull()
+
+
+def test_long_rounds_keep_the_cell_of_the_models_own_token() -> None:
+    whole = entry(0, 0, ["accepted"] * 12, "bonus")
+    assert _cells(whole) == ["kept"] * MOST_CELLS + ["finished"]
+    assert _cells(entry(0, 0, ["accepted", *["unreached"] * 11], "correction"))[1:3] == ["refused", ""]
+    assert len(_cells(entry(0, 0, ["refused"] * 12, "none"))) == MOST_CELLS + 1

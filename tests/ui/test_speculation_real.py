@@ -1,0 +1,168 @@
+"""Speculation in the window on the bundled models: every drafter, stopping and running on, drafts of no use."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+import core
+import resources
+from app import build_window
+from app.main_window import MainWindow
+from app.requests import Outcome
+from app.views.speculation import SpeculationView
+from core.events import Prefilled
+
+WAIT_MS = 60_000
+PROMPT = "Once upon a time, there was a little fox named Mia."
+ONE, TWO = ("storyteller-draft",), ("storyteller-draft", "storyteller-draft-b")
+WAYS = [
+    ("assisted", ONE, {"num_assistant_tokens": 5}),
+    ("assisted", TWO, {}),
+    ("prompt_lookup", (), {}),
+    ("early_exit", (), {"assistant_early_exit": 4}),
+    ("token_tree", ONE, {"widths": "1 1 3 1 1"}),
+    ("token_tree", TWO, {"widths": "2 2 1"}),
+]
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
+        window.show()
+    window.centre.show_view("speculation")
+    window.setup.prompt.set_prompt(PROMPT)
+    return window
+
+
+def set_up(window: MainWindow, strategy: str, drafts: tuple[str, ...] = (), **params: object) -> None:
+    assert window.desk.choose(strategy=strategy, drafts=drafts) == []
+    window.desk.set_values({"max_new_tokens": 16, "schedule": "constant", **params})
+
+
+def run(qtbot: QtBot, window: MainWindow) -> Outcome:
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
+        qtbot.mouseClick(window.toolbar.run, Qt.MouseButton.LeftButton)
+    return signal.args[0]
+
+
+def view_of(window: MainWindow) -> SpeculationView:
+    found = window.findChild(SpeculationView)
+    assert found is not None
+    return found
+
+
+def plain_text(qtbot: QtBot, window: MainWindow) -> str:
+    window.desk.choose(strategy="greedy")
+    window.desk.set_values({"max_new_tokens": 16})
+    assert run(qtbot, window).kind == "completed"
+    return window.session.run.text
+
+
+def copy_of_the_draft(folder: Path) -> Path:
+    shutil.copytree(resources.path("models/storyteller-draft"), folder)
+    return folder
+
+
+def test_every_drafter_writes_the_text_of_greedy_decoding(qtbot: QtBot, window: MainWindow) -> None:
+    expected = plain_text(qtbot, window)
+    view = view_of(window)
+    for strategy, drafts, params in WAYS:
+        set_up(window, strategy, drafts, **params)
+        outcome = run(qtbot, window)
+        assert outcome.kind == "completed", (strategy, outcome.error)
+        assert window.session.run.text == expected, (strategy, drafts)
+        assert window.session.run.request.drafters == drafts
+        assert len(view._rounds) > 0 or strategy == "prompt_lookup"
+        assert len(view._legend.drafters) == (len(drafts) if len(drafts) > 1 else 0)
+        origins = {token.origin for token in window.session.run.tokens}
+        assert origins <= {"target", "draft", "correction", "bonus"}
+        assert "draft" in origins or strategy == "prompt_lookup"
+
+
+def test_both_speeds_are_measured_by_one_button(qtbot: QtBot, window: MainWindow) -> None:
+    set_up(window, "assisted", ONE)
+    run(qtbot, window)
+    shown, ended, cards = window.session.run, [], view_of(window).cards
+    window.session.measured.connect(ended.append)
+    cards._button.click()
+    qtbot.waitUntil(lambda: len(ended) == 2, timeout=WAIT_MS)
+    assert [end.outcome.kind for end in ended] == ["completed", "completed"]
+    assert cards._again is ended[1].finished
+    figures = [cards._cells[1][column].text() for column in (1, 2)]
+    assert all(float(figure.replace(",", "")) > 0 for figure in figures)
+    assert cards._cells[4][2].text().startswith("×")
+    assert window.session.run is shown
+
+
+def test_stops_in_the_middle_and_runs_on(qtbot: QtBot, window: MainWindow) -> None:
+    """What the stopped run leaves in the cache is the text alone: the next one begins from it and writes no other."""
+    set_up(window, "token_tree", ONE, widths="1 2 2 1", max_new_tokens=300, min_new_tokens=300)
+    window.run()
+    stopped = window.session.run
+    qtbot.waitUntil(lambda: len(stopped.tokens) > 8, timeout=WAIT_MS)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
+        window.stop()
+    assert signal.args[0].kind == "stopped"
+    assert 8 < len(stopped.tokens) < 300
+    before = stopped.text
+    window.setup.prompt.set_prompt(PROMPT + before)
+    set_up(window, "token_tree", ONE, widths="1 2 2 1")
+    assert run(qtbot, window).kind == "completed"
+    on = window.session.run
+    reused = [event.reused for event in on.events if isinstance(event, Prefilled)]
+    assert reused[0] > 8
+    text = on.text
+    assert plain_text(qtbot, window) == text
+
+
+def test_a_draft_that_has_gone_is_told_and_another_takes_its_place(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    folder = copy_of_the_draft(tmp_path / "gone")
+    set_up(window, "assisted", (str(folder),))
+    shutil.rmtree(folder)
+    outcome = run(qtbot, window)
+    assert outcome.kind == "failed"
+    assert "gone" in f"{outcome.error.title} {outcome.error.cause}"
+    assert window.centre.error_banner.isVisible()
+    set_up(window, "assisted", ONE)
+    assert run(qtbot, window).kind == "completed"
+    assert not window.centre.error_banner.isVisible()
+
+
+def test_a_draft_with_another_tokenizer_is_refused_with_the_reason(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path
+) -> None:
+    folder = copy_of_the_draft(tmp_path / "other")
+    path = folder / "tokenizer.json"
+    words = json.loads(path.read_text(encoding="utf-8"))
+    words["added_tokens"].append({**words["added_tokens"][-1], "id": 60_000, "content": "<other>"})
+    path.write_text(json.dumps(words), encoding="utf-8")
+    window.desk.choose(strategy="assisted")
+    problems = window.desk.choose(drafts=[str(folder)])
+    assert "another tokenizer" in problems[0]
+    picker = window.toolbar.draft
+    assert not picker.model().item(picker.findData(str(folder))).isEnabled()
+    assert window.desk.drafters == ONE
+    model, draft = core.load("storyteller"), core.load(str(folder))
+    reason = core.strategies.registry["assisted"].why_not(model, core.Request("Once", drafters=(draft,)))
+    assert reason is not None
+    assert "tokenizer" in reason
+
+
+def test_without_a_draft_the_window_says_what_is_missing(qtbot: QtBot, window: MainWindow) -> None:
+    window.desk.choose(model="storyteller-draft-b", strategy="assisted")
+    if window.desk.drafters:
+        pytest.skip("a smaller model than the smallest is here")
+    window.run()
+    assert any("No draft model is chosen" in problem for problem in window.desk.problems)
+    assert window.session.run is None or window.session.run.request.strategy != "assisted"
