@@ -9,6 +9,7 @@ import torch
 from transformers import GenerationConfig
 
 from core import caches
+from core.caches.base import CacheBackend
 from core.catalog import free_memory, has_room, size_words
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
@@ -37,7 +38,7 @@ class Estimate:
     title: str
     """Of the cache."""
     remedies: tuple[str, ...] = ()
-    """Each of them alone would make it fit; empty when it fits, or when nothing does."""
+    """Each of them would make it fit; empty when it fits, or when nothing does."""
 
     @property
     def needed(self) -> int:
@@ -114,7 +115,7 @@ class _Reckoning:
             self._weights(case), self._cache(self.model, case), self._draft(case), self._length(self.model, case),
             case.rows, self.free, caches.registry[case.cache].title,
         )  # fmt: skip
-        return found if found.ok else replace(found, remedies=tuple(self._remedies()))
+        return found if found.ok else replace(found, remedies=tuple(self._remedies()) or tuple(self._together()))
 
     def _needed(self, case: _Case) -> int:
         return self._weights(case) + self._cache(self.model, case) + self._draft(case)
@@ -154,8 +155,7 @@ class _Reckoning:
         if new := _most(case.new, lambda count: self._fits(replace(case, new=count))):
             yield f"with at most {new:,} new tokens"
         if rows := _most(case.rows, lambda count: self._fits(replace(case, rows=count))):
-            kind = "beam" if int(self.config.num_beams or 1) > 1 else "text" if self.config.do_sample else "candidate"
-            yield f"with {rows} {kind}{'s' if rows > 1 else ''}"
+            yield f"with {self._rows_words(rows)}"
         if others := [title for title in self._other_caches() if title]:
             yield f"with the cache “{'” or “'.join(others[:2])}”"
         if self.model.dtype == torch.float32 and self._fits(replace(case, halved=True)):
@@ -163,11 +163,34 @@ class _Reckoning:
         if self.request.drafters and self._fits(replace(case, drafted=False)):
             yield "without a draft model"
 
+    def _together(self) -> Iterator[str]:
+        """The least that has to change at once, where no single change is enough."""
+        single = replace(self.case, rows=1)
+        caches_too = [replace(single, cache=backend.name) for backend in self._serving()]
+        for case in (single, *caches_too, *(replace(other, halved=True) for other in (single, *caches_too))):
+            if case.halved and self.model.dtype != torch.float32:
+                return
+            if new := _most(case.new + 1, lambda count, case=case: self._fits(replace(case, new=count))):  # type: ignore[misc]
+                words = [f"at most {new:,} new tokens"] if new < case.new else []
+                words += [self._rows_words(1)] if self.case.rows > 1 else []
+                words += [f"the cache “{caches.registry[case.cache].title}”"] if case.cache != self.case.cache else []
+                words += ["float16"] if case.halved else []
+                yield f"with {', '.join(words[:-1])}{' and ' if words[:-1] else ''}{words[-1]}"
+                return
+
+    def _rows_words(self, rows: int) -> str:
+        kind = "beam" if int(self.config.num_beams or 1) > 1 else "text" if self.config.do_sample else "candidate"
+        return f"{rows} {kind}{'s' if rows > 1 else ''}"
+
+    def _serving(self) -> list[CacheBackend]:
+        """Other back ends that can hold this run; exact ones first."""
+        others = [backend for backend in caches.registry.values() if backend.name != self.case.cache]
+        serving = [backend for backend in others if not backend.why_not(self.model, self.strategy.name)]
+        return sorted(serving, key=lambda backend: not backend.exact)
+
     def _other_caches(self) -> Iterator[str]:
-        """Titles of those that serve and are small enough; exact ones first."""
-        for backend in sorted(caches.registry.values(), key=lambda backend: not backend.exact):
-            if backend.name == self.case.cache or backend.why_not(self.model, self.strategy.name):
-                continue
+        """Titles of those that are small enough."""
+        for backend in self._serving():
             if self._fits(replace(self.case, cache=backend.name)):
                 yield backend.title
 

@@ -18,7 +18,8 @@ CACHES, STRATEGIES = "caches", "strategies"
 _BITS = (8, 4, 2)
 _FIRST_STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive")
 """Chosen at first, besides the strategy of the shown run."""
-_SHORT = {"quantized-8": "8 bits", "quantized-4": "4 bits", "quantized-2": "2 bits", "offloaded_static": "Off. static"}
+_SHORT = {"quantized-8": "8 bits", "quantized-4": "4 bits", "quantized-2": "2 bits", "offloaded_static": "Off. static",
+          "sliding_window": "Window", "encoder_decoder": "Enc.–dec."}  # fmt: skip
 HEAD = ("", "cache now", "peak", "speed", "first token", "text")
 
 
@@ -201,7 +202,7 @@ def said(comparison: Comparison, entry: Entry) -> str:
     if run is None or reference is None:
         return ""
     if run is reference:
-        return "what the others are compared with"
+        return "the reference"
     place = comparison.difference(entry)
     if place is None:
         return f"the same {len(ids(run)):,} tokens"

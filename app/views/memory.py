@@ -239,7 +239,7 @@ class MemoryView(ScrolledPage):
         head = ["tokens_written", "tokens_read", "bytes", "peak", *(f"{place}_{part}" for place, part in parts)]
         layers = max((len(point.layers) for point in self.model.points), default=0)
         lines: list[list[object]] = [[*head, *(f"layer_{n + 1}" for n in range(layers))]]
-        for point in self.model.points:
+        for point in (point for point in self.model.points if point.measured):
             sizes = dict(point.parts)
             lines.append([point.x, point.tokens, point.bytes, point.peak, *(sizes.get(p, 0) for p in parts),
                           *point.layers])  # fmt: skip

@@ -45,6 +45,8 @@ class MemoryModel:
         self.plan: CachePlan | None = None
         self.notices: list[str] = []
         self.written = 0
+        self._switched: int | None = None
+        """Tokens written when memory ended, until the next cache has been measured."""
 
     def append(self, events: Iterable[Event]) -> None:
         """Sort in what has come."""
@@ -56,6 +58,7 @@ class MemoryModel:
                     self.plan = event
                 case Notice(kind="memory_fallback"):
                     self.notices.append(event.message)
+                    self._switch()
                 case CacheMeasured():
                     self._add(event)
 
@@ -67,9 +70,18 @@ class MemoryModel:
         )  # fmt: skip
         while self.points and self.points[-1].x >= point.x:
             self.points.pop()
+        if self._switched is not None and self._switched + 1 < point.x:
+            self.points.append(self._beyond(point, self._switched + 1))
+        self._switched = None
         if not self.points and point.x:
             self.points.append(replace(point, x=0, tokens=self._lead(point)))
         self.points.append(point)
+
+    def _switch(self) -> None:
+        """Another cache goes on from here: what the old one held is drawn up to this place, and no further."""
+        if self.points and self.written > self.points[-1].x:
+            self.points.append(self._beyond(self.points[-1], self.written))
+        self._switched = self.written
 
     def _lead(self, first: Point) -> int:
         return self.plan.start if self.plan is not None and first.tokens else first.tokens

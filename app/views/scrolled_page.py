@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPixmap
+from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPixmap, QRegion
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme import Theme, theme_for
@@ -38,8 +38,12 @@ class ScrolledPage(QWidget):
         return self._tools
 
     def picture(self) -> QPixmap:
-        """What is shown, whole."""
-        return self._page.grab()
+        """What is shown, whole, on the theme's own ground."""
+        picture = QPixmap(self._page.size() * self.devicePixelRatioF())
+        picture.setDevicePixelRatio(self.devicePixelRatioF())
+        picture.fill(self._theme.color("window"))
+        self._page.render(picture, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
+        return picture
 
     def sizeHint(self) -> QSize:
         """Room for everything."""

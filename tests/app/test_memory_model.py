@@ -258,3 +258,15 @@ def test_what_the_encoder_read_never_changes_between_measurements() -> None:
     parts = {part: size for (_, part), size in early.parts}
     assert 2 * 960 < parts["cross"] < 4 * 2 * 960
     assert EACH < parts["self"] < 4 * 4 * EACH
+
+
+def test_another_cache_takes_over_where_memory_ended() -> None:
+    old, new = plan(), plan(capacity=200)
+    model, tokens = MemoryModel(), story(40)
+    model.append([old, tokens[0], measured(1, old), *tokens[1:9], measured(9, old), *tokens[9:20],
+                  Notice("memory_fallback", "cpu ran out of memory"), new, *tokens[20:30], measured(30, new),
+                  *tokens[30:]])  # fmt: skip
+    sizes = {x: point.bytes for x in range(10, 40) if (point := model.at(x)) is not None}
+    assert all(sizes[x] == (START + x - 1) * EACH for x in range(10, 21)), "as it was until memory ended"
+    assert {sizes[x] for x in range(21, 40)} == {200 * EACH}
+    assert model.plan is new

@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 
 import core
 from core.errors import OutOfMemoryError
-from core.events import BeamStep, Event, Finished, Notice, RunStarted, TokenChosen
+from core.events import BeamStep, CachePlan, Event, Finished, Notice, RunStarted, TokenChosen
 from tests.core import tiny
 
 
@@ -129,3 +129,10 @@ def test_another_text_the_second_time_is_no_continuation() -> None:
 def test_other_errors_pass() -> None:
     with pytest.raises(ZeroDivisionError):
         core.run(failing("llama", Exhausted(14, error=ZeroDivisionError)), request())
+
+
+def test_the_next_cache_brings_its_own_plan() -> None:
+    model = failing("llama", Exhausted(16, "DiskCache"))
+    plans = of(CachePlan, core.run(model, request()).events)
+    assert [plan.backend for plan in plans] == ["dynamic", "offloaded"]
+    assert plans[0].predicted != plans[1].predicted

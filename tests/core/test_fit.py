@@ -94,6 +94,19 @@ def test_each_remedy_would_make_it_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "without a draft model" in core.estimate(model, request(drafters=(draft,))).advice
 
 
+def test_what_only_helps_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny.shared("llama")
+    asked = replace(request(), config=GenerationConfig(max_new_tokens=90, num_beams=8), prompt=tiny.prompt(20))
+    alone = replace(asked, config=GenerationConfig(max_new_tokens=2), prompt=tiny.prompt(20))
+    with_free(monkeypatch, round(1.15 * core.estimate(model, alone).needed))
+    found = core.estimate(model, asked)
+    assert len(found.remedies) == 1
+    new = int(found.advice.split("at most ")[1].split()[0])
+    assert "and 1 beam" in found.advice
+    config = GenerationConfig(max_new_tokens=new)
+    assert core.estimate(model, replace(asked, config=config)).ok
+
+
 def test_nothing_helps_a_model_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, 1000)
     assert "smaller model" in core.estimate(tiny.shared("llama"), request()).advice

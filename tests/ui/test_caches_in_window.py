@@ -1,0 +1,93 @@
+"""The real core in the window: another cache for each run, and memory that ends in the middle of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app import build_window
+from app.main_window import MainWindow
+from app.views.memory import MemoryView
+from core import caches
+from tests.ui.windows import WAIT_MS, find
+
+LONG_MS = 6 * WAIT_MS
+PROMPT = "Once upon a time, there was a little fox who lived in a den under the hill."
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    window.desk.choose(strategy="greedy")
+    with qtbot.waitSignal(window.session.modelReady, timeout=LONG_MS):
+        window.show()
+    window.desk.set_values({"max_new_tokens": 24, "min_new_tokens": 24})
+    window.setup.prompt.set_prompt(PROMPT)
+    window.centre.show_view("memory")
+    yield window
+    window.close()
+
+
+def write(qtbot: QtBot, window: MainWindow) -> str:
+    with qtbot.waitSignal(window.session.finished, timeout=LONG_MS):
+        window.run()
+    return window.session.run.text
+
+
+class NoMemory:
+    """Lets the model run out of memory once a cache that lies in memory holds so many tokens."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+
+    def __call__(self, _module: Any, _args: Any, kwargs: dict[str, Any]) -> None:
+        import torch
+
+        cache = kwargs.get("past_key_values")
+        if type(cache).__name__ == "DynamicCache" and int(cache.get_seq_length()) >= self.tokens:
+            raise torch.OutOfMemoryError("as the test wants it")
+
+
+def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
+    texts = {}
+    view = find(window, MemoryView, "memoryView")
+    for name, backend in caches.registry.items():
+        window.desk.choose(cache=name)
+        if name in window.session.model.refused_caches:
+            item = window.toolbar.cache.model().item(window.toolbar.cache.findData(name))
+            assert not item.isEnabled()
+            continue
+        text = write(qtbot, window)
+        assert window.session.run.outcome.kind == "completed", (name, window.session.run.outcome.error)
+        assert view.model.plan.backend == name
+        assert view.model.points[-1].bytes > 0
+        if backend.exact:
+            texts[name] = text
+    assert len(texts) >= 4
+    assert len(set(texts.values())) == 1
+
+
+def test_memory_that_ends(qtbot: QtBot, window: MainWindow) -> None:
+    whole = write(qtbot, window)
+    hook = window.session._worker._engine._model.model.register_forward_pre_hook(NoMemory(28), with_kwargs=True)
+    window.settings.compute.reuse = False
+    assert write(qtbot, window) == whole
+    assert "ran out of memory" in window.centre.notice_banner.accessibleDescription()
+    view = find(window, MemoryView, "memoryView")
+    assert ("disk", "keys") in view.model.parts
+    assert view.model.plan.backend == "offloaded"
+    assert "Offloaded" in view._notice.text()
+    window.settings.compute.memory_fallback = False
+    beginning = write(qtbot, window)
+    assert beginning
+    assert whole.startswith(beginning)
+    assert window.session.run.outcome.kind == "failed"
+    assert window.centre.error_banner.title.text() == "Out of memory"
+    hook.remove()
+    assert write(qtbot, window) == whole
+    assert not window.centre.error_banner.isVisible()
