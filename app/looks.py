@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from app.main_window import MainWindow
 
 STEP = 0.1
-GROWTH = 0.6
-"""The side panels grow with the text, but less, for the middle must keep its place."""
 
 
 class Looks(QObject):
@@ -44,7 +42,7 @@ class Looks(QObject):
         window.setStyleSheet(theme.stylesheet() + rules(theme))
         for part in (window.toolbar, window.setup, window.centre, window.inspector, window.timeline, window.status):
             part.set_theme(theme)
-        window.splitter.set_growth(1 + (theme.scale - 1) * GROWTH)
+        window.splitter.set_scale(theme.scale)
         self._show_state()
 
     @Slot(str)

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.panels.message_area import MessageArea
 from app.panels.view_tabs import ViewTabs
 from app.run import Run
 from app.theme import Theme
@@ -260,10 +261,7 @@ class Centre(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.progress)
-        messages = QVBoxLayout()
-        messages.setContentsMargins(16, 0, 16, 0)
-        messages.setSpacing(0)
-        for banner in (self.error_banner, self.notice_banner):
-            messages.addWidget(banner)
-        self.columns[0].layout().insertLayout(1, messages)  # under the tabs, which then keep their place
+        first = self.columns[0]
+        self.messages = MessageArea((self.error_banner, self.notice_banner), first)
+        first.layout().insertWidget(1, self.messages)  # under the tabs, which then keep their place
         column.addWidget(self.splitter, 1)

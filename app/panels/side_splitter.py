@@ -8,7 +8,9 @@ from PySide6.QtCore import QEvent, Qt, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
-WANTED_WIDTHS, LEAST_WIDTHS = (300, 324), (236, 250)
+WANTED_WIDTHS, LEAST_WIDTHS, NEEDED_WIDTHS = (300, 324), (236, 250), (142, 194)
+"""In pixels at 100 %. Below what is needed, which grows with the text in full, a panel's content would be cut."""
+GROWTH, LEAST_GROWTH = 0.6, 0.36
 COMFORT = 440
 """Pixels at 100 % that the side panels, as far as they can, leave to the middle."""
 MOST = 2000
@@ -42,11 +44,11 @@ class SideSplitter(QSplitter):
         self._wanted = tuple(float(min(MOST, max(least, width))) for width, least in pairs)
         self.share_out()
 
-    def set_growth(self, growth: float) -> None:
-        """How much larger than at 100 % the panels are; they grow less than the text, for the middle's sake."""
-        self._growth = growth
-        for panel, least in zip(self._sides, LEAST_WIDTHS, strict=True):
-            panel.setMinimumWidth(round(least * growth))
+    def set_scale(self, scale: float) -> None:
+        """Grow with the text (1.0 = 100 %), but less, for the middle must keep its place."""
+        self._growth = 1 + (scale - 1) * GROWTH
+        for panel, least, needed in zip(self._sides, LEAST_WIDTHS, NEEDED_WIDTHS, strict=True):
+            panel.setMinimumWidth(round(max(least * (1 + (scale - 1) * LEAST_GROWTH), needed * scale)))
         self.share_out()
 
     def share_out(self) -> None:

@@ -15,6 +15,10 @@ class WrappedLabel(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
+    def hasHeightForWidth(self) -> bool:
+        """No: its own height is fixed."""
+        return False
+
     def sizeHint(self) -> QSize:
         """All of it on one line."""
         metrics = self.fontMetrics()

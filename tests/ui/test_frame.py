@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtWidgets import QApplication, QDialog, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.main_window import MainWindow
@@ -15,7 +15,7 @@ from app.panels.side_splitter import LEAST_WIDTHS, WANTED_WIDTHS
 from app.widgets.banner import Banner
 from app.widgets.wrapped_label import WrappedLabel
 from core import strategies
-from tests.ui.windows import open_window
+from tests.ui.windows import open_window, run
 
 
 @pytest.fixture
@@ -145,18 +145,22 @@ def test_no_name_of_a_setting_is_cut(window: MainWindow, scale: float) -> None:
                 assert drawn.height() < 2 * label.fontMetrics().height(), label.text()
 
 
-@pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_the_inspector_is_not_cut(window: MainWindow, scale: float) -> None:
+@pytest.mark.parametrize(("scale", "width"), [(1.0, 1280), (1.0, 900), (1.5, 1280), (1.5, 900)])
+def test_the_side_panels_are_not_cut(qtbot: QtBot, window: MainWindow, scale: float, width: int) -> None:
     window.looks.set_font_scale(scale)
-    window.resize(1280, 800)
+    window.resize(width, 800)
+    run(qtbot, window)
     QApplication.processEvents()
-    inspector = window.inspector
-    assert inspector.widget().width() <= inspector.viewport().width()
+    for area in (window.inspector, window.setup.findChild(QScrollArea, "setupScroll")):
+        assert area.widget().width() <= area.viewport().width()
+    assert sum(window.splitter.sizes()) <= width
+    assert window.splitter.sizes()[1] >= window.centre.minimumSizeHint().width()
 
 
-@pytest.mark.parametrize("scale", [1.0, 1.5])
-def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float) -> None:
+@pytest.mark.parametrize(("scale", "size"), [(1.0, (1280, 800)), (1.5, (1280, 800)), (1.5, (900, 600))])
+def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float, size: tuple[int, int]) -> None:
     window.looks.set_font_scale(scale)
+    window.resize(*size)
     banner = window.centre.error_banner
     cause = "The prompt has 3,602 tokens, 1,554 more than the model's context of 2,048."
     banner.show_message("The prompt cannot be used", cause, "Shorten it, or choose another model.", "line\n" * 40)
@@ -167,6 +171,10 @@ def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float)
     assert edges[-1][1] < banner.height()
     drawn = banner.cause.fontMetrics().boundingRect(banner.cause.rect(), int(Qt.TextFlag.TextWordWrap), cause)
     assert drawn.height() <= banner.cause.height()
+    assert window.centre.columns[0].stack.height() > 40
+    banner.dismiss()
+    QApplication.processEvents()
+    assert window.centre.messages.height() == 0
 
 
 def _parts_of(banner: Banner) -> tuple[QWidget, ...]:
