@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from core.events import BeamStep, CacheMeasured, CachePlan, Event, Notice, TokenChosen
 
@@ -122,6 +122,8 @@ class MemoryModel:
         share = (x - a.x) / (b.x - a.x)
         if self.plan is not None and self.plan.block is not None and b.tokens:
             return self._in_blocks(a, b, x, length)
+        if b.tokens and self._has_parted(a, b):
+            return _scaled(b, x, length, self.predicted(length) or float(b.bytes))
         low, high = dict(a.parts), dict(b.parts)
         mixed = {part: low.get(part, 0) + (high.get(part, 0) - low.get(part, 0)) * share for part in {**low, **high}}
         total = self.predicted(length) if b.tokens and self._is_as_planned(a) else None
@@ -130,8 +132,12 @@ class MemoryModel:
         between = replace(a, parts=parts, layers=layers, bytes=sum(size for _, size in parts))
         return _scaled(between, x, length, total or float(between.bytes))
 
+    def _has_parted(self, a: Point, b: Point) -> bool:
+        """Whether a search kept one row at `a` and has followed several ever since."""
+        return not self._is_as_planned(a) and self._is_as_planned(b)
+
     def _is_as_planned(self, point: Point) -> bool:
-        """Whether the plan held there: a search keeps one row until its beams part."""
+        """Whether the plan held there."""
         size = self.predicted(point.tokens)
         return size is not None and abs(size - point.bytes) <= _NEAR * point.bytes
 
@@ -154,6 +160,7 @@ class MemoryModel:
         exact = self.plan is not None and self.plan.block is None and self.points[-1].tokens
         end = min(last, self.written if exact else self.points[-1].x)
         xs = {point.x for point in self.points if point.x <= end} | {end}
+        xs |= {a.x + 1 for a, b in pairwise(self.points) if a.x < end and self._has_parted(a, b)}
         if self.plan is not None and self.points[-1].tokens:
             lead = self.length_at(end) - end
             block = self.plan.block

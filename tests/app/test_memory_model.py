@@ -253,11 +253,8 @@ def test_what_the_encoder_read_never_changes_between_measurements() -> None:
         parts = {part: size for (_, part), size in point.parts}
         assert parts == {"cross": 4 * 2 * 960, "self": 4 * EACH * x}, x
         assert point.layers == (2 * EACH * x, 2 * EACH * x, 4 * 960, 4 * 960)
-    early = model.at(2)
-    assert early is not None
-    parts = {part: size for (_, part), size in early.parts}
-    assert 2 * 960 < parts["cross"] < 4 * 2 * 960
-    assert EACH < parts["self"] < 4 * 4 * EACH
+    drawn = {point.x: point for point in model.curve(30)}
+    assert (drawn[1].bytes, drawn[2].bytes) == (EACH + 2 * 960, 4 * (2 * EACH + 2 * 960)), "beams part at once"
 
 
 def test_another_cache_takes_over_where_memory_ended() -> None:
