@@ -32,7 +32,8 @@ LIMITS = {
 def limits(shape: Shape) -> str:
     """What the model cannot do."""
     if "draft" in shape.name:
-        return "Made to draft for the storyteller, which corrects it: alone it mixes up names and things."
+        mixed = "" if shape.teacher else " and mixes up names"
+        return f"Made to draft for the storyteller, which corrects it: alone it answers fewer questions{mixed}."
     return LIMITS.get(shape.family, LIMITS[""])
 
 
