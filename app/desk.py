@@ -168,6 +168,11 @@ class Desk(QObject):
                 )
         return problems
 
+    def reckon_models(self, tokens: int, rows: int) -> None:
+        """Say of each listed model what a run of that size would take."""
+        if self._models.reckon(tokens, rows):
+            self._show_models()
+
     def set_values(self, new: Mapping[str, Any]) -> list[str]:
         """Settings of the strategy; gives back the names it has not."""
         return self._setup.parameters.set_values(new)

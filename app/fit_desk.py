@@ -72,5 +72,7 @@ class FitDesk(QObject):
             self.later()
         elif hasattr(found, "figures") and hasattr(found, "advice"):
             self._window.setup.show_fit(found.figures, found.advice)
+            if not self._window.toolbar.model.view().isVisible():
+                self._window.desk.reckon_models(found.tokens, found.rows)
         else:
             self._window.setup.show_fit("", "")

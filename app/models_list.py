@@ -16,7 +16,7 @@ FOLDER_ITEM = "…folder"
 
 
 USUAL_LENGTH = 2048
-"""Tokens of the text that a model's memory is reckoned for before it is loaded."""
+"""Tokens of the text that each model's memory is reckoned for, until it is known what is to be run."""
 
 
 class ModelList:
@@ -24,6 +24,13 @@ class ModelList:
 
     def __init__(self) -> None:
         self._entries: dict[str, ModelEntry] = {}
+        self._size = (USUAL_LENGTH, 1)
+
+    def reckon(self, tokens: int, rows: int) -> bool:
+        """From now on say what so many texts of that length take; False when that is what is said already."""
+        changed = (tokens, rows) != self._size
+        self._size = (tokens, rows)
+        return changed
 
     def refresh(self, folders: Iterable[str]) -> None:
         """Look again at what ships with the program, the hub cache, and the folders added by hand."""
@@ -51,7 +58,7 @@ class ModelList:
 
     def items(self) -> list[PickerItem]:
         """The picker's lines, ending with the one that opens a folder."""
-        return [*(_item(entry) for entry in self._entries.values()), _FOLDER]
+        return [*(_item(entry, *self._size) for entry in self._entries.values()), _FOLDER]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Every other model as a draft for `name`: those that fit first, the others with the reason."""
@@ -69,8 +76,8 @@ class ModelList:
 _FOLDER = PickerItem("Folder…", FOLDER_ITEM, "Open a model in Hugging Face format from this disk")
 
 
-def _item(entry: ModelEntry) -> PickerItem:
-    fit = catalog.fits(entry, tokens=USUAL_LENGTH)
+def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
+    fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not is_permission(entry) else ""
     words = [entry.architecture, human_bytes(entry.bytes), entry.source]
     if entry.problem:

@@ -144,17 +144,19 @@ def find_weights(path: Path) -> WeightFiles:
     return WeightFiles((), False)
 
 
-def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0) -> Fit:
+def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
     """Whether the weights, in `dtype`, fit into the memory that is free now (the host's; a GPU is asked on loading).
 
-    With `tokens`, the keys and values of a text of that length are reckoned in, or of the context where it is shorter.
+    With `tokens`, the keys and values of `rows` texts of that length are reckoned in, or of the context where it is
+    shorter. `core.estimate` reckons a whole request, with the model's own shape.
     """
     weights = entry.parameters * _BYTES.get(dtype, 4) if entry.parameters else entry.bytes
     tokens = min(tokens, entry.context or tokens)
-    cache = _cache_bytes(entry, tokens, _BYTES.get(dtype, 4)) if tokens else 0
+    cache = rows * _cache_bytes(entry, tokens, _BYTES.get(dtype, 4)) if tokens else 0
     needed, free = weights + cache, free_memory()
     ok = has_room(needed, free)
-    parts = f" ({size_words(weights)} of weights, {size_words(cache)} for {tokens:,} tokens)" if cache else ""
+    texts = f" × {rows}" if rows > 1 else ""
+    parts = f" ({size_words(weights)} of weights, {size_words(cache)} for {tokens:,} tokens{texts})" if cache else ""
     words = f"needs {size_words(needed)}{parts} of {size_words(free)} free"
     return Fit(ok, needed, free, words if ok else f"{words}: it does not fit")
 

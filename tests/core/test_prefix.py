@@ -220,6 +220,13 @@ def test_only_whole_texts_can_be_saved(name: str, tmp_path: Path) -> None:
         store.save(tmp_path / "prefix.safetensors", model)
 
 
+def test_a_state_is_no_prefix_for_a_file(tmp_path: Path) -> None:
+    store = core.PrefixStore()
+    run(tiny.shared("mamba"), tiny.prompt(), store)
+    with pytest.raises(CacheError, match="folds what it reads into a state"):
+        store.save(tmp_path / "prefix.safetensors", tiny.shared("mamba"))
+
+
 @pytest.mark.parametrize("kind", ["llama", "t5"])
 def test_old_tuples_and_back(kind: str) -> None:
     model, backend = tiny.shared(kind), core.caches.registry["dynamic"]

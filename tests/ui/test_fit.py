@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
@@ -23,6 +24,7 @@ class Told:
 
     figures = "Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens)."
     advice = "It does not fit. It would with 2 beams."
+    tokens, rows = 20, 1
 
 
 def is_fit(answer: Answer) -> bool:
@@ -57,6 +59,9 @@ def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
         seen.append(heard.args[0].result.needed)
         assert line(window).text().startswith("Needs ")
         assert line(window).isVisible()
+    assert f"{heard.args[0].result.tokens:,} tokens" in str(
+        window.toolbar.model.itemData(0, Qt.ItemDataRole.ToolTipRole)
+    )
     assert len(set(seen)) == len(seen)
     assert seen[0] < seen[1] < seen[2]
     assert seen[3] < seen[2]

@@ -25,6 +25,11 @@ _SAMPLE = 64
 
 def save_prefix(path: str | Path, model: LoadedModel, prefix: Prefix) -> None:
     """Keys and values of every layer, the token ids and the model's fingerprint. Raises CacheError."""
+    if model.is_recurrent:
+        raise CacheError(
+            f"{model.name} folds what it reads into a state; there are no keys and values of single tokens to save.",
+            "Choose a model with attention in every layer.",
+        )
     tensors = {
         f"{number}.{part}": tensor.to("cpu").contiguous()
         for number, layer in enumerate(to_legacy(prefix.cache))
