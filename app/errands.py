@@ -35,7 +35,8 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
 
     if store is None:
         raise CacheError(
-            "Nothing that was read is kept between runs.", "Switch on “Begin from what earlier runs have read”."
+            "Nothing that was read is kept between runs.",
+            "Switch on “Reuse what earlier runs have read” in the settings.",
         )
     if request.ids is not None:
         prefix = store.beginning_of(model, request.ids)

@@ -32,6 +32,8 @@ from app.widgets.flow_layout import FlowLayout, clear
 _TEXT = len(HEAD) - 1
 _WIDTHS = (128, 76, 72, 84, 80)
 """Pixels of the columns before the last one."""
+_LESS_BELOW, _SPARED = 560, (1, 4)
+"""Pixels of width below which these columns make room for the texts; the exported table has them all."""
 _BESIDE_FROM = 740
 """Pixels of width from which the charts stand side by side."""
 _TEXT_WIDTH = 140
@@ -157,8 +159,19 @@ class ResultTable(QTableWidget):
         item.setToolTip(tip)
         self.setItem(row, column, item)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """In a narrow view fewer figures, but always how the texts compare."""
+        super().resizeEvent(event)
+        self._spare()
+
+    def _spare(self) -> None:
+        narrow = self.width() < self._theme.px(_LESS_BELOW)
+        for column in _SPARED:
+            self.setColumnHidden(column, narrow)
+
     def _fit(self) -> None:
         """As high as its rows: the page scrolls, not the table."""
+        self._spare()
         height = self._theme.px(26)
         self.verticalHeader().setDefaultSectionSize(height)
         for row in range(self.rowCount()):

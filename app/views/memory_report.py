@@ -131,7 +131,9 @@ def formula_lines(model: MemoryModel, length: int) -> str:
     plan, size = model.plan, model.predicted(length)
     if plan is None or not plan.formula or size is None:
         return ""
-    return f"{plan.formula}\n= {filled(plan, length)}\n= {round(size):,} bytes"
+    numbers = filled(plan, length)
+    shown = [plan.formula, *([f"= {numbers}"] if " · " in numbers else []), f"= {round(size):,} bytes"]
+    return "\n".join(shown)
 
 
 def formula_line(model: MemoryModel, length: int) -> str:

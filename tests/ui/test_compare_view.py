@@ -168,6 +168,9 @@ def test_large_type_in_a_narrow_view_is_not_cut_off(view: CompareView, kind: str
     view.set_theme(theme_for("light", 1.5))
     view.resize(520, 500)
     assert view._page.minimumSizeHint().width() <= 500
+    columns = [n for n in range(view.results.columnCount()) if not view.results.isColumnHidden(n)]
+    assert columns == [0, 2, 3, 5]
+    assert sum(view.results.columnWidth(n) for n in columns) <= view.results.viewport().width() + 1
 
 
 def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
