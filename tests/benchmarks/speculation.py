@@ -6,11 +6,12 @@ Every ratio is taken with one thread and with two. Speeds of different texts (sa
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+from transformers.utils import logging
 
 import core
 from core.catalog import locate
@@ -23,7 +24,8 @@ PROMPTS = (
     "Tom the rabbit wanted to bake a cake for his friend.",
 )
 NO_END = [1_000_000]
-WIDTHS = "1 1 3 1 1"
+TREES = ("1 1 3 1 1", "3 2 2 1 1")
+"""Widths by depth."""
 Speed = Callable[[int], float]
 """Seconds a token of one run on the prompt of that number."""
 
@@ -91,58 +93,78 @@ def useless_draft(model: core.LoadedModel) -> core.LoadedModel:
     return core.wrap(LlamaForCausalLM(shape), model.tokenizer, "useless")
 
 
-def with_threads(threads: int, tokens: int, rounds: int) -> dict[str, float]:
-    """All ratios at this number of threads."""
+class Pair:
+    """The bundled models, loaded once."""
+
+    def __init__(self) -> None:
+        logging.disable_progress_bar()
+        logging.set_verbosity_error()
+        self.model, self.draft = core.load("storyteller"), core.load("storyteller-draft")
+
+    def assisted(self, **options: Any) -> dict[str, Any]:
+        """Request settings of assisted decoding."""
+        return {"strategy": "assisted", "drafters": [self.draft], "options": options}
+
+    def tree(self, **options: Any) -> dict[str, Any]:
+        """Request settings of token trees."""
+        return {"strategy": "token_tree", "drafters": [self.draft], "options": options}
+
+
+def with_threads(pair: Pair, threads: int, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
+    """All ratios of speed at this number of threads."""
     torch.set_num_threads(threads)
-    model, draft = core.load("storyteller"), core.load("storyteller-draft")
-    assisted: dict[str, Any] = {"strategy": "assisted", "drafters": [draft]}
-    five = assisted | {"options": {"schedule": "constant"}}
-    tree: dict[str, Any] = {"strategy": "token_tree", "drafters": [draft]}
-    sampling = {"do_sample": True, "temperature": 0.8, "top_k": 0}
+    model, sampling = pair.model, {"do_sample": True, "temperature": 0.8, "top_k": 0}
     greedy, sampled = ours(model, tokens, {}, strategy="greedy"), ours(model, tokens, sampling, strategy="sampling")
-    chain = ours(model, tokens, {}, **assisted)
-    wasted = assisted | {"drafters": [useless_draft(model)]}
-    ratios = {
-        "assisted ÷ greedy": speed_of(chain, greedy, rounds),
-        "assisted ÷ transformers' (5, constant)": speed_of(
-            ours(model, tokens, {}, **five), theirs(model, draft, tokens), rounds
-        ),
-        "assisted ÷ sampling, T 0.8": speed_of(ours(model, tokens, sampling, **assisted), sampled, rounds),
-        "tree ÷ chain, auto": speed_of(ours(model, tokens, {}, **tree), chain, rounds),
-        "useless draft ÷ greedy, auto": speed_of(ours(model, tokens, {}, **wasted), greedy, rounds),
-        "prompt lookup ÷ greedy, auto": speed_of(ours(model, tokens, {}, strategy="prompt_lookup"), greedy, rounds),
-        "early exit ÷ greedy, auto": speed_of(ours(model, tokens, {}, strategy="early_exit"), greedy, rounds),
+    chain = ours(model, tokens, {}, **pair.assisted())
+    five = ours(model, tokens, {}, **pair.assisted(schedule="constant"))
+    wasted = pair.assisted() | {"drafters": [useless_draft(model)]}
+    pairs: dict[str, tuple[Speed, Speed]] = {
+        "assisted ÷ greedy": (chain, greedy),
+        "assisted ÷ transformers' (5, constant)": (five, theirs(model, pair.draft, tokens)),
+        "assisted ÷ sampling, T 0.8": (ours(model, tokens, sampling, **pair.assisted()), sampled),
+        "tree ÷ chain, auto": (ours(model, tokens, {}, **pair.tree()), chain),
+        "useless draft ÷ greedy, auto": (ours(model, tokens, {}, **wasted), greedy),
+        "prompt lookup ÷ greedy, auto": (ours(model, tokens, {}, strategy="prompt_lookup"), greedy),
+        "early exit ÷ greedy, auto": (ours(model, tokens, {}, strategy="early_exit"), greedy),
     }
-    return {f"{name}, {threads} thread{'s' * (threads > 1)}": value for name, value in ratios.items()}
+    for name, (fast, slow) in pairs.items():
+        yield f"{name}, {threads} thread{'s' * (threads > 1)}", speed_of(fast, slow, rounds)
 
 
-def shares(tokens: int) -> dict[str, float]:
-    """Figures without a clock: acceptance, and tokens a target pass of a tree ÷ of the chain of its depth."""
-    model, draft = core.load("storyteller"), core.load("storyteller-draft")
-    fixed: dict[str, Any] = {"strategy": "assisted", "options": {"schedule": "constant"}, "drafters": [draft]}
-    accepted = [core.run(model, core.Request(prompt, config(tokens), top_n=0, **fixed)) for prompt in PROMPTS]
-    chain = tokens_per_pass(model, tokens, **fixed)
-    tree = {"strategy": "token_tree", "drafters": [draft]}
-    return {
-        "draft acceptance, greedy": statistics.mean(run.metrics.acceptance_rate or 0.0 for run in accepted),
-        "chain of 5 (tokens a pass)": chain,
-        f"tree ⟨{WIDTHS}⟩ ÷ chain of 5 (tokens a pass)": tokens_per_pass(
-            model, tokens, **tree, options={"widths": WIDTHS}
-        ) / chain,
-        "tree ⟨3 2 2 1 1⟩ ÷ chain of 5 (tokens a pass)": tokens_per_pass(
-            model, tokens, **tree, options={"widths": "3 2 2 1 1"}
-        ) / chain,
-    }  # fmt: skip
+def shares(pair: Pair, tokens: int) -> Iterator[tuple[str, float]]:
+    """Figures without a clock: acceptance, and tokens a target pass of trees ÷ of the chain of their depth."""
+    fixed = pair.assisted(schedule="constant")
+    accepted = [core.run(pair.model, core.Request(prompt, config(tokens), top_n=0, **fixed)) for prompt in PROMPTS]
+    yield "draft acceptance, greedy", statistics.mean(run.metrics.acceptance_rate or 0.0 for run in accepted)
+    chain = statistics.mean(run.metrics.tokens_per_target_pass or 0.0 for run in accepted)
+    yield "chain of 5 (tokens a pass)", chain
+    found = []
+    for widths in TREES:
+        found.append(tokens_per_pass(pair.model, tokens, **pair.tree(widths=widths)) / chain)
+        yield f"tree ⟨{widths}⟩ ÷ chain of 5 (tokens a pass)", found[-1]
+    if (second := second_draft()) is not None:
+        merged = pair.tree(widths=TREES[0]) | {"drafters": [pair.draft, second]}
+        found.append(tokens_per_pass(pair.model, tokens, **merged) / chain)
+        yield f"trees ⟨{TREES[0]}⟩ of two drafts ÷ chain of 5 (tokens a pass)", found[-1]
+    yield "best tree ÷ chain of 5 (tokens a pass)", max(found)
 
 
-def measure(quick: bool = False) -> dict[str, float]:
-    """All figures of this module; none without the bundled draft model."""
+def second_draft() -> core.LoadedModel | None:
+    """The other bundled draft, where it is here."""
+    try:
+        return core.load("storyteller-draft-b")
+    except ModelNotFoundError:
+        return None
+
+
+def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
+    """All figures of this module, one by one; none without the bundled draft model."""
     try:
         locate("storyteller-draft")
     except ModelNotFoundError:
-        return {}
-    tokens, rounds = (60, 3) if quick else (120, 9)
-    figures = shares(tokens)
+        return
+    tokens, rounds = (60, 3) if quick else (120, 7)
+    pair = Pair()
+    yield from shares(pair, tokens)
     for threads in (2, 1):
-        figures |= with_threads(threads, tokens, rounds)
-    return figures
+        yield from with_threads(pair, threads, tokens, rounds)
