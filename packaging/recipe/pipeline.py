@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,8 @@ def train(shape: Shape, trainer: Trainer, output: Path) -> None:
         teacher = load(output / shape.teacher)
         trainer.run(with_samples(teacher, batches, trainer.step), soft_loss(teacher), say)
     else:
-        if shape.family == "mamba":
-            scan.install()
-        trainer.run(batches, decoder_loss, say)
+        with scan.installed() if shape.family == "mamba" else nullcontext():
+            trainer.run(batches, decoder_loss, say)
 
 
 def build(shape: Shape, work: Path, output: Path, snapshot: bool = False) -> None:

@@ -6,6 +6,8 @@ loop remembers four large tensors a step for the gradients; here the backward pa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -69,8 +71,14 @@ def selective_scan(
     return output
 
 
-def install() -> None:
+@contextmanager
+def installed() -> Iterator[None]:
     """Let transformers' Mamba train through this scan."""
     from transformers.models.mamba import modeling_mamba
 
+    own = modeling_mamba.mamba_selective_scan
     modeling_mamba.mamba_selective_scan = selective_scan
+    try:
+        yield
+    finally:
+        modeling_mamba.mamba_selective_scan = own

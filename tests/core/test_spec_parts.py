@@ -134,6 +134,15 @@ def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
     assert (arrays.length, arrays.extra) == (tensors.length, tensors.extra) == (7 + 4 * 46, 0)
 
 
+def test_array_passes_read_a_long_prompt_at_once() -> None:
+    model, ids = tiny.shared("llama"), torch.tensor([list(range(4, 50)) * 2])
+    arrays, tensors = array_passes(model), Passes(Forward(model, rollback.full_width_cache(model)))
+    assert arrays is not None
+    with torch.inference_mode():
+        for part in (ids, ids[:, :1], ids[:, :3]):
+            assert torch.allclose(arrays.text(part), tensors.text(part), atol=1e-4)
+
+
 def test_array_passes_are_for_small_plain_models_alone() -> None:
     assert array_passes(tiny.shared("gpt2")) is None
     hooked = tiny.make("llama")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from transformers import DynamicCache
 
 from core.decoding.lean import LeanLlama, lean_pass
 from core.model import LoadedModel
@@ -22,8 +23,8 @@ Array = npt.NDArray[np.float32]
 
 LARGEST = 8 * 2**20
 """Bytes of weights up to which the calls, not the arithmetic, take the time."""
-_ROWS = 128
-"""Text tokens read at once."""
+_FEW = 16
+"""Rows read at once. A product with few rows goes row by row: a matrix product would first copy all the weights."""
 _FIRST_ROOM = 256
 
 
@@ -46,10 +47,12 @@ class ArrayPasses:
 
     def text(self, ids: torch.Tensor) -> torch.Tensor:
         """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
+        if not self.length and ids.shape[1] > _FEW:
+            return self._read_prompt(ids)
         tokens = ids[0].numpy()
         hidden = np.zeros((0, 0), np.float32)
-        for start in range(0, len(tokens), _ROWS):
-            part = tokens[start : start + _ROWS]
+        for start in range(0, len(tokens), _FEW):
+            part = tokens[start : start + _FEW]
             mask = None if len(part) == 1 else _causal(self.length, len(part))
             hidden = self._read(part, np.arange(self.length, self.length + len(part)), mask)
             self.length += len(part)
@@ -83,6 +86,17 @@ class ArrayPasses:
 
     # -- one pass
 
+    def _read_prompt(self, ids: torch.Tensor) -> torch.Tensor:
+        """Many tokens at once are arithmetic, not calls: the tensors' pass reads them."""
+        cache: Any = DynamicCache()
+        logits = self._lean(ids, cache)
+        self.length = ids.shape[1]
+        self._make_room(self.length)
+        for index, layer in enumerate(cache.layers):
+            self._keys[index, :, : self.length] = _array(layer.keys[0])
+            self._values[index, :, : self.length] = _array(layer.values[0])
+        return logits[:, -1]
+
     def _read(self, tokens: npt.NDArray[np.int64], places: npt.NDArray[np.int64], mask: Array | None) -> Array:
         """The last layer's output [n, D]; keys and values go behind those that are held."""
         begin = self.length + self.extra
@@ -101,16 +115,16 @@ class ArrayPasses:
         mask: Array | None,
     ) -> Array:  # fmt: skip
         norm_in, qkv, bias, q_norm, k_norm, out, out_bias, norm_mlp, gate_up, down = layer
-        joined = self._normed(hidden, norm_in) @ qkv.T
+        joined = _product(self._normed(hidden, norm_in), qkv)
         if bias is not None:
             joined += bias
         queries = self._keep(joined, index, rows, turn, q_norm, k_norm)
-        read = self._attend(queries, index, rows.stop, mask) @ out.T
+        read = _product(self._attend(queries, index, rows.stop, mask), out)
         hidden = hidden + (read if out_bias is None else read + out_bias)
-        both = self._normed(hidden, norm_mlp) @ gate_up.T
+        both = _product(self._normed(hidden, norm_mlp), gate_up)
         inner = both.shape[1] // 2
         gate = both[:, :inner]
-        grown: Array = hidden + (gate / (1 + np.exp(-gate)) * both[:, inner:]) @ down.T
+        grown: Array = hidden + _product(gate / (1 + np.exp(-gate)) * both[:, inner:], down)
         return grown
 
     def _keep(
@@ -155,8 +169,7 @@ class ArrayPasses:
 
     def _score(self, hidden: Array) -> Array:
         """Logits [n, V]."""
-        scores: Array = self._normed(hidden, self._norm) @ self._head.T
-        return scores
+        return _product(self._normed(hidden, self._norm), self._head)
 
     def _reach(self, length: int) -> None:
         if length > len(self._cos):
@@ -181,6 +194,14 @@ def array_passes(model: LoadedModel) -> ArrayPasses | None:
 def _array(tensor: torch.Tensor | None) -> Any:
     """The same memory as an array."""
     return None if tensor is None else tensor.detach().numpy()
+
+
+def _product(rows: Array, weight: Array) -> Array:
+    """rows [n, D] · weight [O, D] transposed, [n, O]."""
+    result = np.empty((len(rows), len(weight)), np.float32)
+    for row, place in zip(rows, result, strict=True):
+        weight.dot(row, out=place)
+    return result
 
 
 def _causal(past: int, count: int) -> Array:
