@@ -15,6 +15,8 @@ FOLDER_ITEM = "…folder"
 """Data of the list's last line, which opens a folder instead of naming a model."""
 
 
+_RECURRENT = ("amba", "rwkv", "recurrent")
+"""In the names of architectures whose memory is a state."""
 USUAL_LENGTH = 2048
 """Tokens of the text that each model's memory is reckoned for, until it is known what is to be run."""
 
@@ -61,9 +63,11 @@ class ModelList:
         return [*(_item(entry, *self._size) for entry in self._entries.values()), _FOLDER]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
-        """Every other model as a draft for `name`: those that fit first, the others with the reason."""
+        """Every other model as a draft for `name`: those that fit first, the smallest foremost; the others with the
+        reason."""
         target = self.get(name)
         others = [entry for entry in self._entries.values() if entry.name != name]
+        others.sort(key=lambda entry: entry.parameters or 0)
         items = [_draft_item(entry, target) for entry in others] if target is not None else []
         return sorted(items, key=lambda item: bool(item.reason))
 
@@ -99,6 +103,8 @@ def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
         return draft.problem
     if draft.encoder_decoder != target.encoder_decoder:
         return "One of the two is an encoder–decoder."
+    if any(word in draft.model_type for word in _RECURRENT):
+        return "It keeps a recurrent state, and refused guesses cannot be taken back out of it."
     if (draft.parameters or 0) >= (target.parameters or 0):
         return "It is not smaller than the model."
     if _tokenizer(draft) != _tokenizer(target):

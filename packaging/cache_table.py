@@ -33,7 +33,7 @@ A number stands for a reason below.
 
 def request(strategy: str, cache: str, model: core.LoadedModel) -> core.Request:
     """A request with what the strategy cannot do without."""
-    drafters = (model,) if strategy in ("assisted", "token_tree") else ()
+    drafters = (model,) if core.strategies.registry[strategy].takes_drafters else ()
     options = {"must_contain": "5"} if strategy == "constrained_beam_search" else {}
     return core.Request(tiny.prompt(), strategy=strategy, cache=cache, drafters=drafters, options=options)
 

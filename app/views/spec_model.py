@@ -140,6 +140,7 @@ def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> N
         columns=("token", "draft", "target", ""),
         rows=_rivals(entry, node, several),
         formula=_formula(node),
+        formula_title="Die and ratio",
     )
 
 

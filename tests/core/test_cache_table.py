@@ -44,7 +44,7 @@ def test_every_allowed_cell_runs_and_exact_ones_agree(kind: str, strategy: str) 
         if TABLE.why_not(kind, strategy, cache):
             continue
         config = GenerationConfig(max_new_tokens=10, min_new_tokens=10, **settings)
-        drafters = (model,) if strategy in ("assisted", "token_tree") else ()
+        drafters = (model,) if core.strategies.registry[strategy].takes_drafters else ()
         result = core.run(model, core.Request(tiny.prompt(), config, strategy=strategy, cache=cache, drafters=drafters))
         assert result.sequences
         assert result.metrics.cache_peak_bytes > 0

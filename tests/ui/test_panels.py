@@ -432,7 +432,8 @@ def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
     target = model("target", 8, "a")
     names = [
         target, model("small", 2, "a"), model("large", 9, "a"), model("other", 2, "b"),
-        model("t5", 2, "a", is_encoder_decoder=True),
+        model("t5", 2, "a", is_encoder_decoder=True), model("state", 2, "a", model_type="falcon_mamba"),
+        model("smallest", 1, "a"),
     ]  # fmt: skip
     for name in names:
         models.add_folder(name)
@@ -440,5 +441,7 @@ def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
     assert reasons["small"] == ""
     assert "smaller" in reasons["large"]
     assert "tokenizer" in reasons["other"]
+    assert "state" in reasons["state"]
+    assert list(reasons)[:2] == ["smallest", "small"]
     assert "encoder–decoder" in reasons["t5"]
     assert "target" not in reasons
