@@ -1,0 +1,31 @@
+"""The list of models: who can draft for whom, and what a run takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.models_list import ModelList
+from core import catalog
+
+
+@pytest.fixture
+def models() -> ModelList:
+    models = ModelList()
+    models.refresh(())
+    return models
+
+
+def test_who_can_draft_for_the_storyteller(models: ModelList) -> None:
+    reasons = {item.data: item.reason for item in models.drafts_for("storyteller")}
+    assert reasons["storyteller-draft"] == ""
+    assert "encoder–decoder" in reasons["summarizer"]
+    states = [entry.name for entry in catalog.bundled() if entry.model_type == "mamba"]
+    assert all("recurrent state" in reasons[name] for name in states)
+    assert "storyteller" not in reasons
+
+
+def test_the_list_says_what_a_run_of_that_size_takes(models: ModelList) -> None:
+    assert models.reckon(300, 4)
+    assert not models.reckon(300, 4)
+    (item,) = [item for item in models.items() if item.data == "storyteller"]
+    assert "for 300 tokens × 4" in item.help
