@@ -24,6 +24,8 @@ _LONGEST = 16
 _MOST_NODES = 31
 _CAUTION = 1.5
 """What a node costs besides its row in the target's pass, as a factor: its own draft row, bookkeeping, its event."""
+_LEAF = 1.5
+"""How many times its price a token beside the likeliest one has to promise: it makes a chain a tree to be merged."""
 _MARGIN = 1.02
 """Drafting has to promise this much more than plain decoding."""
 _PAUSES = (8, 128)
@@ -78,6 +80,7 @@ class Economy:
         self._cost = cost
         self._known: Experience = memory.setdefault(key, Experience())
         self._known.verify_one = self._known.verify_one or cost.one
+        self._rises = [_rise(cost, nodes) for nodes in range(_MOST_NODES + 1)]
         self._left = self._rounds = 0
         self._explores = False
         self.gate: Gate | None = self
@@ -166,13 +169,14 @@ class Economy:
         return nodes < _MOST_NODES and (self._explores or chance > self._pace * price)
 
     def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
-        """Children in order of likelihood, as long as each is worth its place."""
+        """One child goes on; further ones, likeliest first, have to be well worth their place as leaves.
+
+        With dice one child is all: tried in random order, a leaf that is accepted first ends the path at once.
+        """
         if sampled:
-            first = self.accept(drafter, probabilities[0])
-            shares: list[float] = [chance * first * (1 - first) ** turn for turn in range(3)]
-        else:
-            shares = [chance * self.accept(drafter, probability) for probability in probabilities]
-        return sum(1 for share in shares if self.is_worth(share, nodes))
+            return 1
+        shares = [chance * self.accept(drafter, probability) / _LEAF for probability in probabilities[1:]]
+        return 1 + sum(1 for share in shares if self.is_worth(share, nodes + 1))
 
     @property
     def _one(self) -> float:
@@ -197,9 +201,14 @@ class Economy:
         return max(plain, self._known.tokens / self._known.seconds) if self._known.seconds else plain
 
     def _node_price(self, nodes: int) -> float:
-        """Seconds one more node adds to the target's pass, averaged over the next few: a curve may have steps."""
-        now = self._cost.ratio(nodes + 1)
-        return self._one * min((self._cost.ratio(nodes + 1 + more) - now) / more for more in (1, 2, 4))
+        """Seconds one more node adds to the target's pass."""
+        return self._one * self._rises[min(nodes, _MOST_NODES)]
+
+
+def _rise(cost: VerifyCost, nodes: int) -> float:
+    """What one more node adds to the curve, averaged over the next few: a curve may have steps."""
+    now = cost.ratio(nodes + 1)
+    return min((cost.ratio(nodes + 1 + more) - now) / more for more in (1, 2, 4))
 
 
 def expected_tokens(beta: float, length: int) -> float:

@@ -12,6 +12,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.speculation import rollback
 from core.decoding.speculation.cost import clock_of, remembered_cost
 from core.decoding.speculation.drafters.base import Drafter
+from core.decoding.speculation.draws import draw
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.report import Found, Stopwatch, Tally, round_event, target_shares
 from core.decoding.speculation.schedule import Outcome, Schedule
@@ -124,7 +125,7 @@ class Speculation:
         """A token [1] from scores [1, V]."""
         self.run.check_scores(scores[-1], scores[0], len(self.track.ids))
         if self.shape.samples:
-            return torch.multinomial(torch.softmax(scores[-1], -1), 1, generator=self.run.generator)[0]
+            return draw(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
         return scores[-1].argmax(-1)
 
     def _plan(self, schedule: Schedule) -> Plan:

@@ -38,6 +38,16 @@ class Branch:
         self.trials.append(len(self.ids))
         return len(self.ids)
 
+    def draw(self, parent: int, tokens: Sequence[int], probabilities: Sequence[float]) -> list[int]:
+        """Children in the order in which they were drawn; a token drawn again is a second trial of the same node."""
+        nodes: dict[int, int] = {}
+        for token, probability in zip(tokens, probabilities, strict=True):
+            if token in nodes:
+                self.trials.append(nodes[token])
+            else:
+                nodes[token] = self.add(parent, token, probability)
+        return list(nodes.values())
+
     @property
     def is_chain(self) -> bool:
         """One child each, drawn once."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from core.decoding.speculation.draws import draw
 from core.decoding.speculation.tree import DraftTree, Trial
 
 
@@ -84,7 +85,7 @@ def sample_tree(tree: DraftTree, p: torch.Tensor, dice: Dice, generator: torch.G
     while True:
         child, left = _try_children(tree, node, p[node], first, verdict.decisions, dice)
         if child is None:
-            verdict.extra = int(torch.multinomial(left, 1, generator=generator))
+            verdict.extra = int(draw(left[None], 1, generator))
             verdict.is_bonus = not tree.trials.get(node)
             return verdict
         verdict.path.append(child)

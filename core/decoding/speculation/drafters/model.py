@@ -1,4 +1,4 @@
-"""A model as drafter: chains in a bare loop, trees level by level in one pass each."""
+"""A model as drafter: chains in a bare loop, alone or with leaves beside them, and trees of given widths."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ import numpy.typing as npt
 import torch
 
 from core.decoding.speculation.cost import clock_of
+from core.decoding.speculation.drafters.grower import Grower
+from core.decoding.speculation.draws import draw
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch
+
+_SIDE_BY_SIDE = 3
+"""Most children of a node where the gate chooses."""
 
 
 class Reader(Protocol):
@@ -59,9 +64,9 @@ class ModelDrafter:
         begun = self._clock()
         logits = self._fit(self.reader.text(text.slice(self.reader.length)))
         self.first_seconds = self._clock() - begun
-        if plan.is_chain:
-            return self._chain(text, plan, logits)
-        return _Grower(self, text, plan).grow(logits)
+        if plan.branching:
+            return self._spine(text, plan, logits)
+        return self._chain(text, plan, logits) if plan.is_chain else Grower(self, text, plan).grow(logits)
 
     def settle(self, accepted: Sequence[int]) -> None:
         """Keep the rows of the accepted path as far as it was read."""
@@ -98,7 +103,7 @@ class ModelDrafter:
             scores = self.funnel.rows([prefix], logits) if self.funnel.stages else logits
             if plan.sampled or looks:
                 scores = torch.softmax(scores, -1)
-            token = torch.multinomial(scores, 1, generator=self._generator)[0] if plan.sampled else scores.argmax(-1)
+            token = draw(scores, 1, self._generator)[0] if plan.sampled else scores.argmax(-1)
             tokens.append(token)
             rows.append(scores)
             if looks:
@@ -126,6 +131,49 @@ class ModelDrafter:
         probabilities = q.gather(1, drawn[:, None])[:, 0].tolist()
         return Branch.chain(ids, probabilities, list(q) if plan.keep_q else ())
 
+    def _spine(self, text: Text, plan: Plan, logits: torch.Tensor) -> Branch | None:
+        """A chain with leaves beside it: where the drafter is unsure, tokens that only the target looks behind.
+
+        A leaf costs its place in the target's pass and no draft pass of its own.
+        """
+        assert plan.gate is not None
+        branch, parent, chance, prefix = Branch(), 0, 1.0, text.tensor
+        fed: list[int] = []
+        for depth in range(plan.depth):
+            q = torch.softmax(self.funnel.rows([prefix], logits) if self.funnel.stages else logits, -1)
+            if plan.keep_q:
+                branch.q[parent] = q[0]
+            spine = self._children(branch, parent, q, plan, chance)
+            share = branch.probabilities[spine - 1]
+            chance *= plan.gate.accept(self._number, share)
+            more = share >= plan.threshold and plan.gate.goes_on((chance,), len(branch.ids))
+            if depth + 1 == plan.depth or not more:
+                break
+            if self._is_cancelled():
+                return None
+            token = torch.tensor([[branch.ids[spine - 1]]], device=logits.device)
+            fed.append(branch.ids[spine - 1])
+            if self.funnel.needs_prefix:
+                prefix = torch.cat([prefix, token], dim=1)
+            logits = self._fit(self.reader.nodes(token, (depth,), np.ones((1, depth + 1), dtype=np.bool_)))
+            parent = spine
+        self._fed = list(zip(range(-1, len(fed) - 1), fed, strict=True))
+        return branch
+
+    def _children(self, branch: Branch, parent: int, q: torch.Tensor, plan: Plan, chance: float) -> int:
+        """Add the children of a node of the spine; the number of the one that goes on."""
+        assert plan.gate is not None
+        top = q.topk(min(_SIDE_BY_SIDE, q.shape[-1]))
+        shares: list[float] = top.values[0].tolist()
+        width = max(1, plan.gate.width(chance, shares, self._number, len(branch.ids), plan.sampled))
+        if plan.sampled:
+            drawn = draw(q, width, self._generator)
+            return branch.draw(parent, drawn[0].tolist(), q.gather(1, drawn)[0].tolist())[0]
+        tokens: list[int] = top.indices[0, :width].tolist()
+        pairs = zip(tokens, shares, strict=False)
+        added = [branch.add(parent, token, share) for token, share in pairs if share > 0]
+        return added[0]
+
     def feed(
         self, tokens: Sequence[int], parents: Sequence[int], depth: int, sees: npt.NDArray[np.bool_]
     ) -> torch.Tensor:
@@ -140,122 +188,6 @@ class ModelDrafter:
         return self._generator
 
     @property
-    def number(self) -> int:
-        """Its place among the run's drafters."""
-        return self._number
-
-    @property
     def is_cancelled(self) -> Callable[[], bool]:
         """Whether the user asked to stop."""
         return self._is_cancelled
-
-
-class _Grower:
-    """One tree being drafted, level by level."""
-
-    def __init__(self, drafter: ModelDrafter, text: Text, plan: Plan) -> None:
-        self.drafter, self.plan = drafter, plan
-        self.branch = Branch()
-        self.chances = [1.0]
-        self._prefixes: dict[int, torch.Tensor] = {0: text.tensor}
-        self._rows: dict[int, int] = {0: -1}
-        self._sees = np.zeros((0, 0), dtype=np.bool_)
-
-    def grow(self, logits: torch.Tensor) -> Branch | None:
-        """Levels until the depth is reached or nothing is worth going on."""
-        frontier = [0]
-        for depth in range(self.plan.depth):
-            children = self._level(frontier, logits, depth)
-            frontier = self._worth_going_on(children)
-            if not frontier or depth + 1 == self.plan.depth:
-                break
-            if self.drafter.is_cancelled():
-                return None
-            logits = self._read(frontier, depth)
-        return self.branch
-
-    def _level(self, frontier: list[int], logits: torch.Tensor, depth: int) -> list[int]:
-        """Children of the frontier; their numbers."""
-        funnel = self.drafter.funnel
-        prefixes = [self._prefixes[node] for node in frontier] if funnel.needs_prefix else [self._prefixes[0]]
-        q = torch.softmax(funnel.rows(prefixes, logits), -1)
-        if self.plan.keep_q:
-            self.branch.q.update(zip(frontier, q, strict=True))
-        if self.plan.sampled:
-            return self._draw(frontier, q, depth)
-        return self._take(frontier, q, depth)
-
-    def _draw(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
-        """Independent draws, with replacement; a repeated one is a second trial of the same node."""
-        width = self.plan.width(depth)
-        if self.plan.branching:
-            tops = q.topk(min(2, q.shape[-1])).values.tolist()
-            counts = [self._width(node, row) for node, row in zip(frontier, tops, strict=True)]
-            width = max(counts)
-        else:
-            counts = [width] * len(frontier)
-        drawn = torch.multinomial(q, width, replacement=True, generator=self.drafter.generator)
-        shares = q.gather(1, drawn).tolist()
-        new: list[int] = []
-        for parent, tokens, row, count in zip(frontier, drawn.tolist(), shares, counts, strict=True):
-            known: dict[int, int] = {}
-            for token, share in zip(tokens[:count], row, strict=False):
-                if token in known:
-                    self.branch.trials.append(known[token])
-                else:
-                    known[token] = self._add(parent, token, share)
-            new += known.values()
-        return new
-
-    def _take(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
-        """The likeliest children."""
-        most = 4 if self.plan.branching else self.plan.width(depth)
-        top = q.topk(min(most, q.shape[-1]))
-        new: list[int] = []
-        for parent, tokens, shares in zip(frontier, top.indices.tolist(), top.values.tolist(), strict=True):
-            count = self._width(parent, shares) if self.plan.branching else most
-            pairs = list(zip(tokens, shares, strict=True))[:count]
-            new += [self._add(parent, token, share) for token, share in pairs if share > 0]
-        return new
-
-    def _width(self, node: int, shares: list[float]) -> int:
-        assert self.plan.gate is not None
-        nodes = len(self.branch.ids)
-        return max(1, self.plan.gate.width(self.chances[node], shares, self.drafter.number, nodes, self.plan.sampled))
-
-    def _add(self, parent: int, token: int, share: float) -> int:
-        node = self.branch.add(parent, token, share)
-        gate = self.plan.gate
-        self.chances.append(self.chances[parent] * (gate.accept(self.drafter.number, share) if gate else 1.0))
-        return node
-
-    def _worth_going_on(self, children: list[int]) -> list[int]:
-        """Of a level, the nodes to draft behind."""
-        gate, nodes = self.plan.gate, len(self.branch.ids)
-        sure = [node for node in children if self.branch.probabilities[node - 1] >= self.plan.threshold]
-        if gate is None:
-            return sure
-        sure = [node for node in sure if gate.is_worth(self.chances[node], nodes)]
-        return sure if gate.goes_on([self.chances[node] for node in sure], nodes) else []
-
-    def _read(self, frontier: list[int], depth: int) -> torch.Tensor:
-        """Feed the frontier; every node sees its ancestors and itself."""
-        before, count = self._sees.shape[0], len(frontier)
-        sees = np.zeros((before + count, before + count), dtype=np.bool_)
-        sees[:before, :before] = self._sees
-        parents = [self._rows[self.branch.parents[node - 1]] for node in frontier]
-        for row, (node, parent) in enumerate(zip(frontier, parents, strict=True), before):
-            if parent >= 0:
-                sees[row] = sees[parent]
-            sees[row, row] = True
-            self._rows[node] = row
-        self._sees = sees
-        tokens = [self.branch.ids[node - 1] for node in frontier]
-        if self.drafter.funnel.needs_prefix:
-            self._extend_prefixes(frontier, tokens)
-        return self.drafter.feed(tokens, parents, depth, sees[before:])
-
-    def _extend_prefixes(self, frontier: list[int], tokens: list[int]) -> None:
-        for node, token in zip(frontier, tokens, strict=True):
-            parent = self._prefixes[self.branch.parents[node - 1]]
-            self._prefixes[node] = torch.cat([parent, torch.tensor([[token]], device=parent.device)], dim=1)
