@@ -24,7 +24,7 @@ _LONGEST = 16
 _MOST_NODES = 31
 _CAUTION = 1.5
 """What a node costs besides its row in the target's pass, as a factor: its own draft row, bookkeeping, its event."""
-_LEAF = 1.5
+_LEAF = 2.0
 """How many times its price a token beside the likeliest one has to promise: it makes a chain a tree to be merged."""
 _MARGIN = 1.02
 """Drafting has to promise this much more than plain decoding."""
@@ -35,14 +35,17 @@ _FADE = 0.7
 _MEMORY = 0.92
 _FORGET = 0.98
 
+Sort = tuple[int, int, bool]
+"""Drafter, bin of its probability, and whether it liked another token better: only that one's errors are left to it."""
+
 
 @dataclass(slots=True)
 class Experience:
     """What was learnt about a set of drafters on a target; kept between runs."""
 
-    hits: dict[tuple[int, int], float] = field(default_factory=dict)
-    """(drafter, bin of its probability) → accepted."""
-    trials: dict[tuple[int, int], float] = field(default_factory=dict)
+    hits: dict[Sort, float] = field(default_factory=dict)
+    """Accepted, by sort of token."""
+    trials: dict[Sort, float] = field(default_factory=dict)
     """The same → examined."""
     accepted: float = 1.4
     """Of the levels examined, with a first guess of 70 %."""
@@ -132,7 +135,8 @@ class Economy:
         known.accepted = _FORGET * known.accepted + len(verdict.path)
         known.examined = _FORGET * known.examined + levels
         for child in _examined(outcome):
-            key = (tree.drafters[child], _bin(tree.confidences[child]))
+            beside = tree.children[tree.parents[child]][0] != child
+            key = (tree.drafters[child], _bin(tree.confidences[child]), beside)
             decision = verdict.decisions.get(child)
             hit = decision.ratio if decision else float(child in verdict.path)
             known.hits[key] = _FORGET * known.hits.get(key, 0.0) + hit
@@ -152,7 +156,10 @@ class Economy:
 
     def accept(self, drafter: int, probability: float) -> float:
         """Observed acceptance at about this probability, beginning with the probability itself."""
-        key = (drafter, _bin(probability))
+        return self._accept(drafter, probability, False)
+
+    def _accept(self, drafter: int, probability: float, beside: bool) -> float:
+        key = (drafter, _bin(probability), beside)
         return (self._known.hits.get(key, 0.0) + _PRIOR * probability) / (self._known.trials.get(key, 0.0) + _PRIOR)
 
     def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
@@ -175,7 +182,7 @@ class Economy:
         """
         if sampled:
             return 1
-        shares = [chance * self.accept(drafter, probability) / _LEAF for probability in probabilities[1:]]
+        shares = [chance * self._accept(drafter, probability, True) / _LEAF for probability in probabilities[1:]]
         return 1 + sum(1 for share in shares if self.is_worth(share, nodes + 1))
 
     @property

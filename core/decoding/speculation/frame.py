@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +20,7 @@ from core.decoding.speculation.target import Target
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, merge
 from core.decoding.speculation.verify import Dice, Verdict, sample_tree, walk_greedy
+from core.decoding.writing import Writer
 from core.events import CostCurve, Event
 
 
@@ -56,6 +57,7 @@ class Speculation:
         self._dice = Dice(run.generator)
         self._clock = clock_of(run.model.device)
         self._method = "sampled" if shape.samples else "greedy"
+        self._writer = Writer(run, [self.track], target.names, self._method)
 
     def decode(self) -> Iterator[Event]:
         """All events between the prompt's pass and the end of the text."""
@@ -64,11 +66,15 @@ class Speculation:
         yield prefilled
         try:
             scores = self.target.first(output, self.text)
-            yield from self._write(scores, self._choose(scores), ["target"])
+            yield from self._write_plain(scores, self._choose(scores))
             schedule = None
             while not self.track.stop and not run.is_cancelled():
                 schedule = schedule or self._make_schedule()
                 yield from self._round(schedule)
+            yield from self._writer.flush()
+        except Exception:
+            yield from self._writer.flush()  # the text so far is shown, whatever went wrong
+            raise
         finally:
             self._close()
         if cost := remembered_cost(run.model):
@@ -83,7 +89,7 @@ class Speculation:
             drafter.close(length)
         self.tally.report(self.run)
 
-    def _round(self, schedule: Schedule) -> list[Event]:
+    def _round(self, schedule: Schedule) -> Iterable[Event]:
         watch = Stopwatch(self._clock)
         plan = self._plan(schedule)
         if plan.depth == 0:
@@ -102,16 +108,16 @@ class Speculation:
         found = Found(tree, verdict, plan.depth)
         shares = target_shares(scores[-1], tree)
         watch.lap()
-        step = len(self.track.ids)
+        waiting, step = list(self._writer.flush()), len(self.track.ids)
         events = self._write_path(found, scores)
         first = sum(drafter.first_seconds for drafter in self.drafters)
         draft, verify, extra = watch.priced
         schedule.learn(Outcome(tree, verdict, sum(map(_depth, branches)), draft, verify, first, extra))
         figures = self.tally.add(found, step, watch)
         written = len(self.track.ids) - step
-        return [round_event(found, written, shares, figures, self.run.model.pieces), *events]
+        return [*waiting, round_event(found, written, shares, figures, self.run.model.pieces), *events]
 
-    def _plain_step(self, schedule: Schedule) -> list[Event]:
+    def _plain_step(self, schedule: Schedule) -> Iterator[Event]:
         """One token as plain decoding writes it."""
         watch = Stopwatch(self._clock)
         scores = self.target.step(self.text)
@@ -119,7 +125,15 @@ class Speculation:
         watch.lap()
         schedule.learn_plain(watch.priced[0])
         self.tally.verify_seconds += watch.seconds[0]
-        return self._write(scores, token, ["target"])
+        return self._write_plain(scores, token)
+
+    def _write_plain(self, scores: list[torch.Tensor], chosen: torch.Tensor) -> Iterator[Event]:
+        """Append one token [1]; quick steps are read in pairs."""
+        step = len(self.track.ids)
+        if step % 16 == 0:
+            rollback.compact(self.run.forward.cache)
+        yield from self._writer.write(step, scores, chosen, None)
+        self.text.extend(self.track.ids[step:], chosen)
 
     def _choose(self, scores: list[torch.Tensor]) -> torch.Tensor:
         """A token [1] from scores [1, V]."""

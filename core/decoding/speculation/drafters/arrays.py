@@ -1,14 +1,15 @@
 """A draft model's passes on NumPy arrays, for models so small that calling tensor operations costs more than they do.
 
 At half a million weights a pass is some sixty operations of a few microseconds; NumPy's calls take about a third of
-torch's. The weights are the lean pass's own memory. A draft needs no particular rounding: every verifier compares with
-the very distribution the token was drawn from.
+torch's. Tokens go one by one, since a product of a matrix with few rows would first copy the matrix. A draft needs no
+particular rounding: every verifier compares with the very distribution that the token was drawn from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -16,60 +17,87 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
-from core.decoding.lean import LeanLlama, lean_pass
+from core.decoding.lean import Layer, LeanLlama, lean_pass
 from core.model import LoadedModel
 
 Array = npt.NDArray[np.float32]
 
 LARGEST = 8 * 2**20
 """Bytes of weights up to which the calls, not the arithmetic, take the time."""
-_FEW = 16
-"""Rows read at once. A product with few rows goes row by row: a matrix product would first copy all the weights."""
+_PROMPT = 16
+"""Tokens from which a first text is read by the tensors' pass, all at once."""
 _FIRST_ROOM = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One layer's weights; the norms' own are multiplied into the matrices behind them."""
+
+    qkv: Array
+    bias: Array | None
+    q_norm: Array | None
+    k_norm: Array | None
+    out: Array
+    out_bias: Array | None
+    gate_up: Array
+    down: Array
+
+
+class ArrayWeights:
+    """A lean pass's weights as arrays."""
+
+    def __init__(self, lean: LeanLlama) -> None:
+        self.lean = lean
+        self.layers = [_layer(layer) for layer in lean.layers]
+        self.embed = _array(lean.embed)
+        self.head: Array = _array(lean.head) * _array(lean.norm)
+        self._turns = self._angles(_FIRST_ROOM)
+
+    def turn(self, place: int) -> tuple[Array, Array]:
+        """cos and signed sin at a position, both [2, half a head]."""
+        if place >= len(self._turns[0]):
+            self._turns = self._angles(2 * place)
+        return self._turns[0][place], self._turns[1][place]
+
+    def _angles(self, length: int) -> tuple[Array, Array]:
+        cos, sin = (_array(part).reshape(len(part), 2, -1) for part in self.lean.angles(length))
+        return cos, sin
 
 
 class ArrayPasses:
     """`Passes` of a small Llama-like draft model: `length` text tokens are settled, `extra` node rows stand behind."""
 
-    def __init__(self, lean: LeanLlama) -> None:
-        self._lean = lean
-        self._layers = [tuple(_array(getattr(layer, item.name)) for item in fields(layer)) for layer in lean.layers]
-        self._embed, self._norm = _array(lean.embed), _array(lean.norm)
-        self._head = _array(lean.head)
-        self._eps, self._scale = np.float32(lean.eps), np.float32(lean.width**-0.5)
-        self._cos, self._sin = map(_array, lean.angles(_FIRST_ROOM))
+    def __init__(self, weights: ArrayWeights) -> None:
+        self._weights, lean = weights, weights.lean
+        self._heads, self._kv_heads, self._width = lean.heads, lean.kv_heads, lean.width
+        self._eps, self._scale = lean.eps, np.float32(lean.width**-0.5)
         self.length = 0
         self.extra = 0
-        shape = (len(self._layers), lean.kv_heads, _FIRST_ROOM, lean.width)
+        shape = (len(weights.layers), lean.kv_heads, _FIRST_ROOM, lean.width)
         self._keys, self._values = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
 
     # -- what a drafter calls
 
     def text(self, ids: torch.Tensor) -> torch.Tensor:
         """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
-        if not self.length and ids.shape[1] > _FEW:
+        if not self.length and ids.shape[1] > _PROMPT:
             return self._read_prompt(ids)
-        tokens = ids[0].numpy()
-        hidden = np.zeros((0, 0), np.float32)
-        for start in range(0, len(tokens), _FEW):
-            part = tokens[start : start + _FEW]
-            mask = None if len(part) == 1 else _causal(self.length, len(part))
-            hidden = self._read(part, np.arange(self.length, self.length + len(part)), mask)
-            self.length += len(part)
-        return torch.from_numpy(self._score(hidden[-1:]))
+        tokens: list[int] = ids[0].tolist()
+        for token in tokens[:-1]:
+            self._step(token, self.length, None)
+            self.length += 1
+        logits = self._score(self._step(tokens[-1], self.length, None))
+        self.length += 1
+        return torch.from_numpy(logits[None])
 
     def nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
         """Read nodes [1, n] behind the text; logits [n, V]. `depths` and `sees` [n, extra + n] as in `Passes`."""
-        tokens = ids[0].numpy()
-        if len(tokens) == 1 and sees.all():
-            mask = None
-        else:
-            mask = np.zeros((len(tokens), self.length + sees.shape[1]), np.float32)
-            mask[:, self.length :][~sees] = -np.inf
-        places = self.length + np.asarray(depths)
-        hidden = self._read(tokens, places, mask)
-        self.extra += len(tokens)
-        return torch.from_numpy(self._score(hidden))
+        rows = []
+        for token, depth, seen in zip(ids[0].tolist(), depths, sees, strict=True):
+            own = seen[: self.extra + 1]
+            rows.append(self._score(self._step(token, self.length + depth, None if own.all() else self._mask(own))))
+            self.extra += 1
+        return torch.from_numpy(np.stack(rows) if len(rows) > 1 else rows[0][None])
 
     def settle(self, rows: Sequence[int]) -> None:
         """Make these node rows, in this order, part of the text and forget the others."""
@@ -84,96 +112,91 @@ class ArrayPasses:
         """Forget all nodes and every text token behind the first `length`."""
         self.length, self.extra = min(self.length, length), 0
 
-    # -- one pass
+    # -- one token
+
+    def _step(self, token: int, place: int, mask: Array | None) -> Array:
+        """The last layer's output [D]; keys and values go behind those that are held."""
+        row = self.length + self.extra
+        self._make_room(row + 1)
+        turn, hidden = self._weights.turn(place), self._weights.embed[token]
+        with np.errstate(over="ignore"):  # exp of a large number is infinite in silu, whose limit is then right
+            for index, layer in enumerate(self._weights.layers):
+                hidden = self._layer(layer, index, hidden, turn, row, mask)
+        last: Array = hidden
+        return last
+
+    def _layer(
+        self, layer: _Layer, index: int, hidden: Array, turn: tuple[Array, Array], row: int, mask: Array | None
+    ) -> Array:
+        joined = layer.qkv.dot(self._normed(hidden))
+        if layer.bias is not None:
+            joined += layer.bias
+        read = layer.out.dot(self._attend(self._keep(layer, joined, index, turn, row), index, row + 1, mask))
+        hidden = hidden + (read if layer.out_bias is None else read + layer.out_bias)
+        both = layer.gate_up.dot(self._normed(hidden))
+        inner = len(both) // 2
+        gate = both[:inner]
+        grown: Array = hidden + layer.down.dot(gate / (1 + np.exp(-gate)) * both[inner:])
+        return grown
+
+    def _keep(self, layer: _Layer, joined: Array, index: int, turn: tuple[Array, Array], row: int) -> Array:
+        """Store key and value, the key turned to its place; the queries [heads, width], turned likewise."""
+        both, (cos, sin) = self._heads + self._kv_heads, turn
+        parts = joined.reshape(-1, 2, self._width // 2)
+        turned = parts[:both]
+        if layer.q_norm is not None and layer.k_norm is not None:
+            turned = np.concatenate((
+                self._norm_heads(turned[: self._heads], layer.q_norm),
+                self._norm_heads(turned[self._heads :], layer.k_norm),
+            ))  # fmt: skip
+        turned = (turned * cos + turned[:, ::-1] * sin).reshape(both, self._width)
+        self._keys[index, :, row] = turned[self._heads :]
+        self._values[index, :, row] = parts[both:].reshape(-1, self._width)
+        return turned[: self._heads]
+
+    def _attend(self, queries: Array, index: int, end: int, mask: Array | None) -> Array:
+        """What the heads read, [heads · width]. Query heads that share a key–value head are rows of one product."""
+        keys, values = self._keys[index, :, :end], self._values[index, :, :end]
+        asked = queries.reshape(self._kv_heads, -1, self._width) * self._scale
+        scores = asked @ keys.swapaxes(1, 2)
+        if mask is not None:
+            scores += mask
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        read: Array = (shares @ values / shares.sum(-1, keepdims=True)).reshape(-1)
+        return read
+
+    def _normed(self, hidden: Array) -> Array:
+        """Root-mean-square norm, without its weight."""
+        normed: Array = hidden * np.float32(1 / sqrt(float(hidden.dot(hidden)) / len(hidden) + self._eps))
+        return normed
+
+    def _norm_heads(self, heads: Array, weight: Array) -> Array:
+        """The same for every head [n, 2, half], with its weight."""
+        mean = np.mean(np.square(heads), axis=(1, 2), keepdims=True)
+        normed: Array = heads / np.sqrt(mean + np.float32(self._eps)) * weight
+        return normed
+
+    def _score(self, hidden: Array) -> Array:
+        """Logits [V]."""
+        logits: Array = self._weights.head.dot(self._normed(hidden))
+        return logits
+
+    def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
+        """Additive [length + rows]: all of the text is seen."""
+        mask = np.zeros(self.length + len(seen), np.float32)
+        mask[self.length :][~seen] = -np.inf
+        return mask
 
     def _read_prompt(self, ids: torch.Tensor) -> torch.Tensor:
         """Many tokens at once are arithmetic, not calls: the tensors' pass reads them."""
         cache: Any = DynamicCache()
-        logits = self._lean(ids, cache)
+        logits = self._weights.lean(ids, cache)
         self.length = ids.shape[1]
         self._make_room(self.length)
         for index, layer in enumerate(cache.layers):
             self._keys[index, :, : self.length] = _array(layer.keys[0])
             self._values[index, :, : self.length] = _array(layer.values[0])
         return logits[:, -1]
-
-    def _read(self, tokens: npt.NDArray[np.int64], places: npt.NDArray[np.int64], mask: Array | None) -> Array:
-        """The last layer's output [n, D]; keys and values go behind those that are held."""
-        begin = self.length + self.extra
-        end = begin + len(tokens)
-        self._make_room(end)
-        self._reach(int(places.max()) + 1)
-        turn = self._cos[places, None], self._sin[places, None]
-        hidden: Array = self._embed[tokens]
-        with np.errstate(over="ignore"):  # exp of a large number is infinite in silu, whose limit is then right
-            for index, layer in enumerate(self._layers):
-                hidden = self._layer(layer, index, hidden, turn, slice(begin, end), mask)
-        return hidden
-
-    def _layer(
-        self, layer: tuple[Any, ...], index: int, hidden: Array, turn: tuple[Array, Array], rows: slice,
-        mask: Array | None,
-    ) -> Array:  # fmt: skip
-        norm_in, qkv, bias, q_norm, k_norm, out, out_bias, norm_mlp, gate_up, down = layer
-        joined = _product(self._normed(hidden, norm_in), qkv)
-        if bias is not None:
-            joined += bias
-        queries = self._keep(joined, index, rows, turn, q_norm, k_norm)
-        read = _product(self._attend(queries, index, rows.stop, mask), out)
-        hidden = hidden + (read if out_bias is None else read + out_bias)
-        both = _product(self._normed(hidden, norm_mlp), gate_up)
-        inner = both.shape[1] // 2
-        gate = both[:, :inner]
-        grown: Array = hidden + _product(gate / (1 + np.exp(-gate)) * both[:, inner:], down)
-        return grown
-
-    def _keep(
-        self, joined: Array, index: int, rows: slice, turn: tuple[Array, Array], q_norm: Array | None,
-        k_norm: Array | None,
-    ) -> Array:  # fmt: skip
-        """Store keys and values [n, heads, width] turned to their places; the queries, turned likewise."""
-        lean = self._lean
-        parts = joined.reshape(len(joined), -1, lean.width)
-        turned = parts[:, : lean.heads + lean.kv_heads]
-        if q_norm is not None and k_norm is not None:
-            turned[:, : lean.heads] = self._normed(turned[:, : lean.heads], q_norm)
-            turned[:, lean.heads :] = self._normed(turned[:, lean.heads :], k_norm)
-        half = lean.width // 2
-        swapped = np.concatenate((turned[..., half:], turned[..., :half]), axis=-1)
-        turned = turned * turn[0] + swapped * turn[1]
-        self._keys[index, :, rows] = turned[:, lean.heads :].swapaxes(0, 1)
-        self._values[index, :, rows] = parts[:, lean.heads + lean.kv_heads :].swapaxes(0, 1)
-        return turned[:, : lean.heads]
-
-    def _attend(self, queries: Array, index: int, end: int, mask: Array | None) -> Array:
-        """What the heads read, [n, heads · width]. Query heads that share a key–value head are rows of one product."""
-        lean, count = self._lean, len(queries)
-        group = lean.heads // lean.kv_heads
-        keys, values = self._keys[index, :, :end], self._values[index, :, :end]
-        asked = queries.reshape(count, lean.kv_heads, group, lean.width).transpose(1, 2, 0, 3)
-        scores = asked.reshape(lean.kv_heads, group * count, lean.width) @ keys.swapaxes(1, 2)
-        scores *= self._scale
-        if mask is not None:
-            scores.reshape(lean.kv_heads, group, count, end)[:] += mask
-        scores -= scores.max(-1, keepdims=True)
-        np.exp(scores, out=scores)
-        scores /= scores.sum(-1, keepdims=True)
-        read = (scores @ values).reshape(lean.kv_heads, group, count, lean.width)
-        return read.transpose(2, 0, 1, 3).reshape(count, -1)
-
-    def _normed(self, hidden: Array, weight: Array) -> Array:
-        """Root-mean-square norm of the last dimension."""
-        square = np.einsum("...d,...d->...", hidden, hidden)[..., None]
-        normed: Array = hidden * (1 / np.sqrt(square / np.float32(hidden.shape[-1]) + self._eps)) * weight
-        return normed
-
-    def _score(self, hidden: Array) -> Array:
-        """Logits [n, V]."""
-        return _product(self._normed(hidden, self._norm), self._head)
-
-    def _reach(self, length: int) -> None:
-        if length > len(self._cos):
-            self._cos, self._sin = map(_array, self._lean.angles(length))
 
     def _make_room(self, needed: int) -> None:
         room = self._keys.shape[2]
@@ -187,23 +210,24 @@ def array_passes(model: LoadedModel) -> ArrayPasses | None:
     lean = lean_pass(model)
     if lean is None or model.device.type != "cpu" or not lean.is_silu:
         return None
-    size = sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters())
-    return ArrayPasses(lean) if size <= LARGEST else None
+    if sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters()) > LARGEST:
+        return None
+    known: ArrayWeights | None = model.remembered.get("arrays")
+    if known is None or known.lean is not lean:
+        model.remembered["arrays"] = known = ArrayWeights(lean)
+    return ArrayPasses(known)
+
+
+def _layer(layer: Layer) -> _Layer:
+    q_norm, k_norm = (
+        None if norm is None else _array(norm).reshape(2, -1) for norm in (layer.q_norm, layer.k_norm)
+    )  # fmt: skip
+    return _Layer(
+        _array(layer.qkv) * _array(layer.norm_in), _array(layer.qkv_bias), q_norm, k_norm, _array(layer.out),
+        _array(layer.out_bias), _array(layer.gate_up) * _array(layer.norm_mlp), _array(layer.down),
+    )  # fmt: skip
 
 
 def _array(tensor: torch.Tensor | None) -> Any:
     """The same memory as an array."""
     return None if tensor is None else tensor.detach().numpy()
-
-
-def _product(rows: Array, weight: Array) -> Array:
-    """rows [n, D] · weight [O, D] transposed, [n, O]."""
-    result = np.empty((len(rows), len(weight)), np.float32)
-    for row, place in zip(rows, result, strict=True):
-        weight.dot(row, out=place)
-    return result
-
-
-def _causal(past: int, count: int) -> Array:
-    """Additive [n, P + n]."""
-    return np.triu(np.full((count, past + count), -np.inf, np.float32), past + 1)

@@ -17,6 +17,10 @@ from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch
 
+Leaf = tuple[int, int, float]
+"""Parent, token, probability."""
+_DOUBT = 0.1
+"""Less than this left to the other tokens makes none of them worth a look."""
 _SIDE_BY_SIDE = 3
 """Most children of a node where the gate chooses."""
 
@@ -64,9 +68,9 @@ class ModelDrafter:
         begun = self._clock()
         logits = self._fit(self.reader.text(text.slice(self.reader.length)))
         self.first_seconds = self._clock() - begun
-        if plan.branching:
-            return self._spine(text, plan, logits)
-        return self._chain(text, plan, logits) if plan.is_chain else Grower(self, text, plan).grow(logits)
+        if plan.is_chain or plan.branching:
+            return self._chain(text, plan, logits)
+        return Grower(self, text, plan).grow(logits)
 
     def settle(self, accepted: Sequence[int]) -> None:
         """Keep the rows of the accepted path as far as it was read."""
@@ -97,6 +101,7 @@ class ModelDrafter:
         """The bare loop: nothing leaves the device unless a rule has to look at a probability."""
         tokens: list[torch.Tensor] = []
         rows: list[torch.Tensor] = []
+        leaves: list[Leaf] = []
         looks, chance = plan.threshold > 0 or plan.gate is not None, 1.0
         prefix = text.tensor
         for depth in range(plan.depth):
@@ -108,8 +113,11 @@ class ModelDrafter:
             rows.append(scores)
             if looks:
                 probability = float(scores[0, token])
+                if plan.branching:
+                    leaves += self._leaves(depth, scores, probability, chance, plan, len(leaves))
                 chance *= plan.gate.accept(self._number, probability) if plan.gate else 1.0
-                if probability < plan.threshold or (plan.gate and not plan.gate.goes_on((chance,), depth + 1)):
+                nodes = depth + 1 + len(leaves)
+                if probability < plan.threshold or (plan.gate and not plan.gate.goes_on((chance,), nodes)):
                     break
             if depth + 1 == plan.depth:
                 break
@@ -118,7 +126,29 @@ class ModelDrafter:
             if self.funnel.needs_prefix:
                 prefix = torch.cat([prefix, token[None]], dim=1)
             logits = self._fit(self.reader.nodes(token[None], (depth,), np.ones((1, depth + 1), dtype=np.bool_)))
-        return self._finish_chain(tokens, rows, plan, plan.sampled or looks)
+        branch = self._finish_chain(tokens, rows, plan, plan.sampled or looks)
+        for leaf in leaves:
+            branch.add(*leaf)
+        return branch
+
+    def _leaves(
+        self, depth: int, q: torch.Tensor, share: float, chance: float, plan: Plan, others: int
+    ) -> list[Leaf]:  # fmt: skip
+        """Tokens beside a chain's next one that only the target looks behind: where the drafter is unsure, a leaf may
+        be worth its place in the target's pass, and it takes no draft pass."""
+        assert plan.gate is not None
+        nodes = depth + others
+        # What the likeliest leaves to the others bounds the second: mostly nobody has to look for it.
+        if 1 - share < _DOUBT or plan.gate.width(chance, (share, 1 - share), self._number, nodes, plan.sampled) == 1:
+            return []
+        top = q.topk(min(_SIDE_BY_SIDE, q.shape[-1]))
+        shares: list[float] = top.values[0].tolist()
+        width = plan.gate.width(chance, shares, self._number, nodes, plan.sampled)
+        return [
+            (depth, token, share)
+            for token, share in zip(top.indices[0, 1:width].tolist(), shares[1:], strict=False)
+            if share > 0
+        ]
 
     def _finish_chain(
         self, tokens: list[torch.Tensor], rows: list[torch.Tensor], plan: Plan, are_probabilities: bool
@@ -130,49 +160,6 @@ class ModelDrafter:
         self._fed = list(zip(range(-1, len(ids) - 2), ids[:-1], strict=True))
         probabilities = q.gather(1, drawn[:, None])[:, 0].tolist()
         return Branch.chain(ids, probabilities, list(q) if plan.keep_q else ())
-
-    def _spine(self, text: Text, plan: Plan, logits: torch.Tensor) -> Branch | None:
-        """A chain with leaves beside it: where the drafter is unsure, tokens that only the target looks behind.
-
-        A leaf costs its place in the target's pass and no draft pass of its own.
-        """
-        assert plan.gate is not None
-        branch, parent, chance, prefix = Branch(), 0, 1.0, text.tensor
-        fed: list[int] = []
-        for depth in range(plan.depth):
-            q = torch.softmax(self.funnel.rows([prefix], logits) if self.funnel.stages else logits, -1)
-            if plan.keep_q:
-                branch.q[parent] = q[0]
-            spine = self._children(branch, parent, q, plan, chance)
-            share = branch.probabilities[spine - 1]
-            chance *= plan.gate.accept(self._number, share)
-            more = share >= plan.threshold and plan.gate.goes_on((chance,), len(branch.ids))
-            if depth + 1 == plan.depth or not more:
-                break
-            if self._is_cancelled():
-                return None
-            token = torch.tensor([[branch.ids[spine - 1]]], device=logits.device)
-            fed.append(branch.ids[spine - 1])
-            if self.funnel.needs_prefix:
-                prefix = torch.cat([prefix, token], dim=1)
-            logits = self._fit(self.reader.nodes(token, (depth,), np.ones((1, depth + 1), dtype=np.bool_)))
-            parent = spine
-        self._fed = list(zip(range(-1, len(fed) - 1), fed, strict=True))
-        return branch
-
-    def _children(self, branch: Branch, parent: int, q: torch.Tensor, plan: Plan, chance: float) -> int:
-        """Add the children of a node of the spine; the number of the one that goes on."""
-        assert plan.gate is not None
-        top = q.topk(min(_SIDE_BY_SIDE, q.shape[-1]))
-        shares: list[float] = top.values[0].tolist()
-        width = max(1, plan.gate.width(chance, shares, self._number, len(branch.ids), plan.sampled))
-        if plan.sampled:
-            drawn = draw(q, width, self._generator)
-            return branch.draw(parent, drawn[0].tolist(), q.gather(1, drawn)[0].tolist())[0]
-        tokens: list[int] = top.indices[0, :width].tolist()
-        pairs = zip(tokens, shares, strict=False)
-        added = [branch.add(parent, token, share) for token, share in pairs if share > 0]
-        return added[0]
 
     def feed(
         self, tokens: Sequence[int], parents: Sequence[int], depth: int, sees: npt.NDArray[np.bool_]
