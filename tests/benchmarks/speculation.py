@@ -24,8 +24,8 @@ PROMPTS = (
     "Tom the rabbit wanted to bake a cake for his friend.",
 )
 NO_END = [1_000_000]
-TREES = ("1 1 3 1 1", "3 2 2 1 1")
-"""Widths by depth."""
+TREES = ("1 1 3 1 1", "3 2 2 1 1", "3 2 2 2 1 1 1 1")
+"""Widths by depth. A chain of 5 of so good a draft is near the most it can be, 6 tokens a pass: depth 8 leaves room."""
 Speed = Callable[[int], float]
 """Seconds a token of one run on the prompt of that number."""
 
@@ -73,11 +73,11 @@ def speed_of(fast: Speed, slow: Speed, rounds: int) -> float:
     return statistics.median(pairs)
 
 
-def tokens_per_pass(model: core.LoadedModel, tokens: int, **request: Any) -> float:
-    """Mean over the prompts."""
-    found = []
+def tokens_per_pass(model: core.LoadedModel, tokens: int, length: int | None = None, **request: Any) -> float:
+    """Mean over the prompts. `length`: of a draft that is always the same."""
+    found, settings = [], {} if length is None else {"num_assistant_tokens": length}
     for prompt in PROMPTS:
-        metrics = core.run(model, core.Request(prompt, config(tokens), top_n=0, **request)).metrics
+        metrics = core.run(model, core.Request(prompt, config(tokens, **settings), top_n=0, **request)).metrics
         assert metrics.tokens_per_target_pass is not None
         found.append(metrics.tokens_per_target_pass)
     return statistics.mean(found)
@@ -136,25 +136,23 @@ def shares(pair: Pair, tokens: int) -> Iterator[tuple[str, float]]:
     fixed = pair.assisted(schedule="constant")
     accepted = [core.run(pair.model, core.Request(prompt, config(tokens), top_n=0, **fixed)) for prompt in PROMPTS]
     yield "draft acceptance, greedy", statistics.mean(run.metrics.acceptance_rate or 0.0 for run in accepted)
-    chain = statistics.mean(run.metrics.tokens_per_target_pass or 0.0 for run in accepted)
-    yield "chain of 5 (tokens a pass)", chain
-    found = []
+    drafts = {"tree": [pair.draft], "trees of two drafts": [pair.draft, *second_draft()]}
     for widths in TREES:
-        found.append(tokens_per_pass(pair.model, tokens, **pair.tree(widths=widths)) / chain)
-        yield f"tree ⟨{widths}⟩ ÷ chain of 5 (tokens a pass)", found[-1]
-    if (second := second_draft()) is not None:
-        merged = pair.tree(widths=TREES[0]) | {"drafters": [pair.draft, second]}
-        found.append(tokens_per_pass(pair.model, tokens, **merged) / chain)
-        yield f"trees ⟨{TREES[0]}⟩ of two drafts ÷ chain of 5 (tokens a pass)", found[-1]
-    yield "best tree ÷ chain of 5 (tokens a pass)", max(found)
+        depth = len(widths.split())
+        chain = tokens_per_pass(pair.model, tokens, depth, **fixed)
+        yield f"chain of {depth} (tokens a pass)", chain
+        for name, drafters in drafts.items():
+            request = pair.tree(widths=widths) | {"drafters": drafters}
+            found = tokens_per_pass(pair.model, tokens, **request)
+            yield f"{name} ⟨{widths}⟩ ÷ chain of {depth} (tokens a pass)", found / chain
 
 
-def second_draft() -> core.LoadedModel | None:
+def second_draft() -> list[core.LoadedModel]:
     """The other bundled draft, where it is here."""
     try:
-        return core.load("storyteller-draft-b")
+        return [core.load("storyteller-draft-b")]
     except ModelNotFoundError:
-        return None
+        return []
 
 
 def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
