@@ -83,8 +83,10 @@ def _runner_up(event: TokenChosen) -> str:
 
 def _sampled(event: TokenChosen) -> str:
     share, name = percent(event.probability), _quote(event.piece)
-    if event.probability > 0.9995:
+    if event.funnel and event.funnel[-1].survivors == 1:
         return f"Only {name} was left, so no dice were needed."
+    if event.probability > 0.9995:
+        return f"{name} had nearly all of the probability: the dice could hardly choose another."
     if event.rank == 1:
         return f"{name} had {share}, the model's favourite, and the dice chose it."
     return f"{name} had {share}, the {ordinal(event.rank)} most likely, and the dice chose it."

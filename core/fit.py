@@ -69,7 +69,8 @@ class Estimate:
         if not self.remedies:
             return "It does not fit, and neither a shorter text nor another cache changes that: choose a smaller model."
         first, last = self.remedies[:-1], self.remedies[-1]
-        return f"It does not fit. It would {', '.join(first)}{' or ' if first else ''}{last}."
+        trouble = "It does not fit" if self.needed > self.free else "That leaves too little to spare"
+        return f"{trouble}. It would fit {', '.join(first)}{' or ' if first else ''}{last}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,13 @@ def test_sampled() -> None:
     assert said == "Top-p 0.92 kept 14 of 2,048 tokens. “fox” had 31 %, the third most likely, and the dice chose it."
 
 
+def test_sampled_without_a_doubt() -> None:
+    certain = token(method="sampled", probability=0.9999, rank=1)
+    assert explain(certain) == "“fox” had nearly all of the probability: the dice could hardly choose another."
+    alone = token(method="sampled", probability=1.0, funnel=(*FUNNEL, Stage("top_k", "top-k 1", 1, 0.3, 0.3)))
+    assert explain(alone, 2048).endswith("Only “fox” was left, so no dice were needed.")
+
+
 def test_two_filters_name_both_ends() -> None:
     funnel = (*FUNNEL, Stage("min_p", "min-p 0.1", 5, 0.9, 0.8))
     assert explain(token(method="sampled", funnel=funnel), 2048).startswith(

@@ -23,7 +23,7 @@ class Told:
     """What the fake engine says."""
 
     figures = "Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens)."
-    advice = "It does not fit. It would with 2 beams."
+    advice = "It does not fit. It would fit with 2 beams."
     tokens, rows = 20, 1
 
 
@@ -78,7 +78,7 @@ def test_what_would_make_it_fit_is_said_before_it_is_loaded(
     monkeypatch.setattr(fit, "free_memory", lambda: 2 * heard.args[0].result.cache)
     with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit):
         window.desk.set_values({"max_new_tokens": 400, "num_beams": 8})
-    assert "It does not fit. It would with at most" in line(window).text()
+    assert "It would fit with at most" in line(window).text()
     assert "beams" in line(window).text()
     assert line(window).property("role") == "warning"
     window.close()

@@ -102,8 +102,7 @@ class ModelDrafter:
         tokens: list[torch.Tensor] = []
         rows: list[torch.Tensor] = []
         leaves: list[Leaf] = []
-        looks, chance = plan.threshold > 0 or plan.gate is not None, 1.0
-        prefix = text.tensor
+        looks, chance, prefix = plan.threshold > 0 or plan.gate is not None, 1.0, text.tensor
         for depth in range(plan.depth):
             scores = self.funnel.rows([prefix], logits) if self.funnel.stages else logits
             if plan.sampled or looks:
@@ -112,12 +111,11 @@ class ModelDrafter:
             tokens.append(token)
             rows.append(scores)
             if looks:
-                probability = float(scores[0, token])
-                if plan.branching:
-                    leaves += self._leaves(depth, scores, probability, chance, plan, len(leaves))
-                chance *= plan.gate.accept(self._number, probability) if plan.gate else 1.0
+                share = float(scores[0, token])
+                leaves += self._leaves(depth, scores, share, chance, plan, len(leaves))
+                chance *= plan.gate.accept(self._number, share) if plan.gate else 1.0
                 nodes = depth + 1 + len(leaves)
-                if probability < plan.threshold or (plan.gate and not plan.gate.goes_on((chance,), nodes)):
+                if share < plan.threshold or (plan.gate and not plan.gate.goes_on((chance,), nodes)):
                     break
             if depth + 1 == plan.depth:
                 break
@@ -126,20 +124,18 @@ class ModelDrafter:
             if self.funnel.needs_prefix:
                 prefix = torch.cat([prefix, token[None]], dim=1)
             logits = self._fit(self.reader.nodes(token[None], (depth,), np.ones((1, depth + 1), dtype=np.bool_)))
-        branch = self._finish_chain(tokens, rows, plan, plan.sampled or looks)
-        for leaf in leaves:
-            branch.add(*leaf)
-        return branch
+        return self._finish_chain(tokens, rows, leaves, plan, plan.sampled or looks)
 
     def _leaves(
         self, depth: int, q: torch.Tensor, share: float, chance: float, plan: Plan, others: int
     ) -> list[Leaf]:  # fmt: skip
         """Tokens beside a chain's next one that only the target looks behind: where the drafter is unsure, a leaf may
         be worth its place in the target's pass, and it takes no draft pass."""
-        assert plan.gate is not None
+        if not plan.branching or plan.gate is None or 1 - share < _DOUBT:
+            return []
         nodes = depth + others
         # What the likeliest leaves to the others bounds the second: mostly nobody has to look for it.
-        if 1 - share < _DOUBT or plan.gate.width(chance, (share, 1 - share), self._number, nodes, plan.sampled) == 1:
+        if plan.gate.width(chance, (share, 1 - share), self._number, nodes, plan.sampled) == 1:
             return []
         top = q.topk(min(_SIDE_BY_SIDE, q.shape[-1]))
         shares: list[float] = top.values[0].tolist()
@@ -151,15 +147,19 @@ class ModelDrafter:
         ]
 
     def _finish_chain(
-        self, tokens: list[torch.Tensor], rows: list[torch.Tensor], plan: Plan, are_probabilities: bool
-    ) -> Branch:
+        self, tokens: list[torch.Tensor], rows: list[torch.Tensor], leaves: list[Leaf], plan: Plan,
+        are_probabilities: bool,
+    ) -> Branch:  # fmt: skip
         drawn = torch.cat(tokens)
         scores = torch.cat(rows)
         q = scores if are_probabilities else torch.softmax(scores, -1)
         ids: list[int] = drawn.tolist()
         self._fed = list(zip(range(-1, len(ids) - 2), ids[:-1], strict=True))
         probabilities = q.gather(1, drawn[:, None])[:, 0].tolist()
-        return Branch.chain(ids, probabilities, list(q) if plan.keep_q else ())
+        branch = Branch.chain(ids, probabilities, list(q) if plan.keep_q else ())
+        for leaf in leaves:
+            branch.add(*leaf)
+        return branch
 
     def feed(
         self, tokens: Sequence[int], parents: Sequence[int], depth: int, sees: npt.NDArray[np.bool_]
