@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 _CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 _FORWARDS = {cls: cls.forward for cls in _CLASSES}
+_CAPTURING = "transformers.utils.output_capturing"
 _STEADY_ROPES = ("default", "linear", "llama3")
 """Rotary embeddings whose angles do not depend on the text's length."""
 LARGEST = 256 * 2**20
@@ -188,8 +189,17 @@ def is_plain(network: Any) -> bool:
     """Exactly one of the known classes, with nobody's forward or hooks in the way."""
     if type(network).forward is not _FORWARDS.get(type(network)) or "forward" in vars(network) or network.training:
         return False
-    return not any(
-        module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module) for module in network.modules()
+    return not any(_is_changed(module) for module in network.modules())
+
+
+def _is_changed(module: Any) -> bool:
+    """Whether anybody but transformers hooked or patched a module. The hooks it leaves behind once hidden states were
+    asked for only collect them while a pass of its own asks again."""
+    hooks = module._forward_hooks
+    return bool(
+        module._forward_pre_hooks
+        or "forward" in vars(module)
+        or (hooks and any(getattr(hook, "__module__", "") != _CAPTURING for hook in hooks.values()))
     )
 
 

@@ -106,6 +106,14 @@ def test_a_patched_forward_is_called() -> None:
     assert len(calls) == len(before[0])
 
 
+def test_hidden_states_once_asked_for_leave_the_lean_pass() -> None:
+    """transformers leaves hooks of its own in a model whose hidden states were wanted."""
+    model = tiny.make("llama")
+    core.run(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=3, dola_layers="high")))
+    assert any(module._forward_hooks for module in model.model.modules())
+    assert lean_pass(model) is not None
+
+
 def test_a_hook_is_called() -> None:
     model, request = tiny.make("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=5))
     core.run(model, request)
