@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
+from core.decoding.speculation import cost, frame
 from core.decoding.speculation.build import widths_of
 from core.errors import ParameterError
 from core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
@@ -243,11 +245,16 @@ def test_widths_are_read_from_text_and_lists() -> None:
     assert widths_of(None) == widths_of("") == ()
 
 
-def test_the_same_seed_gives_the_same_text() -> None:
-    settings = {"do_sample": True, "temperature": 1.5}
-    for way in ("assisted", "token_tree"):
-        texts = [_run(way, settings=settings, seed=seed).sequences[0] for seed in (1, 1, 2)]
-        assert texts[0] == texts[1] != texts[2]
+@pytest.mark.parametrize("way", ["assisted", "token_tree", "early_exit", "prompt_lookup"])
+def test_the_same_seed_gives_the_same_text(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the clock says, and whatever earlier runs have taught: lengths decide where the dice fall."""
+    auto: dict[str, Any] = {"options": {}, "settings": {"do_sample": True, "temperature": 1.5}}
+    texts = [_run(way, **auto, seed=seed).sequences[0] for seed in (1, 1, 2)]
+    clock = itertools.count()
+    monkeypatch.setattr(cost, "clock_of", lambda _device: lambda: float(next(clock) ** 2 % 7919))
+    monkeypatch.setattr(frame, "clock_of", cost.clock_of)
+    texts.append(_run(way, **auto, seed=1).sequences[0])
+    assert texts[0] == texts[1] == texts[3] != texts[2]
 
 
 def test_rounds_and_nodes_in_words() -> None:

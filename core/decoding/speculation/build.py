@@ -29,6 +29,8 @@ from core.model import LoadedModel
 
 _UNDRAFTED = frozenset({"guidance_scale", "watermarking_config"})
 """Stages left out while drafting: they cost a second model pass or keep a state; the target applies them anyway."""
+_LEAST_SHARE = 0.01
+"""A drafter without weights takes some time too."""
 DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
 
 
@@ -99,12 +101,19 @@ def _decode(run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length:
     key = "/".join(drafter.name for drafter in drafters) + f"/{run.strategy.name}/{shape.samples}"
 
     def schedule() -> Schedule:
-        return _schedule(run, target, key, shape, length)
+        return _schedule(run, target, key, shape, length, _draft_share(run, drafters) if shape.samples else None)
 
     yield from Speculation(run, target, drafters, schedule, shape).decode()
 
 
-def _schedule(run: DecodingRun, target: Target, key: str, shape: Shape, length: int | None) -> Schedule:
+def _draft_share(run: DecodingRun, drafters: Sequence[Drafter]) -> float:
+    """What a draft pass should cost ÷ a pass of the target, by their weights."""
+    return max(sum(drafter.weights for drafter in drafters) / run.model.parameters, _LEAST_SHARE)
+
+
+def _schedule(
+    run: DecodingRun, target: Target, key: str, shape: Shape, length: int | None, draft_share: float | None
+) -> Schedule:
     """Made after the prompt was read: `auto` measures the target's passes behind it."""
     memory, name = run.model.remembered, _schedule_name(run)
     cost = verify_cost(target.passes, run.start_ids[-1])
@@ -114,7 +123,7 @@ def _schedule(run: DecodingRun, target: Target, key: str, shape: Shape, length: 
     if name == "constant":
         return Constant(first)
     if name == "auto":
-        return Economy(cost, memory, f"experience/{key}")
+        return Economy(cost, memory, f"experience/{key}", draft_share)
     return Heuristic(first, memory if name == "heuristic" else None, f"draft_length/{key}")
 
 
@@ -167,7 +176,7 @@ def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> ModelDr
     stages = [stage for stage in run.funnel.stages if stage.name not in _UNDRAFTED]
     return ModelDrafter(
         model.name, array_passes(model) or _tensor_passes(run, model), NodeFunnel(stages), run.generator, number,
-        run.is_cancelled, run.model.vocabulary, model.context,
+        run.is_cancelled, run.model.vocabulary, model.context, model.parameters,
     )  # fmt: skip
 
 

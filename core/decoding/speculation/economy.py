@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.decoding.speculation.cost import VerifyCost
@@ -31,6 +31,8 @@ _MARGIN = 1.02
 _PAUSES = (8, 128)
 _EXPLORES = 50
 """Every so many rounds a draft is tried that does not seem worth it, lest a wrong opinion last for ever."""
+_OVERHEAD = 0.05
+"""Of a target pass, what a round costs besides its passes, where times are reckoned."""
 _FADE = 0.7
 _MEMORY = 0.92
 _FORGET = 0.98
@@ -47,9 +49,9 @@ class Experience:
     """Accepted, by sort of token."""
     trials: dict[Sort, float] = field(default_factory=dict)
     """The same → examined."""
-    accepted: float = 1.4
-    """Of the levels examined, with a first guess of 70 %."""
-    examined: float = 2.0
+    accepted: float = 0.7
+    """Of the levels examined, with a first guess of 70 % that a few failures outweigh."""
+    examined: float = 1.0
     draft_step: float | None = None
     """Seconds of one draft pass behind the first."""
     draft_first: float | None = None
@@ -78,10 +80,16 @@ class Experience:
 class Economy:
     """The `auto` schedule, and the gate its drafters ask."""
 
-    def __init__(self, cost: VerifyCost, memory: dict[str, Any], key: str) -> None:
-        """`memory` keeps under `key` what is learnt for later runs."""
-        self._cost = cost
-        self._known: Experience = memory.setdefault(key, Experience())
+    def __init__(self, cost: VerifyCost, memory: dict[str, Any], key: str, draft_share: float | None = None) -> None:
+        """`memory` keeps under `key` what is learnt for later runs.
+
+        `draft_share`, the cost of a draft pass ÷ that of the target's, makes it a steady one, for sampling: lengths
+        decide which die falls on which token, so they must not follow the clock, nor what earlier runs saw, if the
+        same request and seed are to give the same tokens. Times are then reckoned.
+        """
+        self._share = draft_share
+        self._cost = cost if draft_share is None else cost.rounded
+        self._known: Experience = memory.setdefault(key, Experience()) if draft_share is None else Experience()
         self._known.verify_one = self._known.verify_one or cost.one
         self._rises = [_rise(cost, nodes) for nodes in range(_MOST_NODES + 1)]
         self._left = self._rounds = 0
@@ -107,6 +115,7 @@ class Economy:
     def learn(self, outcome: Outcome) -> None:
         """Acceptance by probability, the pace, and what passes cost."""
         self._learn_acceptance(outcome)
+        outcome = outcome if self._share is None else self._reckoned(outcome, self._share)
         known, tree = self._known, outcome.tree
         later = outcome.draft_seconds - outcome.first_seconds
         if outcome.passes > 1 or known.draft_step is None:
@@ -127,7 +136,16 @@ class Economy:
 
     def learn_plain(self, seconds: float) -> None:
         """What a pass over one token costs."""
-        self._known.verify_one = _blend(self._known.verify_one, seconds)
+        if self._share is None:
+            self._known.verify_one = _blend(self._known.verify_one, seconds)
+
+    def _reckoned(self, outcome: Outcome, share: float) -> Outcome:
+        """The round with the times it should take."""
+        step, verify = share * self._one, self._one * self._cost.ratio(len(outcome.tree))
+        return replace(
+            outcome, draft_seconds=(outcome.passes + 1) * step, first_seconds=2 * step, verify_seconds=verify,
+            extra_seconds=_OVERHEAD * self._one,
+        )  # fmt: skip
 
     def _learn_acceptance(self, outcome: Outcome) -> None:
         known, tree, verdict = self._known, outcome.tree, outcome.verdict
@@ -191,7 +209,7 @@ class Economy:
 
     @property
     def _draft_step(self) -> float:
-        return self._known.draft_step if self._known.draft_step is not None else self._one / 8
+        return self._known.draft_step if self._known.draft_step is not None else self._one * (self._share or 1 / 8)
 
     @property
     def _extra(self) -> float:
@@ -199,7 +217,7 @@ class Economy:
 
     @property
     def _draft_first(self) -> float:
-        return self._known.draft_first if self._known.draft_first is not None else self._one / 8
+        return self._known.draft_first if self._known.draft_first is not None else self._one * (self._share or 1 / 8)
 
     @property
     def _pace(self) -> float:

@@ -24,8 +24,8 @@ Array = npt.NDArray[np.float32]
 
 LARGEST = 8 * 2**20
 """Bytes of weights up to which the calls, not the arithmetic, take the time."""
-_PROMPT = 16
-"""Tokens from which a first text is read by the tensors' pass, all at once."""
+_MANY = 8
+"""More text tokens than these (a prompt, or what was written in a pause) are read by the tensors' pass at once."""
 _FIRST_ROOM = 256
 
 
@@ -80,8 +80,8 @@ class ArrayPasses:
 
     def text(self, ids: torch.Tensor) -> torch.Tensor:
         """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
-        if not self.length and ids.shape[1] > _PROMPT:
-            return self._read_prompt(ids)
+        if ids.shape[1] > _MANY:
+            return self._read_many(ids)
         tokens: list[int] = ids[0].tolist()
         for token in tokens[:-1]:
             self._step(token, self.length, None)
@@ -187,15 +187,19 @@ class ArrayPasses:
         mask[self.length :][~seen] = -np.inf
         return mask
 
-    def _read_prompt(self, ids: torch.Tensor) -> torch.Tensor:
+    def _read_many(self, ids: torch.Tensor) -> torch.Tensor:
         """Many tokens at once are arithmetic, not calls: the tensors' pass reads them."""
         cache: Any = DynamicCache()
+        begin, end = self.length, self.length + ids.shape[1]
+        if begin:
+            for index, (keys, values) in enumerate(zip(self._keys, self._values, strict=True)):
+                cache.update(torch.from_numpy(keys[None, :, :begin]), torch.from_numpy(values[None, :, :begin]), index)
         logits = self._weights.lean(ids, cache)
-        self.length = ids.shape[1]
-        self._make_room(self.length)
+        self._make_room(end)
         for index, layer in enumerate(cache.layers):
-            self._keys[index, :, : self.length] = _array(layer.keys[0])
-            self._values[index, :, : self.length] = _array(layer.values[0])
+            self._keys[index, :, begin:end] = _array(layer.keys[0, :, begin:])
+            self._values[index, :, begin:end] = _array(layer.values[0, :, begin:])
+        self.length = end
         return logits[:, -1]
 
     def _make_room(self, needed: int) -> None:

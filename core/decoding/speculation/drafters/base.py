@@ -14,6 +14,8 @@ class Drafter(Protocol):
     """Proposes tokens behind the text; keeps whatever memory it needs in step with it."""
 
     name: str
+    weights: int
+    """Of its model; 0 when it has none."""
     first_seconds: float
     """How long the latest proposal took up to its first token, by the clock that prices passes."""
 

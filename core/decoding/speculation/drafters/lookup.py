@@ -17,6 +17,7 @@ class Lookup:
     next; the latest place wins among equally long ones."""
 
     name = "lookup"
+    weights = 0
     first_seconds = 0.0
 
     def __init__(self, source: list[int], longest: int, most: int, number: int = 0) -> None:

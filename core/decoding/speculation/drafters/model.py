@@ -46,9 +46,9 @@ class ModelDrafter:
 
     def __init__(
         self, name: str, reader: Reader, funnel: NodeFunnel, generator: torch.Generator, number: int,
-        is_cancelled: Callable[[], bool], vocabulary: int, context: int | None,
+        is_cancelled: Callable[[], bool], vocabulary: int, context: int | None, weights: int = 0,
     ) -> None:  # fmt: skip
-        self.name, self.reader, self.funnel = name, reader, funnel
+        self.name, self.reader, self.funnel, self.weights = name, reader, funnel, weights
         self._generator, self._number, self._is_cancelled, self._vocabulary = (
             generator, number, is_cancelled, vocabulary,
         )  # fmt: skip
