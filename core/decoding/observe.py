@@ -12,9 +12,9 @@ import torch
 from core.events import Alternative, Stage
 from core.text import Pieces
 
-_LOWEST = -1e30
 _FIXED = 5
-"""Figures every reading begins with: raw and processed log-probability, rank, entropy, chosen token."""
+"""Figures every reading begins with: raw and processed log-probability, how many tokens are likelier by the model
+alone, negative entropy, chosen token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def read_step(
     columns = _fixed_columns(raw, final, probabilities, chosen)
     if top_n:
         top = raw.topk(top_n, dim=1)
-        columns += [scores[0].amin(1, keepdim=True), top.indices, top.values]
+        columns += [top.indices.to(raw.dtype), top.values]
         if len(scores) > 1:
             columns += [final.gather(1, top.indices), _stage_columns(scores, probabilities, top_n)]
     # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
@@ -63,35 +63,38 @@ def _fixed_columns(
     """Five of [B, 1], in the order of a Reading."""
     index = chosen[:, None]
     picked = raw.gather(1, index)
-    rank = (raw > picked).sum(1, keepdim=True) + 1
-    # p ln p is 0 at p = 0: a finite logarithm keeps that product from being no number
-    entropy = torch.linalg.vecdot(probabilities, raw.clamp(min=_LOWEST)).neg_()[:, None]
-    return [picked, picked if final is raw else final.gather(1, index), rank, entropy, index]
+    above = (raw > picked).sum(1, keepdim=True)
+    entropy = torch.linalg.vecdot(probabilities, raw)[:, None]  # negative; NaN where a logit is -inf, see `_reading`
+    # One number type throughout: to join several types takes five times as long.
+    integers = above.to(raw.dtype), index.to(raw.dtype)
+    return [picked, picked if final is raw else final.gather(1, index), integers[0], entropy, integers[1]]
 
 
 def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, top_n: int) -> torch.Tensor:
     """[B, S · (3 + 2n)]: for every stage survivors, mass, raw mass, top ids, top probabilities."""
     stages = torch.stack(list(scores[1:]))  # all in each operation: many small ones would cost more than they do
     shares = torch.softmax(stages, -1)
-    alive = (stages > -math.inf).to(shares.dtype)
+    alive = torch.isneginf(stages).logical_not_().to(shares.dtype)  # a comparison would take twice as long
     raw_mass = mass = torch.linalg.vecdot(alive, probabilities)
     if len(stages) > 1:
         mass = torch.linalg.vecdot(alive, torch.cat([probabilities[None], shares[:-1]]))
     top = shares.topk(top_n, dim=-1)
     sums = torch.stack([alive.sum(-1), mass, raw_mass], dim=-1)
-    return torch.cat([sums, top.indices, top.values], dim=-1).transpose(0, 1).flatten(1)
+    return torch.cat([sums, top.indices.to(sums.dtype), top.values], dim=-1).transpose(0, 1).flatten(1)
 
 
 def _reading(
     row: list[float], top_n: int, names: Sequence[tuple[str, str]], pieces: Pieces, logits: torch.Tensor
 ) -> Reading:
-    raw, final, rank, entropy, token = row[:_FIXED]
+    raw, final, above, entropy, token = row[:_FIXED]
+    rank, entropy, survivors = int(above) + 1, max(-entropy, 0.0), len(logits)
+    if math.isnan(entropy):
+        entropy, survivors = _with_banned(logits)
     if not top_n:
-        return Reading(int(token), raw, final, int(rank), entropy)
-    survivors = len(logits) if row[_FIXED] > -math.inf else int((logits > -math.inf).sum())
-    ids = [int(value) for value in row[_FIXED + 1 : _FIXED + 1 + top_n]]
-    before = row[_FIXED + 1 + top_n : _FIXED + 1 + 2 * top_n]
-    rest = row[_FIXED + 1 + 2 * top_n :]
+        return Reading(int(token), raw, final, rank, entropy)
+    ids = [int(value) for value in row[_FIXED : _FIXED + top_n]]
+    before = row[_FIXED + top_n : _FIXED + 2 * top_n]
+    rest = row[_FIXED + 2 * top_n :]
     after = rest[:top_n] if rest else before
     found = [
         alternative(token_id, one, other, place, pieces)
@@ -101,10 +104,14 @@ def _reading(
         (item.id, item.raw_probability) for item in found if item.raw_probability > 0
     ]))  # fmt: skip
     if token not in ids:
-        found.append(alternative(int(token), raw, final, int(rank), pieces))
-    return Reading(
-        int(token), raw, final, int(rank), entropy, tuple(found), (opening, *_funnel(rest[top_n:], top_n, names))
-    )
+        found.append(alternative(int(token), raw, final, rank, pieces))
+    return Reading(int(token), raw, final, rank, entropy, tuple(found), (opening, *_funnel(rest[top_n:], top_n, names)))
+
+
+def _with_banned(logits: torch.Tensor) -> tuple[float, int]:
+    """Entropy in nats and survivors of raw logits [V] of which some are -inf: p ln p is 0 at p = 0."""
+    entropy = torch.special.entr(torch.softmax(logits, -1)).sum()
+    return float(entropy), int((logits > -math.inf).sum())
 
 
 def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces) -> Alternative:

@@ -13,6 +13,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
+from core.decoding.observe import read_step
 from core.errors import NumericError
 from core.events import (
     CacheMeasured,
@@ -23,6 +24,7 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
+from core.text import Pieces
 from tests.core import tiny
 
 STRATEGIES: dict[str, dict[str, Any]] = {
@@ -160,6 +162,19 @@ def test_stopping_keeps_what_was_written(strategy: str) -> None:
     assert last.reason == "stopped"
     assert len(last.sequences[0]) == 7
     assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
+
+
+def test_a_model_that_forbids_tokens_itself() -> None:
+    """Logits of -inf have no share in the entropy and are no survivors, with a stage behind them or without."""
+    logits = torch.tensor([[0.0, -math.inf, math.log(3.0), -math.inf]])
+    cut = logits.masked_fill(torch.tensor([[True, False, False, False]]), -math.inf)
+    for scores, names in (([logits], []), ([logits, cut], [("top_k", "top-k 1")])):
+        (reading,) = read_step(scores, torch.tensor([2]), 4, names, Pieces(None))
+        assert reading.entropy == pytest.approx(0.25 * math.log(4) + 0.75 * math.log(4 / 3), abs=1e-6)
+        assert [stage.survivors for stage in reading.funnel] == [2, 1][: len(scores)]
+        assert reading.rank == 1
+    assert reading.funnel[1].mass == pytest.approx(0.75)
+    assert [item.probability for item in reading.alternatives] == pytest.approx([1.0, 0.0, 0.0, 0.0])
 
 
 def test_every_token_before_a_failure_is_told() -> None:
