@@ -1,14 +1,15 @@
-"""A lean forward pass for small Llama-like models: the same numbers with a third of the Python.
+"""A lean forward pass for Llama-like models: the same numbers with a third of the Python.
 
 At a few million weights most of a token's time is the interpreter walking modules, not arithmetic. This pass reads the
-module's own weights (query, key and value in one matrix, gate and up in another) and does the same operations in the
-same order. It is used for float32 modules of exactly the listed classes, unhooked and unpatched, after it has been seen
-to agree with the module itself; everything else goes through the module.
+module's own weights (in small models query, key and value as one matrix, gate and up as another) and does the same
+operations in the same order. It is used for float32 modules of exactly the listed classes, unhooked and unpatched,
+after it has been seen to agree with the module itself; everything else goes through the module.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,18 +32,41 @@ LARGEST = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
+class Joint:
+    """Linear maps of one input: one matrix where its copy is worth the memory, else the module's own ones."""
+
+    weights: tuple[torch.Tensor, ...]
+    biases: tuple[torch.Tensor | None, ...]
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        """All outputs side by side, [.., sum of their widths]."""
+        if len(self.weights) == 1:
+            return F.linear(hidden, self.weights[0], self.biases[0])
+        return torch.cat([F.linear(hidden, *pair) for pair in zip(self.weights, self.biases, strict=True)], -1)
+
+    @staticmethod
+    def of(parts: Sequence[torch.nn.Linear], copies: bool) -> Joint:
+        """The maps of these modules."""
+        weights = [part.weight for part in parts]
+        biases: list[torch.Tensor | None] = [part.bias for part in parts]
+        if not copies:
+            return Joint(tuple(weights), tuple(biases))
+        bias = torch.cat([part.bias for part in parts]) if biases[0] is not None else None
+        return Joint((torch.cat(weights),), (bias,))
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer's weights, joined."""
+    """One layer's weights."""
 
     norm_in: torch.Tensor
-    qkv: torch.Tensor
-    qkv_bias: torch.Tensor | None
+    qkv: Joint
     q_norm: torch.Tensor | None
     k_norm: torch.Tensor | None
     out: torch.Tensor
     out_bias: torch.Tensor | None
     norm_mlp: torch.Tensor
-    gate_up: torch.Tensor
+    gate_up: Joint
     down: torch.Tensor
 
 
@@ -60,7 +84,8 @@ class LeanLlama:
         self.width = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.embed, self.norm = network.model.embed_tokens.weight, network.model.norm.weight
         self.head = network.lm_head.weight
-        self.layers = [_join(layer) for layer in network.model.layers]
+        copies = _size(network) <= LARGEST
+        self.layers = [_join(layer, copies) for layer in network.model.layers]
         self._act = network.model.layers[0].mlp.act_fn
         self.is_silu = network.config.hidden_act in ("silu", "swish")
         self._cos, self._sin = self._angles(512)
@@ -105,7 +130,7 @@ class LeanLlama:
         """Queries, keys and values of the new tokens, [B, heads, n, width], the first two turned to their places."""
         batch, count, _ = hidden.shape
         normed = F.rms_norm(hidden, layer.norm_in.shape, layer.norm_in, self.eps)
-        joined = F.linear(normed, layer.qkv, layer.qkv_bias).view(batch, count, -1, self.width).transpose(1, 2)
+        joined = layer.qkv(normed).view(batch, count, -1, self.width).transpose(1, 2)
         turned = joined[:, : self.heads + self.kv_heads]
         if layer.q_norm is not None and layer.k_norm is not None:
             turned = self._norm_heads(turned, layer.q_norm, layer.k_norm)
@@ -130,7 +155,7 @@ class LeanLlama:
     def mlp(self, layer: Layer, hidden: torch.Tensor) -> torch.Tensor:
         """The feed-forward half of a layer."""
         normed = F.rms_norm(hidden, layer.norm_mlp.shape, layer.norm_mlp, self.eps)
-        gate, up = F.linear(normed, layer.gate_up).chunk(2, -1)
+        gate, up = layer.gate_up(normed).chunk(2, -1)
         return F.linear(self._act(gate) * up, layer.down)
 
     def _rotation(
@@ -160,21 +185,19 @@ class LeanLlama:
         return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
 
-def _join(layer: Any) -> Layer:
+def _join(layer: Any, copies: bool) -> Layer:
     attention, mlp = layer.self_attn, layer.mlp
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
-    biased = parts[0].bias is not None
     q_norm, k_norm = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
     return Layer(
         norm_in=layer.input_layernorm.weight,
-        qkv=torch.cat([part.weight for part in parts]),
-        qkv_bias=torch.cat([part.bias for part in parts]) if biased else None,
+        qkv=Joint.of(parts, copies),
         q_norm=q_norm.weight if q_norm is not None else None,
         k_norm=k_norm.weight if k_norm is not None else None,
         out=attention.o_proj.weight,
         out_bias=attention.o_proj.bias,
         norm_mlp=layer.post_attention_layernorm.weight,
-        gate_up=torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]),
+        gate_up=Joint.of((mlp.gate_proj, mlp.up_proj), copies),
         down=mlp.down_proj.weight,
     )
 
@@ -203,15 +226,18 @@ def _is_changed(module: Any) -> bool:
     )
 
 
+def _size(network: Any) -> int:
+    return sum(p.numel() * p.element_size() for p in network.parameters())
+
+
 def _fits(network: Any) -> bool:
     config = network.config
     biased_mlp = getattr(config, "mlp_bias", False)
     windowed = "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
         isinstance(network, MistralForCausalLM) and config.sliding_window
     )
-    size = sum(p.numel() * p.element_size() for p in network.parameters())
     return (
-        network.dtype == torch.float32 and size <= LARGEST and not biased_mlp and not windowed
+        network.dtype == torch.float32 and not biased_mlp and not windowed
         and config.rope_parameters["rope_type"] in _STEADY_ROPES and network.lm_head.bias is None
         and config._attn_implementation == "sdpa"
     )  # fmt: skip

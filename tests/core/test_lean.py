@@ -9,6 +9,7 @@ import torch
 from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 import core
+from core.decoding import lean as lean_module
 from core.decoding.lean import is_growing, lean_pass
 from tests.core import tiny
 
@@ -53,9 +54,12 @@ def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Te
     return torch.cat([a for a, _ in outputs], 1), torch.cat([b for _, b in outputs], 1)
 
 
+@pytest.mark.parametrize("largest", [lean_module.LARGEST, 0])
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
-def test_same_logits(name: str, rows: int) -> None:
+def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With matrices joined, and, as for models too large to be copied, without."""
+    monkeypatch.setattr(lean_module, "LARGEST", largest)
     mine, theirs = both(MODELS[name](), rows)
     torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 

@@ -226,9 +226,11 @@ def _layer(layer: Layer) -> _Layer:
     q_norm, k_norm = (
         None if norm is None else _array(norm).reshape(2, -1) for norm in (layer.q_norm, layer.k_norm)
     )  # fmt: skip
+    (qkv,), (qkv_bias,) = layer.qkv.weights, layer.qkv.biases
+    (gate_up,) = layer.gate_up.weights
     return _Layer(
-        _array(layer.qkv) * _array(layer.norm_in), _array(layer.qkv_bias), q_norm, k_norm, _array(layer.out),
-        _array(layer.out_bias), _array(layer.gate_up) * _array(layer.norm_mlp), _array(layer.down),
+        _array(qkv) * _array(layer.norm_in), _array(qkv_bias), q_norm, k_norm, _array(layer.out),
+        _array(layer.out_bias), _array(gate_up) * _array(layer.norm_mlp), _array(layer.down),
     )  # fmt: skip
 
 
