@@ -189,7 +189,8 @@ class Charts(QWidget):
         self._row.setContentsMargins(0, 0, 0, 0)
         self.bars: list[Bars] = []
         for title in ("Peak bytes", "Tokens a second", "Time to first token"):
-            label, bars = QLabel(title.upper(), self), Bars(theme_for("light"), title, self)
+            label = QLabel(title.upper(), self)
+            bars = Bars(theme_for("light"), title, self, whole_labels=True)
             label.setProperty("role", "heading")
             label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
             column = QVBoxLayout()

@@ -40,9 +40,10 @@ class BarRow:
 class Bars(QWidget):
     """Painted rows; the tip of a row appears on hover, and the whole can be copied as a table."""
 
-    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None, whole_labels: bool = False) -> None:
+        """`whole_labels`: the column is as wide as its longest label; else the same whatever stands in it."""
         super().__init__(parent)
-        self._theme, self._label = theme, label
+        self._theme, self._label, self._whole_labels = theme, label, whole_labels
         self._head: tuple[str, ...] = ()
         self._rows: tuple[BarRow, ...] = ()
         self._widest = ""
@@ -89,7 +90,11 @@ class Bars(QWidget):
 
     @property
     def _label_width(self) -> float:
-        return min(self._theme.px(88), self.width() * 0.3)
+        if not self._whole_labels:
+            return min(self._theme.px(88), self.width() * 0.3)
+        metrics = QFontMetricsF(self._theme.font(13, 600))
+        longest = max((metrics.horizontalAdvance(row.label) for row in self._rows), default=0.0)
+        return min(longest + self._theme.px(12), self.width() * 0.45)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Put the bars below the words where it gets narrow."""
