@@ -24,7 +24,7 @@ _LONGEST = 16
 _MOST_NODES = 31
 _CAUTION = 1.5
 """What a node costs besides its row in the target's pass, as a factor: its own draft row, bookkeeping, its event."""
-_LEAF = 2.0
+_LEAF = 3.0
 """How many times its price a token beside the likeliest one has to promise: it makes a chain a tree to be merged."""
 _MARGIN = 1.02
 """Drafting has to promise this much more than plain decoding."""
