@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import (
     QGuiApplication,
     QKeyEvent,
@@ -15,7 +15,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.chat import Conversation, format_turns
 from app.run import Run
@@ -27,6 +27,7 @@ from app.views.token_paint import Look
 from app.views.token_scenery import is_waiting
 from app.views.token_walk import step
 from app.views.wording import figures, token_text
+from app.widgets.hover_area import HoverArea
 from app.widgets.popover import Popover
 from core.events import Event
 
@@ -35,7 +36,7 @@ TITLE = "A chat, turn by turn"
 HINT = "Choose Chat above the prompt, write a message and press Ctrl+Enter. Each answer says what it could reuse."
 
 
-class ChatView(QAbstractScrollArea):
+class ChatView(HoverArea):
     """`tokenActivated(i)`: token i of the run that the session shows was picked; the others ask for what they say."""
 
     tokenActivated = Signal(int)
@@ -80,7 +81,7 @@ class ChatView(QAbstractScrollArea):
 
     def conversation_changed(self) -> None:
         """A turn came, went or ended."""
-        self._leave()
+        self.leave()
         self._arrange()
         last = self.conversation.turns[-1] if self.conversation.turns else None
         self.setAccessibleDescription(f"{last.role}: {last.content}" if last is not None else HINT)
@@ -203,7 +204,7 @@ class ChatView(QAbstractScrollArea):
         found = self._token_at(event.position())
         if found == self._hovered:
             return
-        self._leave()
+        self.leave()
         self._hovered = found
         self.viewport().update()
         if found is not None:
@@ -223,20 +224,12 @@ class ChatView(QAbstractScrollArea):
         vocabulary = run.started.vocabulary if run.started else 0
         self._popover.show_rows(token_text(chosen.piece), figures(chosen, vocabulary), rect)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Forget the token under the pointer."""
         self._hovered = None
         self._timer.stop()
         self._popover.hide()
         self.viewport().update()
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """The pointer went elsewhere."""
-        self._leave()
-        super().leaveEvent(event)
-
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        """What the pointer was over has moved away."""
-        self._leave()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy the chat; walk along the tokens of the latest answer."""

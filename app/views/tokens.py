@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleTextCursorEvent,
@@ -18,7 +18,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from app.run import Run
 from app.theme import Theme, theme_for
@@ -31,6 +31,7 @@ from app.views.token_paint import COLOURINGS, Look, paint_rows
 from app.views.token_scenery import SequenceChips, is_waiting, paint_empty, paint_heading
 from app.views.token_walk import BACKWARDS, KEYS, extend, step
 from app.views.wording import figures, spoken, token_text
+from app.widgets.hover_area import HoverArea
 from app.widgets.legend import Legend
 from app.widgets.popover import Popover
 from core.events import Event
@@ -40,7 +41,7 @@ HINT = "click a token, or ← →"
 CHANGED = "▾ the search changed its mind here"
 
 
-class TokenView(QAbstractScrollArea):
+class TokenView(HoverArea):
     """Text of the shown sequence, or all sequences side by side where they fit.
 
     `tokenActivated(i)`: the user picked token i of the shown sequence; `sequenceActivated(n)`: another sequence;
@@ -128,7 +129,7 @@ class TokenView(QAbstractScrollArea):
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self._choice.begin(None, 0)
-        self._leave()
+        self.leave()
         self._page.update(None, 0)
         self._page.run = run
         self._speculates = run is not None and run.request.strategy in SPECULATIVE
@@ -277,7 +278,7 @@ class TokenView(QAbstractScrollArea):
         """Begin a click or a selection of text."""
         if event.button() != Qt.MouseButton.LeftButton or not self._has_text():
             return
-        self._leave()
+        self.leave()
         place = self._to_page(event.position())
         column = self._page.nearest(place.x(), place.y())
         self._choice.begin(column, column.offset_at(place.x(), place.y()) if column else 0)
@@ -333,13 +334,14 @@ class TokenView(QAbstractScrollArea):
         hovered = token if shown else None
         if hovered == self._look.hovered:
             return
-        self._leave()
+        self.leave()
         self._look.hovered = hovered
         self.viewport().update()
         if hovered is not None:
             self._hover_timer.start()
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Forget the token under the pointer."""
         self._look.hovered = None
         self._hover_timer.stop()
         self._popover.hide()
@@ -355,15 +357,6 @@ class TokenView(QAbstractScrollArea):
         rect.moveTo(self.viewport().mapToGlobal(rect.topLeft()))
         vocabulary = run.started.vocabulary if run.started else 0
         self._popover.show_rows(token_text(chosen.piece), figures(chosen, vocabulary), rect)
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """The pointer went elsewhere."""
-        self._leave()
-        super().leaveEvent(event)
-
-    def scrollContentsBy(self, dx: int, dy: int) -> None:
-        """What the pointer was over has moved away."""
-        self._leave()
 
     # Keyboard and clipboard
 
@@ -435,7 +428,7 @@ class TokenView(QAbstractScrollArea):
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Offer to copy."""
-        self._leave()
+        self.leave()
         menu = self.context_menu()
         menu.popup(event.globalPos())
 

@@ -82,6 +82,18 @@ class Written:
     number: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """What speculation did in a run: tokens, and seconds; None without drafts."""
+
+    accepted: int = 0
+    examined: int = 0
+    draft_seconds: float | None = None
+    verify_seconds: float | None = None
+    overhead_seconds: float | None = None
+    predicted_speedup: float | None = None
+
+
 class DecodingRun:
     """A prepared request: prompt ids, cache, funnel, stopping rules, random generator and the figures of the run.
 
@@ -116,12 +128,7 @@ class DecodingRun:
         self._new_tokens = 0
         self._peak = 0
         self._memory = PeakMemory(model.device)
-        self.acceptance: tuple[int, int] | None = None
-        """Speculation: tokens (accepted, examined)."""
-        self.draft_seconds: float | None = None
-        self.verify_seconds: float | None = None
-        self.overhead_seconds: float | None = None
-        self.predicted_speedup: float | None = None
+        self.drafting = Drafting()
 
     @property
     def sequences(self) -> int:
@@ -299,7 +306,7 @@ class DecodingRun:
         now = time.perf_counter()
         decoding = self._last - self._first if self._first else 0.0
         later = self._new_tokens - (1 if self.beams > 1 else self.sequences)
-        accepted, drafted = self.acceptance or (0, 0)
+        drafting = self.drafting
         passes = self.forward.passes
         computed = len(self.prompt_ids) - self._reused
         return Metrics(
@@ -311,11 +318,11 @@ class DecodingRun:
             decode_tokens_per_second=later / decoding if later > 0 and decoding > 0 else None,
             target_passes=passes,
             tokens_per_target_pass=self._new_tokens / passes if passes and self._new_tokens else None,
-            acceptance_rate=accepted / drafted if drafted else None,
-            draft_seconds=self.draft_seconds,
-            verify_seconds=self.verify_seconds,
-            overhead_seconds=self.overhead_seconds,
-            predicted_speedup=self.predicted_speedup,
+            acceptance_rate=drafting.accepted / drafting.examined if drafting.examined else None,
+            draft_seconds=drafting.draft_seconds,
+            verify_seconds=drafting.verify_seconds,
+            overhead_seconds=drafting.overhead_seconds,
+            predicted_speedup=drafting.predicted_speedup,
             cache_bytes=self.backend.measure(self.forward.cache).bytes,
             cache_peak_bytes=self._peak,
             peak_memory_bytes=self._memory.read(),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -18,6 +16,7 @@ from app.panels.draft_picker import MOST, DraftPicker
 from app.settings import Choices
 from app.theme import theme_for
 from app.widgets.picker_combo import PickerItem
+from tests.ui.model_folders import model_folder
 from tests.ui.windows import open_window
 
 ITEMS = [PickerItem("a", "a"), PickerItem("b", "b"), PickerItem("c", "c"), PickerItem("x", "x", "", "Too large.")]
@@ -33,26 +32,20 @@ def picker(qtbot: QtBot) -> DraftPicker:
     return picker
 
 
-def model(folder: Path, layers: int, tokenizer: str = "a", **more: Any) -> str:
-    """A model folder of which only the sizes are true."""
-    folder.mkdir()
-    header = json.dumps({"w": {"dtype": "F16", "shape": [layers, 4], "data_offsets": [0, layers * 8]}}).encode()
-    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", **more}), encoding="utf-8")
-    (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
-    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(layers * 8))
-    return str(folder)
-
-
 @pytest.fixture
 def drafts(tmp_path: Path) -> list[str]:
     """Two that fit, one that writes otherwise."""
-    return [model(tmp_path / "one", 2), model(tmp_path / "two", 3), model(tmp_path / "other", 2, "b")]
+    return [
+        model_folder(tmp_path / "one", 2),
+        model_folder(tmp_path / "two", 3),
+        model_folder(tmp_path / "other", 2, "b"),
+    ]
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, tmp_path: Path, drafts: list[str]) -> MainWindow:
     window = open_window(qtbot, config_dir)
-    window.desk.choose(model(tmp_path / "target", 9), "token_tree")
+    window.desk.choose(model_folder(tmp_path / "target", 9), "token_tree")
     return window
 
 

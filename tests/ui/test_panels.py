@@ -33,6 +33,7 @@ from app.widgets.picker_combo import SUBTITLE
 from core import strategies
 from core.strategies import Parameter
 from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.model_folders import model_folder
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
 EVERY_PARAMETER = {p: None for s in strategies.registry.values() for p in s.parameters}
@@ -419,21 +420,12 @@ def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
 def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
     from app.models_list import ModelList
 
-    def model(name: str, layers: int, tokenizer: str, **more: Any) -> str:
-        folder = tmp_path / name
-        folder.mkdir()
-        header = json.dumps({"w": {"dtype": "F16", "shape": [layers, 4], "data_offsets": [0, layers * 8]}}).encode()
-        (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", **more}), encoding="utf-8")
-        (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
-        (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(layers * 8))
-        return str(folder)
-
     models = ModelList()
-    target = model("target", 8, "a")
+    target = model_folder(tmp_path / "target", 8, "a")
     names = [
-        target, model("small", 2, "a"), model("large", 9, "a"), model("other", 2, "b"),
-        model("t5", 2, "a", is_encoder_decoder=True), model("state", 2, "a", model_type="falcon_mamba"),
-        model("smallest", 1, "a"),
+        target, model_folder(tmp_path / "small", 2), model_folder(tmp_path / "large", 9),
+        model_folder(tmp_path / "other", 2, "b"), model_folder(tmp_path / "t5", 2, is_encoder_decoder=True),
+        model_folder(tmp_path / "state", 2, model_type="falcon_mamba"), model_folder(tmp_path / "smallest", 1),
     ]  # fmt: skip
     for name in names:
         models.add_folder(name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from core.decoding.run import DecodingRun
+from core.decoding.run import DecodingRun, Drafting
 from core.decoding.speculation.cost import remembered_cost
 from core.decoding.speculation.economy import expected_speedup
 from core.decoding.speculation.tree import DraftTree
@@ -91,10 +91,10 @@ class Tally:
 
     def report(self, run: DecodingRun) -> None:
         """Hand the sums to the run."""
-        run.acceptance = (self.accepted, self.examined)
-        run.draft_seconds, run.verify_seconds = self.draft_seconds, self.verify_seconds
-        run.overhead_seconds = self.overhead_seconds
-        run.predicted_speedup = self._predicted(run)
+        run.drafting = Drafting(
+            self.accepted, self.examined, self.draft_seconds, self.verify_seconds, self.overhead_seconds,
+            self._predicted(run),
+        )  # fmt: skip
 
     def _predicted(self, run: DecodingRun) -> float | None:
         """The formula, with this run's acceptance, mean draft length and times; None before anything was drafted."""
