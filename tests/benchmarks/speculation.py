@@ -24,7 +24,7 @@ PROMPTS = (
     "Tom the rabbit wanted to bake a cake for his friend.",
 )
 NO_END = [1_000_000]
-TREES = ("1 1 3 1 1", "3 2 2 1 1", "3 2 2 2 1 1 1 1")
+TREES = ("1 1 3 1 1", "3 2 2 1 1", "3 3 2 2 1 1 1 1")
 """Widths by depth. A chain of 5 of so good a draft is near the most it can be, 6 tokens a pass: depth 8 leaves room."""
 Speed = Callable[[int], float]
 """Seconds a token of one run on the prompt of that number."""

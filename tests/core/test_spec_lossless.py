@@ -62,7 +62,7 @@ def _copied(generator: torch.Generator) -> DraftTree:
 def _gated(generator: torch.Generator) -> DraftTree:
     """Rounds whose widths and depth follow from the drafter's doubts."""
     economy = Economy(VerifyCost((1, 8), (1.0, 1.2)), {}, "test")
-    return _drawn(FIRST, gate=economy, branching=True)(generator)
+    return _drawn(FIRST, gate=economy, leaves=True)(generator)
 
 
 def _measure(draft: Round, rounds: int, length: int, seed: int = 0) -> Counter[Path]:

@@ -33,7 +33,7 @@ class Shape:
     draws: bool
     """Children are drawn from the drafter's distribution; else its likeliest tokens are taken."""
     widths: tuple[int, ...] = ()
-    branching: bool = False
+    leaves: bool = False
     threshold: float = 0.0
 
 
@@ -151,7 +151,7 @@ class Speculation:
         shape = self.shape
         return Plan(
             max(min(wanted, *room), 0), shape.widths, shape.draws, shape.samples, shape.threshold,
-            schedule.gate, shape.branching,
+            schedule.gate, shape.leaves,
         )  # fmt: skip
 
     def _draft(self, plan: Plan) -> list[Branch] | None:

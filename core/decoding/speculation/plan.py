@@ -20,7 +20,7 @@ class Gate(Protocol):
         """Whether a node accepted with `chance` earns its place in the target's pass."""
 
     def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
-        """Children that belong behind a path of `chance`; `probabilities` are the likeliest ones', descending."""
+        """The chain's next token and the leaves beside it, behind a path of `chance`; `probabilities` descend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Plan:
     threshold: float = 0.0
     """Stop behind a token its drafter gave less."""
     gate: Gate | None = None
-    branching: bool = False
-    """The gate chooses the widths."""
+    leaves: bool = False
+    """The gate may put leaves beside a chain."""
 
     def width(self, depth: int) -> int:
         """Children at this depth, from 0 for those of the root."""
@@ -47,5 +47,5 @@ class Plan:
 
     @property
     def is_chain(self) -> bool:
-        """One child each."""
-        return not self.branching and all(width == 1 for width in self.widths[: self.depth])
+        """One child each, leaves apart."""
+        return all(width == 1 for width in self.widths[: self.depth])

@@ -68,7 +68,7 @@ class ModelDrafter:
         begun = self._clock()
         logits = self._fit(self.reader.text(text.slice(self.reader.length)))
         self.first_seconds = self._clock() - begun
-        if plan.is_chain or plan.branching:
+        if plan.is_chain:
             return self._chain(text, plan, logits)
         return Grower(self, text, plan).grow(logits)
 
@@ -131,7 +131,7 @@ class ModelDrafter:
     ) -> list[Leaf]:  # fmt: skip
         """Tokens beside a chain's next one that only the target looks behind: where the drafter is unsure, a leaf may
         be worth its place in the target's pass, and it takes no draft pass."""
-        if not plan.branching or plan.gate is None or 1 - share < _DOUBT:
+        if not plan.leaves or plan.gate is None or 1 - share < _DOUBT:
             return []
         nodes = depth + others
         # What the likeliest leaves to the others bounds the second: mostly nobody has to look for it.
