@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app.engine import Engine
-    from app.main_window import MainWindow
+    from app.session.engine import Engine
+    from app.window.main_window import MainWindow
 
 
 def build_window(
@@ -18,8 +18,8 @@ def build_window(
     `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
     tests. With `furnished=False` it is an empty frame, quick to show, until its `furnish` is called.
     """
-    from app.main_window import MainWindow
-    from app.store import SettingsStore
+    from app.storage.settings_file import SettingsStore
+    from app.window.main_window import MainWindow
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
     return MainWindow(store, engine, furnished)

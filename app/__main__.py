@@ -17,8 +17,8 @@ from app import build_window
 from app.cli import Options, parse
 
 if TYPE_CHECKING:
-    from app.engine import Engine
-    from app.main_window import MainWindow
+    from app.session.engine import Engine
+    from app.window.main_window import MainWindow
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> int:

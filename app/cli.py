@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE
+from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Signal, SignalInstance
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
-from app import values as typed
 from app.cli import Options
-from app.main_window import MainWindow
-from app.requests import Outcome
+from app.state import values as typed
+from app.state.requests import Outcome
+from app.window.main_window import MainWindow
 from core import strategies
 
 

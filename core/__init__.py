@@ -11,17 +11,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from core import caches, catalog, errors, events, strategies
+from core import caches, errors, events, strategies
+from core.caches.prefixes.store import PrefixStore
 from core.decoding.speculation.drafters.fit import why_not_draft
-from core.explain import explain
-from core.prefix import PrefixStore
+from core.explain.tokens import explain
+from core.models import catalog
 from core.request import Request
 
 if TYPE_CHECKING:
-    from core.blueprint import blueprint
     from core.decoding.prompt import encode
-    from core.fit import Estimate, estimate
-    from core.model import LoadedModel, load, wrap
+    from core.memory.estimate import Estimate, estimate
+    from core.models.blueprint import blueprint
+    from core.models.model import LoadedModel, load, wrap
     from core.running import Result, effective_settings, run, stream
     from core.settings import make_config
 
@@ -50,13 +51,13 @@ __all__ = [
 ]
 
 _HEAVY = {
-    "Estimate": "core.fit",
-    "blueprint": "core.blueprint",
+    "Estimate": "core.memory.estimate",
+    "blueprint": "core.models.blueprint",
     "encode": "core.decoding.prompt",
-    "estimate": "core.fit",
-    "LoadedModel": "core.model",
-    "load": "core.model",
-    "wrap": "core.model",
+    "estimate": "core.memory.estimate",
+    "LoadedModel": "core.models.model",
+    "load": "core.models.model",
+    "wrap": "core.models.model",
     "make_config": "core.settings",
     "Result": "core.running",
     "effective_settings": "core.running",

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from core.caches.prefixes.store import shared_length
 from core.errors import TokenscopeError
 from core.events import CacheMeasured, Finished
-from core.prefix import shared_length
 from core.request import Request
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 
 @dataclass(frozen=True, slots=True)

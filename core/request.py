@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.model import LoadedModel
-    from core.prefix import PrefixStore
+    from core.caches.prefixes.store import PrefixStore
+    from core.models.model import LoadedModel
 
 Messages = Sequence[Mapping[str, str]]
 """A chat: `{"role": "user" | "assistant" | "system", "content": text}` in order."""

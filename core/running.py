@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from core.caches.plan import with_plan
-from core.catalog import size_words
 from core.decoding.run import DecodingRun, Written
+from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError
 from core.events import Event, Finished, Metrics
-from core.fallback import with_fallback
-from core.memory import is_out_of_memory
-from core.model import LoadedModel
+from core.memory.fallback import with_fallback
+from core.models.catalog import size_words
+from core.models.model import LoadedModel
 from core.request import Request
 from core.settings import non_default, resolve
 from core.streamers import feed

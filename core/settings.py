@@ -10,7 +10,7 @@ from transformers import GenerationConfig
 
 from core import strategies
 from core.errors import ParameterError, StrategyError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 from core.request import Request
 from core.strategies.base import Parameter, Strategy
 

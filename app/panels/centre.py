@@ -21,8 +21,8 @@ from PySide6.QtWidgets import (
 
 from app.panels.message_area import MessageArea
 from app.panels.view_tabs import ViewTabs
-from app.run import Run
-from app.theme import Theme
+from app.state.run import Run
+from app.theme.theme import Theme
 from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
 

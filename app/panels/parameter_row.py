@@ -8,9 +8,9 @@ from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal,
 from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSlider, QVBoxLayout, QWidget
 
-from app import values
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
-from app.theme import Theme
+from app.state import values
+from app.theme.theme import Theme
 from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN, ParameterRow
-from app.theme import Theme
+from app.theme.theme import Theme
 from core.strategies import Parameter
 from core.strategies.parameters import SAMPLING, SAMPLING_ADVANCED
 

@@ -8,11 +8,11 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
-from app import chat
-from app.examples import Example
 from app.panels.parameter_row import MARGIN
-from app.requests import Prompt
-from app.theme import Theme
+from app.state import conversation
+from app.state.requests import Prompt
+from app.storage.examples import Example
+from app.theme.theme import Theme
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.segmented import Segmented
 
@@ -67,13 +67,13 @@ class PromptPanel(QWidget):
 
     @property
     def prompt(self) -> Prompt:
-        """What the model is given: the text as it is, or the turns of the chat."""
+        """What the model is given: the text as it is, or the turns of the conversation."""
         text = self.editor.toPlainText()
-        return chat.parse(text) if self.is_chat else text
+        return conversation.parse(text) if self.is_chat else text
 
     @property
     def is_chat(self) -> bool:
-        """Whether the text is read as a chat."""
+        """Whether the text is read as a conversation."""
         return self.mode.value == "chat"
 
     def set_prompt(self, text: str, is_chat: bool = False) -> None:

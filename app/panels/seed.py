@@ -7,8 +7,8 @@ import random
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSpinBox, QWidget
 
-from app.settings import LARGEST_SEED
-from app.theme import Theme
+from app.storage.settings import LARGEST_SEED
+from app.theme.theme import Theme
 from app.widgets.icons import IconButton
 
 

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.settings import LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
+from app.storage.settings import LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
 from app.widgets.wrapped_label import WrappedLabel
 
 DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))

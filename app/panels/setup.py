@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app import values
-from app.examples import Example
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.panels.parameters import ParameterPanel
 from app.panels.preset_bar import PresetBar
 from app.panels.prompt import PromptPanel
-from app.theme import Theme
+from app.state import values
+from app.storage.examples import Example
+from app.theme.theme import Theme
 
 
 class SetupPanel(QFrame):

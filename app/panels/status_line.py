@@ -8,11 +8,11 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
-from app import meter
-from app.outcomes import count
-from app.requests import ModelInfo
-from app.run import Run
-from app.theme import Theme
+from app.state import figures
+from app.state.outcomes import count
+from app.state.requests import ModelInfo
+from app.state.run import Run
+from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
 
@@ -96,12 +96,12 @@ class StatusLine(QFrame):
     @Slot()
     def refresh(self) -> None:
         """Bring every figure up to date."""
-        known = meter.figures(self._run) if self._run is not None else meter.Figures()
+        known = figures.figures(self._run) if self._run is not None else figures.Figures()
         texts = {
-            "first_token": _told("first token", known.first_token, meter.human_seconds),
-            "prefill": _told("prefill", known.prefill, meter.human_rate) + _reused(self._run),
-            "decode": _told("decode", known.decode, meter.human_rate),
-            "cache": _told("cache", known.cache, meter.human_bytes),
+            "first_token": _told("first token", known.first_token, figures.human_seconds),
+            "prefill": _told("prefill", known.prefill, figures.human_rate) + _reused(self._run),
+            "decode": _told("decode", known.decode, figures.human_rate),
+            "cache": _told("cache", known.cache, figures.human_bytes),
             "acceptance": _told("accepted", known.acceptance, "{:.0%}".format),
         }
         for name, text in texts.items():

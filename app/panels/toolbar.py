@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolBut
 
 from app.panels.draft_picker import DraftPicker
 from app.panels.seed import SeedBox
-from app.theme import Theme
+from app.theme.theme import Theme
 from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
 
-from app.shortcuts import MOST_VIEW_KEYS
+from app.panels.shortcuts import MOST_VIEW_KEYS
 
 
 class ViewTabs(QTabBar):

@@ -31,10 +31,10 @@ def _made_by(module: str, cls: str) -> Callable[[], QWidget]:
 
 
 VIEWS: tuple[ViewSpec, ...] = (
-    ViewSpec("tokens", "Tokens", _made_by("tokens", "TokenView")),
-    ViewSpec("chat", "Chat", _made_by("chat", "ChatView")),
-    ViewSpec("tree", "Tree", _made_by("tree", "TreeView")),
-    ViewSpec("speculation", "Speculation", _made_by("speculation", "SpeculationView")),
-    ViewSpec("memory", "Memory", _made_by("memory", "MemoryView")),
-    ViewSpec("compare", "Compare", _made_by("compare", "CompareView")),
+    ViewSpec("tokens", "Tokens", _made_by("tokens.view", "TokenView")),
+    ViewSpec("chat", "Chat", _made_by("chat.view", "ChatView")),
+    ViewSpec("tree", "Tree", _made_by("tree.view", "TreeView")),
+    ViewSpec("speculation", "Speculation", _made_by("speculation.view", "SpeculationView")),
+    ViewSpec("memory", "Memory", _made_by("memory.view", "MemoryView")),
+    ViewSpec("compare", "Compare", _made_by("compare.view", "CompareView")),
 )

@@ -8,9 +8,9 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
-from app.run import Run
-from app.theme import Theme, theme_for
-from app.views.wording import bits, percent, token_text
+from app.state.run import Run
+from app.theme.theme import Theme, theme_for
+from app.views.text.wording import bits, percent, token_text
 from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
 from core.events import Event

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.theme import Theme
+from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.icons import IconButton
 from app.widgets.wrapped_label import WrappedLabel

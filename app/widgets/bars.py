@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
-from app.theme import Theme
+from app.theme.theme import Theme
 
 LEAST_BAR = 40
 """Pixels at 100 % that a track must have to stand beside its label."""

@@ -10,7 +10,7 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QToolButton, QWidget
 
 import resources
-from app.theme import Theme
+from app.theme.theme import Theme
 
 OVERSAMPLING = 3
 """Pixmaps are drawn larger than asked for, so that they stay sharp on dense screens."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QLinearGradient, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
 
-from app.theme import Theme
+from app.theme.theme import Theme
 
 
 class Legend(QWidget):

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QR
 from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent, QPen, QStandardItem, QWheelEvent
 from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from app.theme import Theme
+from app.theme.theme import Theme
 from app.widgets import icons
 
 SUBTITLE = Qt.ItemDataRole.UserRole + 1

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from app.theme import Theme
+from app.theme.theme import Theme
 
 CEILING = 12.0
 """Values from here on are drawn at full height; a fixed scale, so that nothing jumps when a large one comes."""

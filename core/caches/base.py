@@ -10,7 +10,7 @@ from core.caches.needs import Need, explain, needs
 from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.caches.base import EDITS, CacheBackend, Measurement
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from core.caches.reasons import own_memory
 from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 SELF = Parameter(
     "self", "Self-attention", "choice", "dynamic",

@@ -11,7 +11,7 @@ from core.caches.reasons import keeps_refused_drafts, layer_kinds, own_memory
 from core.caches.sliding_window import build, predict
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 
 def make(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from core.caches.reasons import keys_and_values_only
 from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 PLACE = Parameter(
     "place", "Where layers wait", "choice", "auto",

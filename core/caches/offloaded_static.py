@@ -11,7 +11,7 @@ from core.caches.offloaded import FOLDER, PLACE
 from core.caches.reasons import keeps_refused_drafts, keys_and_values_only
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:

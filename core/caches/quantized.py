@@ -12,7 +12,7 @@ from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
     from core.caches.tensors.quantized import Recipe
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 _AXES = ("channel", "token")
 BITS = Parameter(

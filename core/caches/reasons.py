@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from core.caches.needs import needs
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 _STATES = {"linear_attention", "conv", "hybrid", "hybrid_sliding"}
 _WINDOWS = {"sliding_attention", "chunked_attention"}

@@ -11,7 +11,7 @@ from core.caches.reasons import plain_attention_only
 from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 WINDOW = Parameter(
     "window_length", "Window", "int", 256,

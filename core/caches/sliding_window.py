@@ -10,7 +10,7 @@ from core.caches.dynamic import measure
 from core.caches.reasons import has_windows, keeps_refused_drafts, no_states
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:

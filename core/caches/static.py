@@ -11,7 +11,7 @@ from core.caches.reasons import keeps_refused_drafts, no_states
 from core.strategies.base import Parameter
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 COMPILE = Parameter(
     "compile", "Compile", "bool", False,

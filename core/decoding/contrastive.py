@@ -12,7 +12,7 @@ from core.decoding.observe import Reading, alternative, read_step
 from core.decoding.run import DecodingRun
 from core.decoding.single import Ids
 from core.events import Alternative, Event
-from core.text import Pieces
+from core.models.text import Pieces
 
 
 class History:

@@ -12,7 +12,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.single import Greedy, Multinomial, decode_single
 from core.errors import ParameterError
 from core.events import Event, LayerChoice
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 RELATIVE_TOP = 0.1
 """Tokens below this share of the likeliest one's probability are out (the paper's adaptive plausibility)."""

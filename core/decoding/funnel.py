@@ -15,7 +15,7 @@ from transformers import GenerationConfig
 from transformers.generation import logits_process
 
 from core.errors import ParameterError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 lp: Any = logits_process  # its annotations are narrower than what its classes accept
 Processor = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

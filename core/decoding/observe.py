@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from core.events import Alternative, Stage
-from core.text import Pieces
+from core.models.text import Pieces
 
 _FIXED = 5
 """Figures every reading begins with: raw and processed log-probability, how many tokens are likelier by the model

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 
 def encode(model: LoadedModel, prompt: str | Sequence[Any], unbounded: bool = False) -> list[int]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from core.caches.base import CacheBackend
 from core.caches.needs import needs
+from core.caches.prefixes.store import PrefixStore
 from core.caches.tensors.editing import own_layers, tokens_read
-from core.decoding.forward import Forward
-from core.model import LoadedModel
-from core.prefix import PrefixStore
+from core.decoding.forward.forward import Forward
+from core.models.model import LoadedModel
 from core.request import Request
 
 

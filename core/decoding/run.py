@@ -16,12 +16,13 @@ from transformers import GenerationConfig
 from core import caches
 from core.caches.base import CacheBackend
 from core.caches.needs import needs
-from core.decoding.forward import Forward, Output
+from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Context, Funnel, build_funnel
 from core.decoding.observe import Reading
 from core.decoding.prompt import encode
 from core.decoding.reuse import Reuse
 from core.decoding.stopping import Stop, Stopping, build_stopping, eos_ids
+from core.device_memory import PeakMemory
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.events import (
     CacheMeasured,
@@ -34,12 +35,11 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.memory import PeakMemory
-from core.model import LoadedModel
+from core.models.model import LoadedModel
+from core.models.text import TextStream
 from core.request import Request
 from core.settings import check, non_default
 from core.strategies.base import Strategy
-from core.text import TextStream
 
 _DRAFT_ROOM = 128
 """Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens"]
 """`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases."""

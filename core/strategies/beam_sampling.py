@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Continuations drawn without replacement from softmax of the accumulated, processed scores of all beams."""
-    from core.decoding.beams.machine import Plan, decode_beams  # torch is loaded only when something runs
+    from core.decoding.beams.search import Plan, decode_beams  # torch is loaded only when something runs
     from core.decoding.beams.select import Draw
 
     yield from decode_beams(run, Plan(select=Draw(run.generator)))

@@ -11,12 +11,12 @@ from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PE
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """At every step the best continuations of all hypotheses."""
-    from core.decoding.beams.machine import Plan, decode_beams  # torch is loaded only when something runs
+    from core.decoding.beams.search import Plan, decode_beams  # torch is loaded only when something runs
 
     yield from decode_beams(run, Plan())
 

@@ -35,7 +35,7 @@ POOL = Parameter(
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Beams in banks by how much of the constraints they have met."""
     from core.decoding.beams.constrained import plan  # torch is loaded only when something runs
-    from core.decoding.beams.machine import decode_beams
+    from core.decoding.beams.search import decode_beams
 
     yield from decode_beams(run, plan(run))
 

@@ -12,7 +12,7 @@ from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, TOP_K
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 ALPHA = Parameter(
     "penalty_alpha", "Penalty alpha", "float", 0.6,

@@ -27,7 +27,7 @@ DIVERSITY = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """The groups in turn, with Hamming diversity."""
-    from core.decoding.beams.machine import Plan, decode_beams  # torch is loaded only when something runs
+    from core.decoding.beams.search import Plan, decode_beams  # torch is loaded only when something runs
 
     groups, penalty = int(run.config.num_beam_groups or 1), float(run.config.diversity_penalty or 0.0)
     yield from decode_beams(run, Plan(groups=groups, diversity_penalty=penalty, counts_ended=True))

@@ -18,7 +18,7 @@ from core.strategies.parameters import (
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 LAYERS = Parameter(
     "dola_layers", "Premature layers", "choice", "low",

@@ -8,7 +8,7 @@ from core.strategies.base import Parameter
 from core.strategies.speculative import speculative
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 LAYERS = Parameter(
     "assistant_early_exit", "Draft layers", "int", 2,

@@ -12,7 +12,7 @@ from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLI
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 Check = Callable[["LoadedModel", Any], "str | None"]
 """(model, request or None) → why it cannot serve; None when it can."""
@@ -57,7 +57,7 @@ def speculative(
     checks: tuple[Check, ...] = (),
     **head: Any,
 ) -> Strategy:
-    """A strategy of the one frame: its generator is `decode` of `core.decoding.speculation.build`.
+    """A strategy of the one frame: its generator is `decode` of `core.decoding.speculation.factory`.
 
     `own` and `advanced` are its own settings, `lengths` what says how much is drafted, `head` the rest of `Strategy`.
     """
@@ -68,9 +68,9 @@ def speculative(
 def _generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
     def decode(run: DecodingRun) -> Iterator[Event]:
         """Rounds of drafting and verifying."""
-        from core.decoding.speculation import build  # torch is loaded only when something runs
+        from core.decoding.speculation import factory  # torch is loaded only when something runs
 
-        yield from getattr(build, name)(run)
+        yield from getattr(factory, name)(run)
 
     return decode
 

@@ -8,7 +8,7 @@ from core.strategies.base import Parameter
 from core.strategies.speculative import needs_draft, speculative
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 WIDTHS = Parameter(
     "widths", "Widths", "text", None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.views.beam_model import BeamTree, best_path, parting
+from app.state.beam_tree import BeamTree, best_path, parting
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Hypothesis, SequenceFinished
 from tests.ui.beams import beam_run, beam_steps
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.chat import ANEW, DROP, Conversation, trim
-from app.requests import Outcome, RunRequest
-from app.run import Run
+from app.state.conversation import ANEW, DROP, Conversation, trim
+from app.state.requests import Outcome, RunRequest
+from app.state.run import Run
 from core.events import Prefilled, PromptToken, RunStarted
 from tests.ui.fake_engine import chosen
 

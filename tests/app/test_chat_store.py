@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.chat import ANEW, DROP, Conversation, Figures, Turn
-from app.chat_store import ChatStore
+from app.state.conversation import ANEW, DROP, Conversation, Figures, Turn
+from app.storage.chat_file import ChatStore
 
 
 def restored(folder: Path) -> tuple[Conversation, ChatStore]:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import core
-from app.engine import CoreEngine, build_request, default_threads
-from app.requests import LoadRequest, RunRequest
+from app.session.engine import CoreEngine, build_request, default_threads
+from app.state.requests import LoadRequest, RunRequest
 from core.errors import ModelNotFoundError, ParameterError
 from core.events import Finished, RunStarted
 

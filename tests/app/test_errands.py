@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import core
-from app.chat import ANEW, DROP
-from app.errands import trimmed
-from app.requests import RunRequest
+from app.session.jobs import trimmed
+from app.state.conversation import ANEW, DROP
+from app.state.requests import RunRequest
 
 TURNS = tuple(
     {"role": role, "content": text}

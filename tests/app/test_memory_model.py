@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from app.requests import RunRequest
-from app.run import Run
-from app.views import memory_tokens
-from app.views.compare_model import Comparison, Entry, cache_candidates, first_difference, strategy_candidates
-from app.views.memory_model import MemoryModel, filled
-from app.views.memory_report import formula_line, report_on
+from app.state.cache_history import MemoryModel, filled
+from app.state.requests import RunRequest
+from app.state.run import Run
+from app.views.compare.comparison import Comparison, Entry, cache_candidates, first_difference, strategy_candidates
+from app.views.memory import tokens as memory_tokens
+from app.views.memory.report import formula_line, report_on
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
 from tests.ui.scripted import PROMPT, make_run, story
 
@@ -210,7 +210,7 @@ def test_strategies_to_compare() -> None:
 
 
 def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
-    from app.requests import Outcome
+    from app.state.requests import Outcome
 
     run = make_run(tokens, finished=True)
     run.request, run.outcome = request, Outcome("completed")

@@ -4,58 +4,58 @@ from __future__ import annotations
 
 import pytest
 
-from app import meter
-from app.requests import RunRequest
-from app.run import Run
+from app.state import figures
+from app.state.requests import RunRequest
+from app.state.run import Run
 from core.events import CacheMeasured, Finished, Metrics, Prefilled
 from tests.ui.fake_engine import chosen
 
 
 def test_nothing_is_known_at_first() -> None:
-    assert meter.figures(Run(RunRequest("m"))) == meter.Figures()
+    assert figures.figures(Run(RunRequest("m"))) == figures.Figures()
 
 
 def test_figures_under_way() -> None:
     run = Run(RunRequest("m"))
     run.apply([Prefilled(10, 0.02), chosen(0, " a", seconds=0.01)])
-    assert meter.figures(run).decode is None
+    assert figures.figures(run).decode is None
     run.apply([chosen(1, " b", seconds=0.01), chosen(2, " c", seconds=0.03), CacheMeasured(2, 13, 4096, 4096)])
-    figures = meter.figures(run)
-    assert figures.first_token == pytest.approx(0.03)
-    assert figures.prefill == pytest.approx(500)
-    assert figures.decode == pytest.approx(2 / 0.04)
-    assert figures.cache == 4096
+    known = figures.figures(run)
+    assert known.first_token == pytest.approx(0.03)
+    assert known.prefill == pytest.approx(500)
+    assert known.decode == pytest.approx(2 / 0.04)
+    assert known.cache == 4096
 
 
 def test_texts_side_by_side_add_up() -> None:
     run = Run(RunRequest("m"))
     run.apply([chosen(step, " a", sequence, 0.01) for step in range(3) for sequence in range(4)])
-    assert meter.figures(run).decode == pytest.approx(4 * 2 / 0.02)
+    assert figures.figures(run).decode == pytest.approx(4 * 2 / 0.02)
 
 
 def test_the_runs_own_metrics_win() -> None:
     run = Run(RunRequest("m"))
     metrics = Metrics(time_to_first_token=0.5, prefill_tokens_per_second=7, decode_tokens_per_second=9, cache_bytes=3)
     run.apply([Prefilled(10, 0.02), Finished("completed", ((),), ("",), metrics)])
-    assert meter.figures(run) == meter.Figures(0.5, 7, 9, 3, None)
+    assert figures.figures(run) == figures.Figures(0.5, 7, 9, 3, None)
 
 
 @pytest.mark.parametrize(
     ("count", "words"), [(0, "0 B"), (1023, "1023 B"), (237_568, "232 KiB"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
 )
 def test_bytes(count: int, words: str) -> None:
-    assert meter.human_bytes(count) == words
+    assert figures.human_bytes(count) == words
 
 
 @pytest.mark.parametrize(
     ("count", "words"), [(12, "12"), (532_000, "532 K"), (5_700_000, "5.7 M"), (1_240_000_000, "1.2 B")]
 )
 def test_counts(count: int, words: str) -> None:
-    assert meter.human_count(count) == words
+    assert figures.human_count(count) == words
 
 
 def test_times_and_rates() -> None:
-    assert meter.human_seconds(0.024) == "24 ms"
-    assert meter.human_seconds(1.26) == "1.3 s"
-    assert meter.human_rate(1930) == "1,930 tok/s"
-    assert meter.human_rate(2.34) == "2.3 tok/s"
+    assert figures.human_seconds(0.024) == "24 ms"
+    assert figures.human_seconds(1.26) == "1.3 s"
+    assert figures.human_rate(1930) == "1,930 tok/s"
+    assert figures.human_rate(2.34) == "2.3 tok/s"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.models_list import ModelList
-from core import catalog
+from app.control.model_list import ModelList
+from core.models import catalog
 
 
 @pytest.fixture

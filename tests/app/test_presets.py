@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import resources
-from app import presets
-from app.presets import Preset, PresetProblem
+from app.storage import presets
+from app.storage.presets import Preset, PresetProblem
 from core.strategies import registry
 
 

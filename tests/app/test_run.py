@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app import outcomes
-from app.requests import RunRequest
-from app.run import Run
+from app.state import outcomes
+from app.state.requests import RunRequest
+from app.state.run import Run
 from core.events import CacheMeasured, Finished, Metrics, Notice, Prefilled, SequenceFinished
 from tests.ui.fake_engine import ScriptedEngine, chosen
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from app.settings import SECTIONS, Section
-from app.store import SettingsStore
+from app.storage.settings import SECTIONS, Section
+from app.storage.settings_file import SettingsStore
 
 
 def write(folder: Path, data: Any) -> SettingsStore:

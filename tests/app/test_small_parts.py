@@ -7,26 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from app import chat, cli, examples
-from app.requests import LoadRequest, RunRequest, report
-from app.shortcuts import SHORTCUTS, key_of
+from app import cli
+from app.panels.shortcuts import SHORTCUTS, key_of
+from app.state import conversation
+from app.state.requests import LoadRequest, RunRequest, report
+from app.storage import examples
 from core import strategies
 from core.errors import ParameterError, PromptTooLongError
 
 
 def test_chat_turns() -> None:
     text = "Hello\nthere\nassistant: Hi.\nUser:  What now?\n\nsystem:\n"
-    assert chat.parse(text) == (
+    assert conversation.parse(text) == (
         {"role": "user", "content": "Hello\nthere"},
         {"role": "assistant", "content": "Hi."},
         {"role": "user", "content": "What now?"},
     )
-    assert chat.parse("") == ()
+    assert conversation.parse("") == ()
 
 
 def test_chats_come_back() -> None:
     turns = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "two\nlines"})
-    assert chat.parse(chat.format_turns(turns)) == turns
+    assert conversation.parse(conversation.format_turns(turns)) == turns
 
 
 def test_shipped_examples_fit_their_strategies() -> None:

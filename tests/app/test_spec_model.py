@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.requests import RunRequest
-from app.views.spec_model import EXTRA, Rounds, describe, drafter_names, report_on, tree_of, worth, written
+from app.state.requests import RunRequest
+from app.views.speculation.report import EXTRA, Rounds, describe, drafter_names, report_on, tree_of, worth, written
 from core.events import CostCurve, DraftNode, DraftRound, Finished, Metrics
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app import values
-from app.values import ValueProblem
+from app.state import values
+from app.state.values import ValueProblem
 from core.strategies import registry
 from core.strategies.base import Parameter
 

@@ -14,8 +14,8 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging
 
 import core
-from core.catalog import locate
 from core.errors import ModelNotFoundError
+from core.models.catalog import locate
 from tests.benchmarks.timing import seconds
 
 PROMPTS = (

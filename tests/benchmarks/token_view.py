@@ -9,8 +9,8 @@ from functools import partial
 
 from PySide6.QtWidgets import QApplication
 
-from app.theme import theme_for
-from app.views.tokens import TokenView
+from app.theme.theme import theme_for
+from app.views.tokens.view import TokenView
 from core.events import TokenChosen
 from tests.ui.scripted import make_run, story
 

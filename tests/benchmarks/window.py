@@ -62,7 +62,7 @@ def run_ratio(tokens: int, rounds: int) -> tuple[float, list[float]]:
 
     import app
     import core
-    from app.requests import RunRequest
+    from app.state.requests import RunRequest
 
     application = QApplication.instance() or QApplication([])
     window = app.build_window(config_dir=tempfile.mkdtemp())

@@ -13,12 +13,12 @@ import torch
 from transformers import DynamicCache, GenerationConfig
 
 import core
+from core.caches.tensors.reorder import reorder
 from core.decoding.beams.hypotheses import Hypotheses
-from core.decoding.beams.memory import reorder
 from core.decoding.beams.node import Node
 from core.decoding.beams.spelling import PathText, Speller
 from core.events import BeamStep
-from core.explain_beams import explain_node, worst_kept
+from core.explain.beams import explain_node, worst_kept
 from tests.core import tiny
 from tests.core.beam_reference import run
 

@@ -24,7 +24,7 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.text import Pieces
+from core.models.text import Pieces
 from tests.core import tiny
 
 STRATEGIES: dict[str, dict[str, Any]] = {

@@ -10,8 +10,8 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core import fit
 from core.events import CacheMeasured
+from core.memory import estimate as fit
 from tests.core import tiny
 
 NEW = 20

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import core
-from core import catalog
-from core.footprint import cache_bytes
+from core.models import catalog
+from core.models.footprint import cache_bytes
 
 
 def test_it_is_what_the_loaded_model_predicts() -> None:

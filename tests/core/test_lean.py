@@ -9,8 +9,8 @@ import torch
 from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 import core
-from core.decoding import lean as lean_module
-from core.decoding.lean import is_growing, lean_pass
+from core.decoding.forward import lean as lean_module
+from core.decoding.forward.lean import is_growing, lean_pass
 from tests.core import tiny
 
 

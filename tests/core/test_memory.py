@@ -9,8 +9,8 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core import memory
-from core.memory import PeakMemory, is_out_of_memory
+from core import device_memory
+from core.device_memory import PeakMemory, is_out_of_memory
 from tests.core import tiny
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a process")
@@ -39,7 +39,7 @@ def test_a_run_tells_its_peak() -> None:
 
 
 def test_no_figure_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(memory, "_PROCESS", tmp_path)
+    monkeypatch.setattr(device_memory, "_PROCESS", tmp_path)
     assert PeakMemory(torch.device("cpu")).read() is None
     assert PeakMemory(torch.device("meta")).read() is None
 

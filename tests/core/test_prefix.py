@@ -13,10 +13,10 @@ from safetensors.torch import save_file
 from transformers import GenerationConfig
 
 import core
+from core.caches.prefixes.store import shared_length
 from core.caches.tensors.legacy import from_legacy, to_legacy
 from core.errors import CacheError
 from core.events import Prefilled
-from core.prefix import shared_length
 from tests.core import tiny
 
 NEW = 12

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import core
-from core.decoding.speculation import rollback
+from core.caches.tensors import rollback
 from core.errors import StrategyError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near

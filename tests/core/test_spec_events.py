@@ -11,11 +11,12 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.decoding.speculation import cost, frame
-from core.decoding.speculation.build import widths_of
+from core.decoding.speculation import cost
+from core.decoding.speculation import loop as frame
+from core.decoding.speculation.factory import widths_of
 from core.errors import ParameterError
 from core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
-from core.explain_rounds import explain_node, explain_round
+from core.explain.rounds import explain_node, explain_round
 from tests.core import tiny
 from tests.core.spec_models import LENGTH, chosen, config, greedy, near, rounds
 
@@ -139,16 +140,16 @@ def _cache_of(kind: str, length: int) -> list[torch.Tensor]:
 
 def _watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The `Speculation` objects that runs make."""
-    from core.decoding.speculation import build
+    from core.decoding.speculation import factory
 
     made: list[Any] = []
 
-    class Watched(build.Speculation):
+    class Watched(factory.Speculation):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             made.append(self)
 
-    monkeypatch.setattr(build, "Speculation", Watched)
+    monkeypatch.setattr(factory, "Speculation", Watched)
     return made
 
 

@@ -11,9 +11,9 @@ import torch
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 import core
+from core.decoding.speculation.auto_length import Economy
 from core.decoding.speculation.cost import VerifyCost
 from core.decoding.speculation.drafters.lookup import Lookup
-from core.decoding.speculation.economy import Economy
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, merge

@@ -12,20 +12,20 @@ import torch
 import transformers
 
 import core
-from core.decoding.forward import Forward
-from core.decoding.speculation import rollback
+from core.caches.tensors import rollback
+from core.decoding.forward.forward import Forward
+from core.decoding.speculation.auto_length import Economy, expected_speedup, expected_tokens
 from core.decoding.speculation.cost import VerifyCost, verify_cost
 from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.early_exit import lower_layers
 from core.decoding.speculation.drafters.fit import same_tokens, why_not_draft
 from core.decoding.speculation.drafters.lookup import Lookup
-from core.decoding.speculation.economy import Economy, expected_speedup, expected_tokens
 from core.decoding.speculation.passes import Passes, causal
 from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.probe import _agrees, places_nodes
 from core.decoding.speculation.schedule import Constant, Heuristic, Outcome
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, ancestry, merge
+from core.decoding.speculation.tree_support import _agrees, places_nodes
 from core.decoding.speculation.verify import Verdict, walk_greedy
 from core.errors import StrategyError
 from tests.core import tiny

@@ -8,7 +8,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 import core
 from core.events import SequenceFinished, TokenChosen
-from core.text import Pieces, TextStream
+from core.models.text import Pieces, TextStream
 from tests.core import tiny
 
 

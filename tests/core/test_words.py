@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 
 import core
 from core.events import Alternative, Stage, TokenChosen
-from core.explain import explain, ordinal, percent
+from core.explain.tokens import explain, ordinal, percent
 from tests.core import tiny
 
 

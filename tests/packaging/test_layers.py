@@ -21,7 +21,7 @@ def test_importing_the_core_loads_neither_torch_nor_qt(root):
 
 def test_importing_the_window_loads_no_torch(root):
     pytest.importorskip("PySide6")
-    assert loaded_by("app.main_window", root) == ["PySide6", "app"]
+    assert loaded_by("app.window.main_window", root) == ["PySide6", "app"]
 
 
 def test_import_contracts_hold(root):

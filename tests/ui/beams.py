@@ -6,8 +6,8 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 
-from app.requests import RunRequest
-from app.run import Run
+from app.state.requests import RunRequest
+from app.state.run import Run
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Prefilled
 from tests.ui.scripted import PROMPT, started
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app import chat
-from app.requests import LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state import conversation
+from app.state.requests import LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 from core.errors import CacheError, TokenscopeError
 from core.events import (
     Alternative,
@@ -60,7 +60,7 @@ def _alternative(step: int, place: int, p: float, text: str = "", token: int = 0
 
 
 def count_words(messages: Sequence[Mapping[str, str]]) -> int:
-    """Words of a chat."""
+    """Words of a conversation."""
     return sum(len(message["content"].split()) for message in messages)
 
 
@@ -101,7 +101,7 @@ class ScriptedEngine:
         """A chat without the turns that have no place, a word being a token."""
         if isinstance(request.prompt, str):
             return request
-        kept = chat.trim(request.prompt, self.context, 0, request.when_full, count_words)
+        kept = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
         return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
 
     def prefix(self, request: PrefixRequest) -> PrefixNews:

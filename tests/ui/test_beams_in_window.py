@@ -10,10 +10,10 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.main_window import MainWindow
-from app.run import Run
-from app.views.tree import TreeView
-from core import catalog
+from app.state.run import Run
+from app.views.tree.view import TreeView
+from app.window.main_window import MainWindow
+from core.models import catalog
 
 WAIT_MS = 60_000
 STRATEGIES = {

@@ -10,8 +10,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.main_window import MainWindow
-from app.views.memory import MemoryView
+from app.views.memory.view import MemoryView
+from app.window.main_window import MainWindow
 from core import caches
 from tests.ui.windows import WAIT_MS, find
 

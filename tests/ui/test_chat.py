@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QCheckBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.main_window import MainWindow
-from app.requests import RunRequest
-from app.run import Run
-from app.views.chat import ChatView
+from app.state.requests import RunRequest
+from app.state.run import Run
+from app.views.chat.view import ChatView
+from app.window.main_window import MainWindow
 from core.events import Notice
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run

@@ -12,11 +12,11 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.main_window import MainWindow
-from app.requests import ErrorReport, ModelInfo, Outcome, RunRequest
-from app.run import Run
-from app.theme import theme_for
-from app.views.compare import CompareView
+from app.state.requests import ErrorReport, ModelInfo, Outcome, RunRequest
+from app.state.run import Run
+from app.theme.theme import theme_for
+from app.views.compare.view import CompareView
+from app.window.main_window import MainWindow
 from core.events import Finished, Metrics, Prefilled, TokenChosen
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import PROMPT, started, story

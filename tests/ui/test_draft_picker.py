@@ -8,14 +8,14 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from app import presets
 from app.cli import parse
 from app.launch import LaunchProblem, apply
-from app.main_window import MainWindow
 from app.panels.draft_picker import MOST, DraftPicker
-from app.settings import Choices
-from app.theme import theme_for
+from app.storage import presets
+from app.storage.settings import Choices
+from app.theme.theme import theme_for
 from app.widgets.picker_combo import PickerItem
+from app.window.main_window import MainWindow
 from tests.ui.model_folders import model_folder
 from tests.ui.windows import open_window
 

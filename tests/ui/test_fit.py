@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.main_window import MainWindow
-from app.worker import Answer
-from core import fit
+from app.session.worker import Answer
+from app.window.main_window import MainWindow
+from core.memory import estimate as fit
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 

@@ -10,10 +10,10 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.main_window import MainWindow
 from app.panels.side_splitter import LEAST_WIDTHS, WANTED_WIDTHS
 from app.widgets.banner import Banner
 from app.widgets.wrapped_label import WrappedLabel
+from app.window.main_window import MainWindow
 from core import strategies
 from tests.ui.windows import open_window, run
 

@@ -8,14 +8,14 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.run import Run
-from app.theme import theme_for
-from app.views import inspector_rows as rows
-from app.views.inspector import Inspector
-from app.views.wording import bits, brief_percent, figures, log_probability, percent, token_text
+from app.state.run import Run
+from app.theme.theme import theme_for
+from app.views.inspector import rows
+from app.views.inspector.panel import Inspector
+from app.views.text.wording import bits, brief_percent, figures, log_probability, percent, token_text
 from app.widgets.funnel import SIDE_BY_SIDE, FunnelStage, heights
 from core.events import LayerChoice, Stage, TokenChosen
-from core.explain import explain
+from core.explain.tokens import explain
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
 
 

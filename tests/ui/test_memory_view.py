@@ -12,12 +12,12 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.requests import Outcome, RunRequest
-from app.run import Run
-from app.theme import theme_for
+from app.state.requests import Outcome, RunRequest
+from app.state.run import Run
+from app.theme.theme import theme_for
 from app.views import VIEWS
-from app.views.memory import MemoryView
-from app.views.memory_tokens import EVICTED, TokenRow
+from app.views.memory.tokens import EVICTED, TokenRow
+from app.views.memory.view import MemoryView
 from core.events import Event, Notice, Prefilled
 from tests.app.test_memory_model import EACH, START, events, plan
 from tests.ui.scripted import started

@@ -21,15 +21,15 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.examples import Example
-from app.main_window import MainWindow
-from app.models_list import FOLDER_ITEM
+from app.control.model_list import FOLDER_ITEM
 from app.panels.editors import make_editor
 from app.panels.parameters import ParameterPanel
 from app.panels.settings_dialog import SettingsDialog
-from app.requests import ModelInfo
-from app.theme import theme_for
+from app.state.requests import ModelInfo
+from app.storage.examples import Example
+from app.theme.theme import theme_for
 from app.widgets.picker_combo import SUBTITLE
+from app.window.main_window import MainWindow
 from core import strategies
 from core.strategies import Parameter
 from tests.ui.fake_engine import ScriptedEngine
@@ -354,7 +354,7 @@ def test_lists(qtbot: QtBot, window: MainWindow, action: str, name: str, words: 
 def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
     from operator import attrgetter
 
-    from app.shortcuts import SHORTCUTS
+    from app.panels.shortcuts import SHORTCUTS
 
     for shortcut in SHORTCUTS:
         if shortcut.action:
@@ -418,7 +418,7 @@ def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
 
 
 def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
-    from app.models_list import ModelList
+    from app.control.model_list import ModelList
 
     models = ModelList()
     target = model_folder(tmp_path / "target", 8, "a")

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.main_window import MainWindow
-from app.views.memory import MemoryView
+from app.views.memory.view import MemoryView
+from app.window.main_window import MainWindow
 from core.errors import CacheError
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run

@@ -15,8 +15,8 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.main_window import MainWindow
-from app.requests import Outcome
+from app.state.requests import Outcome
+from app.window.main_window import MainWindow
 
 WAIT_MS = 60_000
 

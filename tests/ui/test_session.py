@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.collector import Collector
-from app.requests import LoadRequest, Outcome, RunRequest
-from app.session import LONGEST_BATCH, SHORTEST_BATCH, Pace, Session
-from app.worker import Mailbox
+from app.session.garbage import Collector
+from app.session.session import LONGEST_BATCH, SHORTEST_BATCH, Pace, Session
+from app.session.worker import Mailbox
+from app.state.requests import LoadRequest, Outcome, RunRequest
 from core.errors import CorruptWeightsError, NumericError
 from core.events import Finished, TokenChosen
 from tests.ui.fake_engine import STORY, ScriptedEngine, chosen
@@ -281,8 +281,8 @@ def test_tokens_of_a_batch_are_the_engines_own(qtbot: QtBot, session: Session) -
 
 def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = {"now": 100.0, "computed": 0.0}
-    monkeypatch.setattr("app.session.time.monotonic", lambda: clock["now"])
-    monkeypatch.setattr("app.session.time.thread_time", lambda: clock["computed"])
+    monkeypatch.setattr("app.session.session.time.monotonic", lambda: clock["now"])
+    monkeypatch.setattr("app.session.session.time.thread_time", lambda: clock["computed"])
     pace = Pace()
     assert pace.wait() <= 0
     for drawing, interval in ((0.001, SHORTEST_BATCH), (0.5, LONGEST_BATCH)):

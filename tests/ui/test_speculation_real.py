@@ -13,9 +13,9 @@ from pytestqt.qtbot import QtBot
 import core
 import resources
 from app import build_window
-from app.main_window import MainWindow
-from app.requests import Outcome
-from app.views.speculation import SpeculationView
+from app.state.requests import Outcome
+from app.views.speculation.view import SpeculationView
+from app.window.main_window import MainWindow
 from core.events import Prefilled
 
 WAIT_MS = 60_000

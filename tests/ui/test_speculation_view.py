@@ -9,13 +9,13 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from app.requests import Outcome, RunRequest
-from app.run import Run
-from app.theme import theme_for
-from app.views.spec_legend import SpecLegend
-from app.views.spec_model import EXTRA
-from app.views.spec_strip import MOST_CELLS, _cells
-from app.views.speculation import READABLE, SpeculationView
+from app.state.requests import Outcome, RunRequest
+from app.state.run import Run
+from app.theme.theme import theme_for
+from app.views.speculation.legend import SpecLegend
+from app.views.speculation.report import EXTRA
+from app.views.speculation.strip import MOST_CELLS, _cells
+from app.views.speculation.view import READABLE, SpeculationView
 from core.events import Finished, Metrics, RunStarted
 from tests.app.test_spec_model import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen

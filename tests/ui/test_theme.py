@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
-from app.theme import Theme, theme_for
+from app.theme.theme import Theme, theme_for
 
 BOTH = pytest.mark.parametrize("name", ["light", "dark"])
 

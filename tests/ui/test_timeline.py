@@ -7,8 +7,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.run import Run
-from app.theme import theme_for
+from app.state.run import Run
+from app.theme.theme import theme_for
 from app.views.timeline import SPEEDS, Timeline
 from app.widgets.sparkline import CEILING, binned, height_of
 from core.events import TokenChosen

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.theme import theme_for
-from app.views.token_column import CACHED_ROWS, Column
-from app.views.token_flow import Flow, Line, reads_right_to_left, utf16_offsets
-from app.views.token_text import TokenText, control_name, pill
+from app.theme.theme import theme_for
+from app.views.text.column import CACHED_ROWS, Column
+from app.views.text.flow import Flow, Line, reads_right_to_left, utf16_offsets
+from app.views.text.pieces import TokenText, control_name, pill
 from core.events import PromptToken
 from tests.ui.scripted import PROMPT, STORY, end_token, prompt_tokens, story, token
 

@@ -10,12 +10,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.run import Run
-from app.theme import theme_for
+from app.state.run import Run
+from app.theme.theme import theme_for
 from app.views import VIEWS
-from app.views.token_origins import paint_origin
-from app.views.token_paint import COLOURINGS, SCORES, thickness
-from app.views.tokens import TokenView
+from app.views.text.origins import paint_origin
+from app.views.text.paint import COLOURINGS, SCORES, thickness
+from app.views.tokens.view import TokenView
 from core.events import SequenceFinished, TokenChosen
 from tests.ui.scripted import PROMPT, STORY, end_token, make_run, story, token
 

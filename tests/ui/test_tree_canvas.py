@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.theme import theme_for
+from app.theme.theme import theme_for
 from app.widgets.tree_canvas import TreeCanvas, TreeModel, TreeNode
 from app.widgets.tree_canvas.geometry import Metrics
 from app.widgets.tree_canvas.layout import TreeLayout, spread

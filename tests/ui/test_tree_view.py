@@ -9,14 +9,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.run import Run
-from app.theme import theme_for
+from app.state.run import Run
+from app.theme.theme import theme_for
 from app.views import VIEWS
-from app.views.hypotheses import SCORE, TEXT, shared_words
-from app.views.node_card import NodeCard
-from app.views.node_report import report_on
-from app.views.reports import NodeReport
-from app.views.tree import TreeView
+from app.views.inspector.node_card import NodeCard
+from app.views.shared.reports import NodeReport
+from app.views.tree.hypotheses import SCORE, TEXT, shared_words
+from app.views.tree.report import report_on
+from app.views.tree.view import TreeView
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking
 from tests.ui.scripted import make_run, story
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QSpinBox, 
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.main_window import MainWindow
+from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import NumericError, PickledWeightsError
 from core.events import Notice

@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.main_window import MainWindow
-from app.requests import Outcome
+from app.state.requests import Outcome
+from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 
 WAIT_MS = 10_000

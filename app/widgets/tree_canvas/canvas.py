@@ -18,10 +18,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from app.theme import Theme, theme_for
+from app.theme.theme import Theme, theme_for
 from app.widgets.tree_canvas import accessible, walking
 from app.widgets.tree_canvas.geometry import READABLE, Camera, Metrics
-from app.widgets.tree_canvas.hands import Hands
+from app.widgets.tree_canvas.input import Hands
 from app.widgets.tree_canvas.minimap import Minimap
 from app.widgets.tree_canvas.model import TreeNode
 from app.widgets.tree_canvas.painter import TreePainter

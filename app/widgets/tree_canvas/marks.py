@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from app.theme import Theme
+from app.theme.theme import Theme
 from app.widgets.drafter_marks import SIZE, paint_mark
 from app.widgets.tree_canvas.geometry import Metrics
 from app.widgets.tree_canvas.model import TreeNode

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
-from app.theme import Theme
+from app.theme.theme import Theme
 from app.widgets.tree_canvas.boxes import BoxStamps
 from app.widgets.tree_canvas.geometry import READABLE, Camera, Metrics
 from app.widgets.tree_canvas.marks import NodePainter

@@ -16,7 +16,7 @@ from core.caches.tensors.accounting import place_of
 from core.caches.tensors.mapped import MappedTensor
 from core.caches.tensors.shapes import element_size, layer_shapes, predict_full
 from core.caches.tensors.windowed import full_width
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 _FIRST_ROOM = 256
 """Tokens a growing file has room for at first; then it doubles."""

@@ -16,7 +16,7 @@ from transformers.cache_utils import (
 
 from core.caches.tensors.shapes import LayerShape, element_size, layer_shapes, state_bytes
 from core.errors import CacheError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 COUNTER_BYTES = 8
 """Every fixed layer counts its tokens in a tensor of its own."""

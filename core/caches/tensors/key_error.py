@@ -12,7 +12,7 @@ from core.caches.tensors.quantized import Recipe, Store
 from core.caches.tensors.quantizers import is_installed
 from core.caches.tensors.windowed import full_width
 from core.errors import CacheError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 
 @dataclass(frozen=True, slots=True)

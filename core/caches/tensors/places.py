@@ -17,7 +17,7 @@ from core.caches.tensors.fixed import own_fixed, predict_fixed
 from core.caches.tensors.mapped import spill_folder
 from core.caches.tensors.shapes import element_size, layer_shapes, predict_full
 from core.errors import CacheError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 
 def place_for(model: LoadedModel, wish: str) -> str:

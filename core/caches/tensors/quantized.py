@@ -14,7 +14,7 @@ from core.caches.tensors.accounting import place_of
 from core.caches.tensors.quantizers import Quantizer, choose, pack, unpack
 from core.caches.tensors.shapes import element_size, layer_shapes
 from core.errors import CacheError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from core.errors import CacheError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 
 def rotary_functions(model: LoadedModel) -> tuple[Any, Any] | None:

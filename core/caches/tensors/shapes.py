@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import get_layer_types_and_kwargs
 
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 RECURRENT = {"linear_attention", "conv", "hybrid", "hybrid_sliding"}
 """Layer types that hold (also) a state of constant size."""

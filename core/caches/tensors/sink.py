@@ -9,7 +9,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from core.caches.tensors.rotary import Rotary
 from core.errors import CacheError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 
 class SinkLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, EncoderDecoderCache
 
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 
 class WindowLayer(DynamicSlidingWindowLayer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from core.decoding.beams.banks import Banks
 from core.decoding.beams.constraints import Constraints, Phrase
-from core.decoding.beams.machine import Plan
 from core.decoding.beams.phrases import IDS, TEXT, bans_of, from_config, from_text, possible
+from core.decoding.beams.search import Plan
 from core.decoding.run import DecodingRun
 from core.errors import ParameterError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.decoding.beams.constraints import Alternative, Phrase, phrase
 from core.errors import ParameterError, TokenizerMissingError
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 TEXT, IDS = "must_contain", "force_words_ids"
 _COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")

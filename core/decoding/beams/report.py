@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from core.decoding.beams.node import Node
 from core.events import BeamCandidate, BeamsRanked, Hypothesis
-from core.text import Pieces
+from core.models.text import Pieces
 
 _BY_ITSELF = ("eos", "stop_string")
 

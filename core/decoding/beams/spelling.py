@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from core.text import Pieces
+from core.models.text import Pieces
 
 _INCOMPLETE = "\ufffd"
 _WINDOW = 6

@@ -13,7 +13,7 @@ from itertools import accumulate
 import torch
 
 from core.decoding.speculation.passes import Passes, causal
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 SIZES = (1, 2, 4, 8, 16, 32)
 _SWEEPS = 5

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.decoding.forward import Forward
-from core.decoding.speculation import rollback
-from core.decoding.speculation.probe import places_nodes
+from core.caches.tensors import rollback
+from core.decoding.forward.forward import Forward
+from core.decoding.speculation.tree_support import places_nodes
 
 
 class Passes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from core.decoding.forward import Forward, Output
+from core.caches.tensors import rollback
+from core.decoding.forward.forward import Forward, Output
 from core.decoding.run import DecodingRun
-from core.decoding.speculation import rollback
 from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.text import Text

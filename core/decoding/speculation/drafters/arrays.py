@@ -17,8 +17,8 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
-from core.decoding.lean import Layer, LeanLlama, lean_pass
-from core.model import LoadedModel
+from core.decoding.forward.lean import Layer, LeanLlama, lean_pass
+from core.models.model import LoadedModel
 
 Array = npt.NDArray[np.float32]
 

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from core.decoding.speculation.drafters.fit import layer_list_name
-from core.model import LoadedModel
+from core.models.model import LoadedModel
 
 
 def lower_layers(model: LoadedModel, count: int) -> LoadedModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core.model import LoadedModel
+    from core.models.model import LoadedModel
 
 _STACKS = {"gpt2": "h", "llama": "layers", "mistral": "layers", "qwen2": "layers", "qwen3": "layers",
            "gemma": "layers", "gemma2": "layers", "gemma3_text": "layers", "phi3": "layers",

@@ -1,0 +1,101 @@
+"""What is opened from and saved to the disk by hand: presets and model folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtWidgets import QFileDialog, QInputDialog
+
+import resources
+from app.storage import presets
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+
+class Files(QObject):
+    """Opens the dialogs and does what was chosen in them."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        bar = window.setup.presets
+        bar.chosen.connect(self.use_preset)
+        bar.saveWanted.connect(self.save_preset)
+        bar.openWanted.connect(self.open_preset)
+        bar.deleteWanted.connect(self.delete_preset)
+        window.desk.folderWanted.connect(self.open_folder)
+        self.show_presets()
+
+    @Slot()
+    def open_folder(self) -> None:
+        """Choose a model folder."""
+        self._open("Open a model folder", QFileDialog.FileMode.Directory, self.use_folder)
+
+    @Slot(str)
+    def use_folder(self, folder: str) -> None:
+        """List a model folder and choose it."""
+        if not self._window.desk.add_folder(folder):
+            self._window.messages.show_setup_error(
+                "This folder holds no model",
+                f"There is no usable config.json in {folder}.",
+                "Choose the folder that holds config.json beside the weights.",
+            )
+
+    @Slot()
+    def open_preset(self) -> None:
+        """Choose a generation_config.json file."""
+        self._open("Open a generation config", QFileDialog.FileMode.ExistingFile, self._on_preset_file)
+
+    @Slot(object)
+    def use_preset(self, path: Path) -> None:
+        """Take the settings of a preset's file."""
+        try:
+            self._window.desk.apply_preset(presets.load(path))
+        except presets.PresetProblem as problem:
+            self._window.messages.show_setup_error(problem.title, problem.cause, problem.remedy)
+
+    @Slot()
+    def save_preset(self) -> None:
+        """Ask for a name and save the settings under it."""
+        dialog = QInputDialog(self._window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle("Save as a preset")
+        dialog.setLabelText("Name of the preset")
+        dialog.textValueSelected.connect(self.save_preset_as)
+        dialog.open()
+
+    @Slot(str)
+    def save_preset_as(self, name: str) -> None:
+        """Save the settings under `name`."""
+        try:
+            presets.save(self._window.store.presets, self._window.desk.as_preset(name))
+        except presets.PresetProblem as problem:
+            self._window.messages.show_setup_error(problem.title, problem.cause, problem.remedy)
+        self.show_presets()
+
+    @Slot(object)
+    def delete_preset(self, path: Path) -> None:
+        """Delete a saved preset."""
+        path.unlink(missing_ok=True)
+        self.show_presets()
+
+    def show_presets(self) -> None:
+        """Bring the chips up to date with the folders."""
+        shipped = presets.folder_presets(resources.path("presets"))
+        self._window.setup.presets.show_presets(shipped, presets.folder_presets(self._window.store.presets))
+
+    @Slot(str)
+    def _on_preset_file(self, path: str) -> None:
+        self.use_preset(Path(path))
+
+    def _open(self, title: str, mode: QFileDialog.FileMode, slot: Any) -> None:
+        dialog = QFileDialog(self._window, title)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(mode)
+        if mode == QFileDialog.FileMode.ExistingFile:
+            dialog.setNameFilter("Generation configs (*.json)")
+        dialog.fileSelected.connect(slot)
+        dialog.open()

@@ -1,0 +1,138 @@
+"""What the model picker lists: models on this disk, in the words it shows. Does not import torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from app.state.figures import human_bytes, human_count
+from app.state.requests import ModelInfo
+from app.widgets.picker_combo import PickerItem
+from core.errors import TokenscopeError
+from core.models import catalog
+from core.models.catalog import ModelEntry
+
+FOLDER_ITEM = "…folder"
+"""Data of the list's last line, which opens a folder instead of naming a model."""
+
+
+_RECURRENT = ("amba", "rwkv", "recurrent")
+"""In the names of architectures whose memory is a state."""
+USUAL_LENGTH = 2048
+"""Tokens of the text that each model's memory is reckoned for, until it is known what is to be run."""
+
+
+class ModelList:
+    """Every model that can be chosen, found by name."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, ModelEntry] = {}
+        self._size = (USUAL_LENGTH, 1)
+
+    def reckon(self, tokens: int, rows: int) -> bool:
+        """From now on say what so many texts of that length take; False when that is what is said already."""
+        changed = (tokens, rows) != self._size
+        self._size = (tokens, rows)
+        return changed
+
+    def refresh(self, folders: Iterable[str]) -> None:
+        """Look again at what ships with the program, the hub cache, and the folders added by hand."""
+        self._entries = {entry.name: entry for entry in catalog.available()}
+        for folder in folders:
+            self.add_folder(folder)
+
+    def add_folder(self, folder: str) -> ModelEntry | None:
+        """Add a model folder; None when it is none (the worker says why when it is tried)."""
+        try:
+            entry = catalog.inspect(folder)
+        except TokenscopeError:
+            return None
+        self._entries[entry.name] = entry
+        return entry
+
+    def get(self, name: str) -> ModelEntry | None:
+        """The entry of that name."""
+        return self._entries.get(name)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """All names, in the order they are listed."""
+        return list(self._entries)
+
+    def items(self) -> list[PickerItem]:
+        """The picker's lines, ending with the one that opens a folder."""
+        return [*(_item(entry, *self._size) for entry in self._entries.values()), _FOLDER]
+
+    def drafts_for(self, name: str) -> list[PickerItem]:
+        """Every other model as a draft for `name`: those that fit first, the smallest foremost; the others with the
+        reason."""
+        target = self.get(name)
+        others = [entry for entry in self._entries.values() if entry.name != name]
+        others.sort(key=lambda entry: entry.parameters or 0)
+        items = [_draft_item(entry, target) for entry in others] if target is not None else []
+        return sorted(items, key=lambda item: bool(item.reason))
+
+    def fits(self, name: str) -> bool:
+        """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory."""
+        entry = self.get(name)
+        return entry is not None and entry.problem is None and catalog.fits(entry).ok
+
+
+_FOLDER = PickerItem("Folder…", FOLDER_ITEM, "Open a model in Hugging Face format from this disk")
+
+
+def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
+    fit = catalog.fits(entry, tokens=tokens, rows=rows)
+    problem = entry.problem if entry.problem and not is_permission(entry) else ""
+    words = [entry.architecture, human_bytes(entry.bytes), entry.source]
+    if entry.problem:
+        words = [entry.problem]
+    elif not fit.ok:
+        words.append(fit.sentence)
+    help_text = f"{entry.architecture} · {fit.sentence}\n{entry.path}"
+    return PickerItem(entry.title, entry.name, " · ".join(words), problem or "", help_text)
+
+
+def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
+    count = f"{human_count(draft.parameters)} · {draft.source}" if draft.parameters else draft.source
+    return PickerItem(draft.title, draft.name, count, _why_no_draft(draft, target))
+
+
+def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
+    """Judged by the files alone; the core looks closer when the run begins."""
+    if draft.problem:
+        return draft.problem
+    if draft.encoder_decoder != target.encoder_decoder:
+        return "One of the two is an encoder–decoder."
+    if any(word in draft.model_type for word in _RECURRENT):
+        return "It keeps a recurrent state, and refused guesses cannot be taken back out of it."
+    if (draft.parameters or 0) >= (target.parameters or 0):
+        return "It is not smaller than the model."
+    if _tokenizer(draft) != _tokenizer(target):
+        return "It writes with another tokenizer."
+    return ""
+
+
+def _tokenizer(entry: ModelEntry) -> bytes:
+    """The vocabulary's file; empty where there is none of the kind that can be compared."""
+    path = entry.path / "tokenizer.json"
+    return path.read_bytes() if path.exists() else b""
+
+
+def is_permission(entry: ModelEntry) -> bool:
+    """Whether its only problem is one that a permission lifts."""
+    return catalog.find_weights(entry.path).pickled
+
+
+def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool) -> str:
+    """Second line of the picker's box: `5.7 M · bundled · CPU`."""
+    count = info.parameters if info is not None else entry.parameters if entry is not None else None
+    words = [human_count(count)] if count else []
+    if entry is not None:
+        words.append(entry.source)
+    if loading:
+        words.append("loading…")
+    elif info is not None:
+        words.append(info.device.upper())
+    elif entry is not None and not catalog.fits(entry).ok:
+        words.append("does not fit")
+    return " · ".join(words)

@@ -1,0 +1,68 @@
+"""The menu behind `Aa`: theme, text size, which panels are open, and the two windows of settings and keys."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QMenu, QWidget
+
+from app.panels.shortcuts import key_of
+from app.storage.settings import SCHEMES
+
+_ACTIONS = (
+    ("looks.enlarge_text", "Larger text"),
+    ("looks.reduce_text", "Smaller text"),
+    ("looks.reset_text", "Normal text size"),
+    ("", ""),
+    ("looks.toggle_setup", "Prompt and parameters"),
+    ("looks.toggle_inspector", "Inspector"),
+    ("looks.toggle_timeline", "Timeline"),
+    ("", ""),
+    ("open_settings", "Settings…"),
+    ("open_shortcuts", "Keyboard shortcuts"),
+)
+
+
+class LookMenu(QMenu):
+    """`themeChosen` with the theme's name; `actionChosen` with the name of a window's method."""
+
+    themeChosen = Signal(str)
+    actionChosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._themes = QActionGroup(self)
+        for name in SCHEMES:
+            action = self.addAction({"system": "Follow the system"}.get(name, name.capitalize()))
+            action.setCheckable(True)
+            action.setData(name)
+            self._themes.addAction(action)
+        self._themes.triggered.connect(self._on_theme)
+        self.addSeparator()
+        for name, title in _ACTIONS:
+            self._add(name, title)
+
+    def show_state(self, theme: str, panels: dict[str, bool]) -> None:
+        """Tick the theme in use and the panels that are open (by the name of their action)."""
+        for action in self._themes.actions():
+            action.setChecked(action.data() == theme)
+        for action in self.actions():
+            if action.data() in panels:
+                action.setCheckable(True)
+                action.setChecked(panels[action.data()])
+
+    def _add(self, name: str, title: str) -> None:
+        if not name:
+            self.addSeparator()
+            return
+        action = self.addAction(f"{title}\t{key_of(name)}")
+        action.setData(name)
+        action.triggered.connect(self._on_action)
+
+    @Slot(QAction)
+    def _on_theme(self, action: QAction) -> None:
+        self.themeChosen.emit(action.data())
+
+    @Slot()
+    def _on_action(self) -> None:
+        self.actionChosen.emit(self.sender().data())

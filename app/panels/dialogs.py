@@ -1,0 +1,84 @@
+"""Small windows that list something: the keys, the settings of the last run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from app.panels.shortcuts import SHORTCUTS
+from app.state import values
+from app.state.run import Run
+
+Rows = Iterable[tuple[str, str]]
+
+
+class TableDialog(QDialog):
+    """Headed groups of two columns; the text can be selected and copied."""
+
+    def __init__(self, title: str, groups: Iterable[tuple[str, Rows]], name: str, parent: QWidget | None) -> None:
+        super().__init__(parent, objectName=name)
+        self.setWindowTitle(title)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        content = QWidget()
+        self._grid = QGridLayout(content)
+        self._grid.setHorizontalSpacing(28)
+        self._grid.setColumnStretch(1, 1)
+        for heading, rows in groups:
+            self._add_group(heading, rows)
+        scroll = QScrollArea(widgetResizable=True)
+        scroll.setWidget(content)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.addWidget(scroll)
+        column.addWidget(buttons)
+        size = content.sizeHint()
+        self.resize(max(420, size.width() + 70), min(620, size.height() + 110))
+
+    def _add_group(self, heading: str, rows: Rows) -> None:
+        if heading:
+            self._put(heading.upper(), 0, "heading")
+        for left, right in rows:
+            self._put(left, 0, "muted")
+            row = self._grid.rowCount() - 1
+            self._grid.addWidget(self._label(right, ""), row, 1)
+        self._grid.setRowMinimumHeight(self._grid.rowCount(), 10)
+
+    def _put(self, text: str, column: int, role: str) -> None:
+        self._grid.addWidget(self._label(text, role), self._grid.rowCount(), column)
+
+    @staticmethod
+    def _label(text: str, role: str) -> QLabel:
+        label = QLabel(text, textFormat=Qt.TextFormat.PlainText)
+        label.setProperty("role", role)
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        return label
+
+
+def shortcuts_dialog(parent: QWidget | None) -> TableDialog:
+    """Every key of the program, grouped."""
+    names = dict.fromkeys(shortcut.group for shortcut in SHORTCUTS)
+    groups = ((name, [(s.label, s.title) for s in SHORTCUTS if s.group == name]) for name in names)
+    return TableDialog("Keyboard shortcuts", groups, "shortcutsDialog", parent)
+
+
+def used_settings_dialog(run: Run, parent: QWidget | None) -> TableDialog:
+    """What the last run really used, as the core resolved it."""
+    started = run.started
+    rows: list[tuple[str, str]] = []
+    differing: list[tuple[str, str]] = []
+    if started is not None:
+        rows = [
+            ("model", started.model),
+            ("strategy", started.strategy),
+            ("cache", started.cache),
+            ("device", f"{started.device}, {started.dtype}"),
+            ("seed", str(started.seed)),
+            ("prompt", f"{len(started.prompt):,} tokens"),
+        ]
+        differing = [(name, values.format_text(value) or str(value)) for name, value in started.settings]
+    groups = (("The run", rows), ("Settings that differ from the defaults", differing))
+    return TableDialog("Settings used", groups, "usedSettingsDialog", parent)

@@ -1,0 +1,275 @@
+"""The core as the worker sees it. Only ever touched from the worker's thread: it imports torch."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from app.session.jobs import serve_prefix, trimmed
+from app.session.preload import open_libraries
+from app.state.requests import LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+
+if TYPE_CHECKING:
+    import core
+    from core.events import Event
+
+
+PHRASES = {"bad_words_ids"}
+"""Settings that take several tokens in a row."""
+
+
+class Engine(Protocol):
+    """What the worker needs; tests bring one that follows a script."""
+
+    def load(self, request: LoadRequest) -> ModelInfo:
+        """Hold that model ready. Raises core.errors.TokenscopeError."""
+        ...
+
+    def prepare(self, request: RunRequest) -> RunRequest:
+        """The run as it can be done: the same object, or one whose chat has lost the turns that have no place."""
+        ...
+
+    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        """The run's events; looks at `cancel` before every forward pass."""
+        ...
+
+    def prefix(self, request: PrefixRequest) -> PrefixNews:
+        """Save or load what was read. Raises core.errors.TokenscopeError."""
+        ...
+
+    def reckon(self, request: RunRequest) -> core.Estimate:
+        """What the run would take in memory; loads nothing for it. Raises core.errors.TokenscopeError."""
+        ...
+
+
+class CoreEngine:
+    """Loads one model at a time and streams runs from it."""
+
+    def __init__(self) -> None:
+        self._model: core.LoadedModel | None = None
+        self._loaded: LoadRequest | None = None
+        self._info: ModelInfo | None = None
+        self._drafters: dict[str, core.LoadedModel] = {}
+        self._prefixes: core.PrefixStore | None = None
+        self._blueprints: dict[LoadRequest, core.LoadedModel] = {}
+
+    def load(self, request: LoadRequest) -> ModelInfo:
+        """The model of `request`, from memory when it is the one held already."""
+        if self._info is None or request != self._loaded:
+            self._forget()
+            self._model = _load(request)
+            self._loaded, self._info = request, _describe(self._model, request)
+        return self._info
+
+    def prepare(self, request: RunRequest) -> RunRequest:
+        """The run without the turns of its chat that have no place in the context."""
+        self.load(request.loading())
+        assert self._model is not None
+        return trimmed(self._model, request)
+
+    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        """The run's events, from the model the request names."""
+        import core
+
+        self.load(request.loading())
+        assert self._model is not None
+        drafters = self._draft_with(request)
+        prepared = replace(
+            build_request(request, self._model, drafters), prefix_store=self._store(request.prefix_budget)
+        )
+        return core.stream(self._model, prepared, cancel=cancel)
+
+    def prefix(self, request: PrefixRequest) -> PrefixNews:
+        """Write what this model has read to a file, or read such a file."""
+        if request.ids is None:
+            self.load(request.load)
+        if self._model is None or self._loaded != request.load:
+            raise _forgotten()
+        return serve_prefix(self._model, self._store(request.budget), request)
+
+    def reckon(self, request: RunRequest) -> core.Estimate:
+        """By the models in memory where they are there, else by their blueprints."""
+        import core
+
+        model = self._shape_of(request.loading())
+        drafts = [self._shape_of(_as_draft(request, name)) for name in request.drafters]
+        held = [*self._drafters.values(), *([self._model] if self._model is not None else [])]
+        here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
+        return core.estimate(model, build_request(request, model, drafts), here)
+
+    def _shape_of(self, request: LoadRequest) -> core.LoadedModel:
+        """A model to reckon with."""
+        import core
+
+        if request == self._loaded and self._model is not None:
+            return self._model
+        if request.model in self._drafters:
+            return self._drafters[request.model]
+        if request not in self._blueprints:
+            open_libraries()
+            self._blueprints[request] = core.blueprint(
+                request.model,
+                device=request.device,
+                dtype=request.dtype,
+                allow_remote_code=request.allow_remote_code,
+            )
+        return self._blueprints[request]
+
+    def _store(self, budget: int) -> core.PrefixStore | None:
+        """What earlier runs of this model have read, within `budget` bytes; None for a run that begins from nothing."""
+        import core
+
+        if not budget:
+            return None
+        if self._prefixes is None:
+            self._prefixes = core.PrefixStore()
+        self._prefixes.set_budget(budget)
+        return self._prefixes
+
+    def _forget(self) -> None:
+        """Let the old model go before the new one takes its memory."""
+        self._model = self._loaded = self._info = None
+        self._drafters = {}
+        self._prefixes = None
+
+    def _draft_with(self, request: RunRequest) -> list[core.LoadedModel]:
+        """The run's draft models, from memory where they are; others are let go."""
+        kept = {name: self._drafters[name] for name in request.drafters if name in self._drafters}
+        self._drafters = kept
+        for name in request.drafters:
+            if name not in kept:
+                kept[name] = _read(_as_draft(request, name))
+        return [kept[name] for name in request.drafters]
+
+
+def _forgotten() -> Exception:
+    from core.errors import CacheError
+
+    return CacheError("The model of this run is not loaded any more, and what it has read went with it.",
+                      "Run it again, then save.")  # fmt: skip
+
+
+def _as_draft(request: RunRequest, name: str) -> LoadRequest:
+    """How a draft model is loaded: where the run's own is, without its permissions."""
+    return replace(request.loading(), model=name, allow_pickle=False, allow_remote_code=False)
+
+
+def _read(request: LoadRequest) -> core.LoadedModel:
+    open_libraries()
+    from transformers.utils import logging
+
+    import core
+
+    logging.disable_progress_bar()  # it would write to a terminal that a window need not have
+    return core.load(
+        request.model,
+        device=request.device,
+        dtype=request.dtype,
+        allow_pickle=request.allow_pickle,
+        allow_remote_code=request.allow_remote_code,
+    )
+
+
+def _load(request: LoadRequest) -> core.LoadedModel:
+    import torch
+
+    model = _read(request)
+    torch.set_num_threads(request.threads or default_threads(model.parameters))
+    return model
+
+
+def default_threads(parameters: int) -> int:
+    """One for a small model, whose steps are too short to share; else as many as there are processors, up to eight."""
+    if parameters < 30_000_000:
+        return 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(8, usable))
+
+
+def _describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
+    import torch
+
+    import core
+
+    refused = {name: strategy.why_not(model) for name, strategy in core.strategies.registry.items()}
+    caches = {name: cache.why_not(model) for name, cache in core.caches.registry.items()}
+    return ModelInfo(
+        name=request.model,
+        title=model.name,
+        device=str(model.device),
+        dtype=str(model.dtype).removeprefix("torch."),
+        threads=torch.get_num_threads() if model.device.type == "cpu" else 0,
+        note=_why_here(request.device, model.device.type),
+        parameters=model.parameters,
+        context=model.context,
+        vocabulary=model.vocabulary,
+        has_chat=bool(getattr(model.tokenizer, "chat_template", None)),
+        defaults=_own_defaults(model.generation_config),
+        refused_strategies={name: why for name, why in refused.items() if why},
+        refused_caches={name: why for name, why in caches.items() if why},
+    )
+
+
+def _why_here(wish: str, device: str) -> str:
+    """Why a model runs on the CPU although the choice of a device was left open; empty elsewhere."""
+    return "no GPU that this torch can use" if wish == "auto" and device == "cpu" else ""
+
+
+def _own_defaults(config: Any) -> Mapping[str, Any]:
+    """What the model's generation_config sets itself."""
+    plain: dict[str, Any] = config.to_diff_dict()
+    return {name: value for name, value in plain.items() if value is not None}
+
+
+def build_request(
+    request: RunRequest, model: core.LoadedModel, drafters: Sequence[core.LoadedModel] = ()
+) -> core.Request:
+    """The core's own request for what the panels describe. Raises ParameterError, StrategyError."""
+    import core
+
+    strategy = core.strategies.registry.get(request.strategy)
+    known = {p.name: p for p in strategy.parameters} if strategy is not None else {}
+    params = {name: _with_ids(name, value, model) for name, value in request.params.items() if value is not None}
+    options = {name: value for name, value in params.items() if name in known and known[name].option}
+    config = {name: value for name, value in params.items() if name not in options}
+    flags = dict(strategy.flags) if strategy is not None else {}
+    return core.Request(
+        prompt=request.prompt if isinstance(request.prompt, str) else [dict(turn) for turn in request.prompt],
+        config=core.make_config({**flags, **config}),
+        strategy=request.strategy,
+        options=options,
+        cache=request.cache,
+        cache_options=dict(request.cache_params),
+        drafters=tuple(drafters),
+        top_n=request.top_n,
+        seed=request.seed,
+        memory_fallback=request.memory_fallback,
+    )
+
+
+def _with_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
+    """Phrases that people typed where the core wants token ids, as ids. Raises ParameterError."""
+    typed = isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
+    if name == "stop_strings" or not typed:
+        return value
+    from core.errors import ParameterError
+
+    if model.tokenizer is None:
+        raise ParameterError(f"{name} holds text, and {model.name} has no tokenizer.", "Write token ids.", name)
+    if name in PHRASES:  # a word inside a sentence begins with its space, at the start of a line without
+        spellings = [spelling for text in value for spelling in (text, f" {text.lstrip()}")]
+        return _unique(model.tokenizer.encode(text, add_special_tokens=False) for text in spellings)
+    pieces = [model.tokenizer.encode(text, add_special_tokens=False) for text in value]
+    if long := [text for text, ids in zip(value, pieces, strict=True) if len(ids) != 1]:
+        raise ParameterError(
+            f"{name} takes single tokens; “{long[0]}” is {len(pieces[value.index(long[0])])} of them.",
+            "Write token ids, or text that is one token.", name,
+        )  # fmt: skip
+    return [ids[0] for ids in pieces]
+
+
+def _unique(lists: Iterable[list[int]]) -> list[list[int]]:
+    return [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in lists) if ids]

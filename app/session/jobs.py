@@ -1,0 +1,58 @@
+"""What the worker does besides runs: trimming a chat, prefixes in files, reckoning. Imports torch with the core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from app.state import conversation
+from app.state.requests import PrefixNews, PrefixRequest, RunRequest
+
+if TYPE_CHECKING:
+    import core
+
+
+def trimmed(model: core.LoadedModel, request: RunRequest) -> RunRequest:
+    """The request with those turns of its chat that have a place in the context, counted by the model's tokenizer."""
+    import core
+
+    backend = core.caches.registry[request.cache]
+    if isinstance(request.prompt, str) or not request.when_full or backend.unbounded or model.context is None:
+        return request
+
+    def count(messages: Sequence[Any]) -> int:
+        return len(core.encode(model, messages, unbounded=True))
+
+    room = min(int(request.params.get("max_new_tokens") or 0), model.context // conversation.ROOM_SHARE)
+    kept = conversation.trim(request.prompt, model.context, room, request.when_full, count)
+    return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
+
+
+def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, request: PrefixRequest) -> PrefixNews:
+    """Save or load a prefix. Raises CacheError."""
+    from core.errors import CacheError
+
+    if store is None:
+        raise CacheError(
+            "Nothing that was read is kept between runs.",
+            "Switch on “Reuse what earlier runs have read” in the settings.",
+        )
+    if request.ids is not None:
+        prefix = store.beginning_of(model, request.ids)
+        store.save(request.path, model, prefix)
+        return PrefixNews(request.path, len(prefix.ids), prefix.bytes)
+    prefix = store.load(request.path, model)
+    return PrefixNews(request.path, len(prefix.ids), prefix.bytes, _text_for(model, prefix.ids))
+
+
+def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:
+    """Text that is read as (most of) `ids`; empty where there is none: a chat's own marks cannot be typed."""
+    import core
+    from core.caches.prefixes.store import shared_length
+
+    if model.tokenizer is None:
+        return ""
+    text: str = model.tokenizer.decode(list(ids), skip_special_tokens=True)
+    shared = shared_length(core.encode(model, text, unbounded=True), ids) if text else 0
+    return text if shared > len(ids) // 2 else ""

@@ -1,0 +1,243 @@
+"""A chat: its turns, what each cost, and how full they make the model's context. No Qt in here.
+
+Written as plain text, a line beginning with a role's name opens a turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from app.state.run import Run
+
+ROLES = ("system", "user", "assistant")
+_TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)
+DROP, ANEW = "drop", "anew"
+POLICIES = (DROP, ANEW)
+"""What is done when the context is full: leave out the oldest turns, or all of them."""
+ROOM_SHARE = 4
+"""At most this part (1/n) of the context is kept free for the answer."""
+FIRST_GUESS = 3.0
+"""Characters a token, for the meter, until an answer has shown how many there really are."""
+FRAME = 4
+"""Tokens that a template puts around a turn, for the meter."""
+
+Message = Mapping[str, str]
+
+
+def parse(text: str) -> tuple[dict[str, str], ...]:
+    """The turns of `text`; what stands before the first role's name is the user's. Empty turns are left out."""
+    turns: list[tuple[str, list[str]]] = [("user", [])]
+    for line in text.splitlines():
+        opening = _TURN.match(line)
+        if opening:
+            turns.append((opening[1].lower(), [line[opening.end() :]]))
+        else:
+            turns[-1][1].append(line)
+    spoken = ((role, "\n".join(lines).strip()) for role, lines in turns)
+    return tuple({"role": role, "content": content} for role, content in spoken if content)
+
+
+def format_turns(messages: Sequence[Mapping[str, str]]) -> str:
+    """The text that `parse` reads back as `messages`."""
+    return "\n".join(f"{turn['role']}: {turn['content']}" for turn in messages)
+
+
+def trim(
+    messages: Sequence[Message], context: int, room: int, when_full: str, count: Callable[[Sequence[Message]], int]
+) -> tuple[Message, ...]:
+    """The messages that have a place in `context` tokens beside `room` for the answer; `count` counts their tokens.
+
+    The oldest go first, up to the next one of the user's, or all but the new ones (`ANEW`). What the system said stays,
+    and so does what is to be answered, even where that alone is too long.
+    """
+    if count(messages) + room <= context:
+        return tuple(messages)
+    spoken = [n for n, turn in enumerate(messages) if turn["role"] == "assistant"]
+    new = spoken[-1] + 1 if spoken else 0
+    starts = [] if when_full == ANEW else [n for n in range(1, new) if messages[n]["role"] == "user"]
+    for start in starts:
+        if count(kept := _from(messages, start)) + room <= context:
+            return kept
+    return _from(messages, new)
+
+
+def _from(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
+    rules = (turn for turn in messages[:start] if turn["role"] == "system")
+    return (*rules, *messages[start:])
+
+
+class Figures(NamedTuple):
+    """What an answer cost, in tokens."""
+
+    reused: int
+    """Of the prompt, read by an earlier run already."""
+    computed: int
+    """Of the prompt, read for this answer."""
+    written: int
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """What somebody said. `run` is the run that wrote it, for an answer; `held` whether the model still reads it."""
+
+    role: str
+    content: str = ""
+    run: Run | None = None
+    held: bool = True
+    is_open: bool = False
+    """Whether it is still being written."""
+    kept: Figures | None = None
+    """Of an answer from an earlier start of the program."""
+
+    @property
+    def message(self) -> dict[str, str]:
+        """As a template takes it."""
+        return {"role": self.role, "content": self.content}
+
+    @property
+    def figures(self) -> Figures | None:
+        """None for what no run wrote, or before the prompt has been read."""
+        if self.run is None or self.run.prefilled is None:
+            return self.kept
+        reused = self.run.prefilled.reused
+        return Figures(reused, len(self.run.prompt) - reused, len(self.run.tokens))
+
+    @property
+    def reused(self) -> int:
+        """Tokens of the prompt that an earlier run had read already."""
+        return self.figures.reused if self.figures is not None else 0
+
+    @property
+    def computed(self) -> int:
+        """Tokens of the prompt that had to be read for this answer."""
+        return self.figures.computed if self.figures is not None else 0
+
+    @property
+    def written(self) -> int:
+        """Tokens of the answer."""
+        return self.figures.written if self.figures is not None else 0
+
+    @property
+    def cost(self) -> str:
+        """`41 tokens reused · 12 computed · 30 written`; empty for what no run wrote, or before it has read."""
+        if self.figures is None:
+            return ""
+        return f"{self.reused:,} tokens reused · {self.computed:,} computed · {self.written:,} written"
+
+
+@dataclass(eq=False, slots=True)
+class Conversation:
+    """The turns so far. `context` is the model's, in tokens; None where it has no end."""
+
+    turns: list[Turn] = field(default_factory=list)
+    context: int | None = None
+    when_full: str = DROP
+
+    @property
+    def held(self) -> list[Turn]:
+        """The turns that the model still reads."""
+        return [turn for turn in self.turns if turn.held]
+
+    @property
+    def used(self) -> int:
+        """Tokens of the context that the held turns take, the answer under way included."""
+        answers = [turn for turn in self.held if turn.figures is not None]
+        if not answers:
+            return self._guess(self.held)
+        last = answers[-1]
+        return last.reused + last.computed + last.written + self._guess(self.held[self.held.index(last) + 1 :])
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer is being written."""
+        return bool(self.turns) and self.turns[-1].is_open
+
+    @property
+    def can_regenerate(self) -> bool:
+        """Whether there is an answer, done, to be written anew."""
+        return len(self.turns) > 1 and self.turns[-1].role == "assistant" and not self.is_open
+
+    @property
+    def can_edit(self) -> bool:
+        """Whether there is something of the user's to change, and nothing is being written."""
+        return not self.is_open and any(turn.role == "user" for turn in self.held)
+
+    def with_turns(self, new: Sequence[Message]) -> tuple[dict[str, str], ...]:
+        """What the next run is to read: the held turns and `new` ones; nothing where there is nothing to answer."""
+        if not new and self.held and self.held[-1].role == "assistant":
+            return ()
+        return (*(turn.message for turn in self.held), *(dict(turn) for turn in new))
+
+    def begin(self, run: Run) -> tuple[dict[str, str], ...]:
+        """A run over messages has begun: what of them is new (given back) joins the turns, and an empty answer.
+
+        Messages that end before the last answer write that one anew; turns they begin after are no longer held.
+        """
+        messages = [dict(turn) for turn in run.request.prompt if not isinstance(turn, str)]
+        held = self.held
+        rest = next(rest for n in range(len(held) + 1) if (rest := _common(_after(held, n), messages)) is not None)
+        if held and held[-1].role == "assistant" and rest and rest[-1] is held[-2]:
+            self.turns.remove(held[-1])
+        for turn in held:
+            turn.held = turn in rest
+        new = tuple(messages[len(rest) :])
+        self.turns += [Turn(turn["role"], turn["content"]) for turn in new]
+        self.turns.append(Turn("assistant", run=run, is_open=True))
+        return new
+
+    def settle(self, run: Run) -> None:
+        """The run reads fewer messages than it was asked to: the oldest had no place and are no longer held."""
+        asked, kept = self.held[:-1], len(run.request.prompt)
+        rest = next((rest for n in range(len(asked) + 1) if len(rest := _after(asked, n)) == kept), asked)
+        for turn in asked:
+            turn.held = turn in rest
+
+    def finish(self, run: Run) -> None:
+        """The run has ended: what it wrote is the assistant's turn; an answer of nothing, after an error, is none."""
+        turn = self.turns[-1] if self.turns else None
+        if turn is None or turn.run is not run:
+            return
+        turn.content, turn.is_open = run.sequences[run.shown].text, False
+        if not run.tokens and run.outcome is not None and run.outcome.kind == "failed":
+            self.turns.pop()
+
+    def without_answer(self) -> tuple[dict[str, str], ...]:
+        """The messages that the last answer was written to."""
+        return tuple(turn.message for turn in self.held[:-1])
+
+    def take_back(self) -> str:
+        """Remove the user's last turn and whatever followed it; its text."""
+        place = max(n for n, turn in enumerate(self.turns) if turn.role == "user")
+        text = self.turns[place].content
+        del self.turns[place:]
+        return text
+
+    def clear(self) -> None:
+        """Begin a new chat."""
+        self.turns.clear()
+
+    def _guess(self, turns: Sequence[Turn]) -> int:
+        """About how many tokens those turns are, by what this chat's answers had for a token."""
+        answers = [turn for turn in self.turns if turn.written and turn.content]
+        tokens, characters = sum(turn.written for turn in answers), sum(len(turn.content) for turn in answers)
+        each = characters / tokens if tokens else FIRST_GUESS
+        return sum(round(len(turn.content) / each) + FRAME for turn in turns)
+
+
+def _after(turns: Sequence[Turn], count: int) -> list[Turn]:
+    """What is left when the first `count` are dropped: what the system said always stays."""
+    return [*(turn for turn in turns[:count] if turn.role == "system"), *turns[count:]]
+
+
+def _common(turns: Sequence[Turn], messages: Sequence[Message]) -> list[Turn] | None:
+    """Those of `turns` that `messages` repeat: all of them, or all but a last answer; None for anything else."""
+    for kept in (list(turns), list(turns[:-1])):
+        if [turn.message for turn in kept] == list(messages[: len(kept)]):
+            if len(kept) == len(turns):
+                return kept
+            if len(messages) == len(kept) and turns[-1].role == "assistant":
+                return kept
+    return None

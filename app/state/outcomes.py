@@ -1,0 +1,47 @@
+"""How a run ended, in one short line."""
+
+from __future__ import annotations
+
+from app.state.requests import Outcome
+from app.state.run import Run
+from core.events import SequenceFinished
+
+_REASONS = {
+    "eos": "EOS after {tokens}",
+    "length": "length limit after {tokens}",
+    "context": "context full after {tokens}",
+    "time": "time limit after {tokens}",
+    "stop_string": "stop text after {tokens}",
+    "stopped": "stopped after {tokens}",
+}
+
+
+def count(number: int, noun: str) -> str:
+    """`1 token`, `1,024 tokens`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def ending(finished: SequenceFinished | None, tokens: int) -> str:
+    """Why one text ended, e.g. `EOS after 50 tokens`; empty while it has not."""
+    if finished is None:
+        return ""
+    words = _REASONS.get(finished.reason, finished.reason.replace("_", " ") + " after {tokens}")
+    text = words.format(tokens=count(tokens, "token"))
+    return f"{text}: {finished.detail!r}" if finished.reason == "stop_string" and finished.detail else text
+
+
+def describe(run: Run) -> str:
+    """The line for the shown text of a run that ended by itself or was stopped."""
+    shown = ending(run.sequence.finished, len(run.tokens))
+    return shown or f"ended after {count(len(run.tokens), 'token')}"
+
+
+def completed(run: Run) -> Outcome:
+    """The run said it was done (or that it had obeyed a stop)."""
+    stopped = run.finished is not None and run.finished.reason == "stopped"
+    return Outcome("stopped" if stopped else "completed", describe(run))
+
+
+def stopped(run: Run) -> Outcome:
+    """The run was stopped before it could say anything of its own."""
+    return Outcome("stopped", f"stopped after {count(len(run.tokens), 'token')}")

@@ -1,0 +1,165 @@
+"""What the window asks for and what it is told back: plain data that crosses to the worker's thread and home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+Prompt = str | tuple[Mapping[str, str], ...]
+"""Text, or the turns of a chat: `{"role", "content"}` each."""
+Kind = Literal["completed", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """Which model to hold ready, where, and what it may do."""
+
+    model: str
+    device: str = "auto"
+    dtype: str = "auto"
+    threads: int = 0
+    """CPU threads for arithmetic; 0 leaves the choice to the program."""
+    allow_pickle: bool = False
+    allow_remote_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """One run as the panels describe it; the worker turns it into a `core.Request`."""
+
+    model: str
+    prompt: Prompt = ""
+    strategy: str = "greedy"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Generation settings and the strategy's own options by name."""
+    cache: str = "dynamic"
+    cache_params: Mapping[str, Any] = field(default_factory=dict)
+    drafters: tuple[str, ...] = ()
+    """Names of the models that draft, for strategies that have them do so."""
+    seed: int = 0
+    top_n: int = 10
+    prefix_budget: int = 0
+    """Bytes that what earlier runs have read may take, for this one to begin from; 0: it begins from nothing."""
+    memory_fallback: bool = True
+    """When memory ends, go on with a cheaper cache that writes the same text."""
+    when_full: str = ""
+    """For a chat, what is left out when the context is full (`app.state.conversation`); empty: nothing is."""
+    load: LoadRequest | None = None
+    """How the model is to be loaded; None: as it is loaded now, or with the defaults."""
+
+    def loading(self) -> LoadRequest:
+        """The load request this run needs."""
+        return self.load or LoadRequest(self.model)
+
+
+def plain_request(request: RunRequest) -> RunRequest:
+    """The same run without speculation: sampling if it samples, greedy decoding otherwise."""
+    from core import strategies
+
+    strategy = strategies.registry["sampling" if request.params.get("do_sample") else "greedy"]
+    params = {name: value for name, value in request.params.items() if name in strategy.parameter_names}
+    return replace(request, strategy=strategy.name, params=params, drafters=())
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRequest:
+    """A prefix to be saved to a file, or to be loaded from one, for that model."""
+
+    path: str
+    load: LoadRequest
+    budget: int
+    """Bytes that kept prefixes may take; 0 when none are kept."""
+    ids: tuple[int, ...] | None = None
+    """To save: the text whose beginning is meant. None: load."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixNews:
+    """A prefix that was saved or loaded: its tokens, its bytes, and the text to write for it (empty: none does)."""
+
+    path: str
+    tokens: int
+    bytes: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Something the worker does between two runs: a `PrefixRequest`, or a `RunRequest` to be reckoned."""
+
+    kind: Literal["prefix", "fit"]
+    request: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A loaded model, as far as the window must know it."""
+
+    name: str
+    title: str = ""
+    device: str = "cpu"
+    dtype: str = "float32"
+    threads: int = 0
+    note: str = ""
+    """Why the device is not the one asked for; empty when it is."""
+    parameters: int = 0
+    context: int | None = None
+    vocabulary: int = 0
+    has_chat: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the model's own generation_config that differ from transformers' defaults."""
+    refused_strategies: Mapping[str, str] = field(default_factory=dict)
+    """Strategy name → why this model cannot do it."""
+    refused_caches: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReport:
+    """An error in words a person can act on."""
+
+    title: str
+    cause: str
+    remedy: str = ""
+    details: str = ""
+    kind: str = ""
+    """Name of the exception's class."""
+    parameter: str = ""
+    """The setting to blame, if it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended; every run has exactly one."""
+
+    kind: Kind
+    message: str = ""
+    error: ErrorReport | None = None
+
+
+_REMEDIES = {
+    "MemoryError": "Close other programs, choose a smaller model, or write fewer tokens.",
+    "OSError": "Check that the folder is there and can be read.",
+}
+
+
+def report(error: BaseException, details: str = "") -> ErrorReport:
+    """`error` in words: an error of the core brings its own, any other one its message and its class."""
+    kind = type(error).__name__
+    cause = getattr(error, "cause", "") or str(error) or kind
+    remedy = getattr(error, "remedy", None)
+    if remedy is None:
+        remedy = next((text for name, text in _REMEDIES.items() if name in _ancestry(error)), "Try again.")
+    own = getattr(error, "details", "")
+    return ErrorReport(
+        title=getattr(error, "title", "Something unexpected went wrong"),
+        cause=cause,
+        remedy=remedy,
+        details="\n\n".join(part for part in (own, details) if part),
+        kind=kind,
+        parameter=getattr(error, "parameter", ""),
+    )
+
+
+def _ancestry(error: BaseException) -> Iterable[str]:
+    return {base.__name__ for base in type(error).__mro__}

@@ -1,0 +1,185 @@
+"""The Run: a run's events so far and the one cursor that every view obeys. No Qt in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from app.state.beam_tree import BeamTree
+from app.state.requests import Outcome, RunRequest
+from core.events import (
+    BeamsRanked,
+    BeamStep,
+    CacheMeasured,
+    Event,
+    Finished,
+    Notice,
+    Prefilled,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+
+
+@dataclass(slots=True)
+class Sequence:
+    """One of the texts a run writes side by side."""
+
+    index: int
+    tokens: list[TokenChosen] = field(default_factory=list)
+    finished: SequenceFinished | None = None
+
+    @property
+    def text(self) -> str:
+        """Everything it has written."""
+        return self.text_until(len(self.tokens))
+
+    def text_until(self, count: int) -> str:
+        """What its first `count` tokens wrote; the tail of an incomplete character comes with the last one."""
+        text = "".join(token.text for token in self.tokens[:count])
+        if self.finished is not None and count >= len(self.tokens):
+            text += self.finished.tail
+        return text
+
+
+class Run:
+    """The events of one run, sorted as they come in; `cursor` says how many tokens the views draw."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+        self.events: list[Event] = []
+        self.started: RunStarted | None = None
+        self.prefilled: Prefilled | None = None
+        self.cache: CacheMeasured | None = None
+        self.finished: Finished | None = None
+        self.outcome: Outcome | None = None
+        self.notices: list[Notice] = []
+        self.sequences: list[Sequence] = [Sequence(0)]
+        self.beams: BeamTree | None = None
+        """The tree of a beam search; its texts are those that lead at the cursor, which then counts steps."""
+        self._endings: dict[int, SequenceFinished] = {}
+        self.shown = 0
+        self.cursor = 0
+        self.following = True
+        self.selected: int | None = None
+
+    @property
+    def prompt(self) -> tuple[PromptToken, ...]:
+        """The prompt's tokens; empty until the run has started."""
+        return self.started.prompt if self.started else ()
+
+    @property
+    def sequence(self) -> Sequence:
+        """The text the views show."""
+        return self.sequences[self.shown]
+
+    @property
+    def tokens(self) -> list[TokenChosen]:
+        """Every token of the shown text."""
+        return self.sequence.tokens
+
+    @property
+    def length(self) -> int:
+        """The cursor's last place: tokens of the shown text, or steps of a beam search."""
+        return len(self.beams.steps) if self.beams is not None else len(self.tokens)
+
+    @property
+    def track(self) -> list[TokenChosen]:
+        """One token for each place of the cursor: the shown text, or the foremost continuation of every step."""
+        return self.beams.front if self.beams is not None else self.tokens
+
+    @property
+    def changes(self) -> list[int]:
+        """Places in the shown text where, up to the cursor, a beam search changed its mind."""
+        return self.beams.changes(self.cursor) if self.beams is not None and self.shown == 0 else []
+
+    @property
+    def visible_tokens(self) -> list[TokenChosen]:
+        """The tokens of the shown text up to the cursor."""
+        return self.tokens[: self.cursor]
+
+    @property
+    def text(self) -> str:
+        """The shown text up to the cursor, without the prompt."""
+        return self.sequence.text_until(self.cursor)
+
+    @property
+    def selected_token(self) -> TokenChosen | None:
+        """The token the inspector speaks of; None when there is none."""
+        if self.selected is None or not 0 <= self.selected < len(self.tokens):
+            return None
+        return self.tokens[self.selected]
+
+    def apply(self, events: Iterable[Event]) -> None:
+        """Append a batch; the cursor moves along while it follows the end."""
+        for event in events:
+            self.events.append(event)
+            self._sort_in(event)
+        if self.following:
+            self.cursor = self.length
+        self._write_beams()
+
+    def move_cursor(self, count: int) -> bool:
+        """Draw the first `count` tokens only; at the end it follows again. True when anything changed."""
+        count = max(0, min(count, self.length))
+        following = count == self.length
+        changed = (count, following) != (self.cursor, self.following)
+        self.cursor, self.following = count, following
+        self._write_beams()
+        return changed
+
+    def select(self, index: int | None) -> bool:
+        """Choose the token of the inspector; None or out of range for none. True when it changed."""
+        if index is not None and not 0 <= index < len(self.tokens):
+            index = None
+        changed = index != self.selected
+        self.selected = index
+        return changed
+
+    def show(self, sequence: int) -> None:
+        """Show another text, from its end. Raises IndexError when there is none of that number."""
+        if not 0 <= sequence < len(self.sequences):
+            raise IndexError(f"This run has {len(self.sequences)} texts; there is no number {sequence}.")
+        self.shown = sequence
+        self.selected = None
+        self.following = True
+        self.cursor = self.length
+        self._write_beams()
+
+    def _write_beams(self) -> None:
+        """Let the texts of a beam search be the best hypotheses at the cursor."""
+        if self.beams is None:
+            return
+        leader, rows = self.beams.leader(self.cursor), self.beams.hypotheses(self.cursor)
+        nodes = [leader, *(row.node for row in rows if row.node != leader)]
+        at_end = self.cursor == self.length
+        for number, sequence in enumerate(self.sequences):
+            sequence.tokens = self.beams.tokens(nodes[number], number) if number < len(nodes) else []
+            sequence.finished = self._endings.get(number) if at_end else None
+
+    def _sort_in(self, event: Event) -> None:
+        match event:
+            case TokenChosen():
+                self._sequence(event.sequence).tokens.append(event)
+            case BeamStep() | BeamsRanked():
+                self.beams = self.beams or BeamTree()
+                self.beams.append(event)
+            case SequenceFinished():
+                self._sequence(event.sequence).finished = self._endings[event.sequence] = event
+            case RunStarted():
+                self.started = event
+                self._sequence(event.sequences - 1)
+            case Prefilled():
+                self.prefilled = event
+            case CacheMeasured():
+                self.cache = event
+            case Notice():
+                self.notices.append(event)
+            case Finished():
+                self.finished = event
+
+    def _sequence(self, index: int) -> Sequence:
+        while len(self.sequences) <= index:
+            self.sequences.append(Sequence(len(self.sequences)))
+        return self.sequences[index]

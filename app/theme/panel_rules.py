@@ -1,0 +1,41 @@
+"""Style rules of the panels, on top of the theme's own sheet."""
+
+from __future__ import annotations
+
+from app.theme.theme import Theme
+
+
+def rules(theme: Theme) -> str:
+    """One sheet for all panels: far quicker than a sheet for each widget."""
+    px = theme.px
+    return f"""
+QAbstractSpinBox[plain="true"]::up-button, QAbstractSpinBox[plain="true"]::down-button {{ width: 0; border: 0; }}
+QAbstractSpinBox[plain="true"]::up-arrow, QAbstractSpinBox[plain="true"]::down-arrow {{
+    image: none; width: 0; height: 0;
+}}
+QAbstractSpinBox[plain="true"] {{ padding: 2px 4px; }}
+QPushButton[role="chip"] {{ border-radius: {px(12)}px; }}
+#seedBox {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; background: transparent; }}
+#seedBox QLabel {{ color: {theme.muted}; }}
+#seedSpin {{ border: 1px solid transparent; background: transparent; padding: 1px; }}
+#seedSpin:focus {{ border: 1px solid {theme.accent}; border-radius: {px(5)}px; }}
+#textButton {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; }}
+#textButton:hover {{ background: {theme.hover}; }}
+#textButton:focus {{ border: 1px solid {theme.accent}; }}
+#usedSettings {{ color: {theme.muted}; font-size: {px(12)}px; padding: 1px {px(6)}px; }}
+#resetButton, #openPreset, #moreButton {{ font-size: {px(12)}px; padding: 1px {px(6)}px; }}
+#moreButton, #openPreset {{ color: {theme.muted}; }}
+QLabel[role="bannerTitle"] {{ font-weight: 600; }}
+QTabBar[tight="true"]::tab {{ margin: 0 {px(5)}px; }}
+#colourButton, #whitespaceButton {{ padding: {px(4)}px 1px; }}
+#moreViews {{ padding: 2px {px(6)}px; }}
+#toolStack {{ background: transparent; }}
+IconButton {{ padding: {px(4)}px; }}
+#statusLine IconButton {{ padding: 1px {px(5)}px; }}
+IconButton:checked:!hover {{ background: transparent; }}
+IconButton:hover {{ background: {theme.hover}; }}
+Segmented QPushButton[role="quiet"] {{ color: {theme.muted}; font-size: {px(12)}px; padding: 2px {px(6)}px; }}
+Segmented QPushButton[role="quiet"]:checked {{ color: {theme.text}; background: transparent; font-weight: 600; }}
+Segmented QPushButton[role="quiet"]:disabled {{ color: {theme.faint}; }}
+QProgressBar[idle="true"] {{ background: transparent; }}
+"""

@@ -1,0 +1,131 @@
+"""One theme: colours, fonts and the application's style sheet, all scaled by the reader's font size."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication
+
+import resources
+from app.theme.palettes import PALETTES, RAMPS
+
+SCHEMES = ("system", "light", "dark")
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours as `#rrggbb`, and everything that depends on the font scale (1.0 = 100 %)."""
+
+    name: str
+    window: str
+    panel: str
+    field: str
+    line: str
+    text: str
+    muted: str
+    faint: str
+    accent: str
+    on_accent: str
+    tint: str
+    hover: str
+    selection: str
+    danger: str
+    danger_tint: str
+    warning: str
+    good: str
+    kept: str
+    pruned: str
+    best: str
+    finished: str
+    refused: str
+    scale: float = 1.0
+
+    @property
+    def dark(self) -> bool:
+        """Whether light text stands on a dark ground."""
+        return self.name == "dark"
+
+    def color(self, name: str, alpha: float = 1.0) -> QColor:
+        """The colour of that field, `alpha` 0 (clear) to 1."""
+        color = QColor(getattr(self, name))
+        color.setAlphaF(alpha)
+        return color
+
+    def ramp(self, t: float) -> QColor:
+        """Colour at `t` in [0, 1] on the scale dark orange – grey – deep blue; outside values are clipped."""
+        return _ramp(self.name)[round(min(max(t, 0.0), 1.0) * _RAMP_STEPS)]
+
+    def probability(self, p: float) -> QColor:
+        """Colour of a probability: unlikely is orange, certain is blue."""
+        return self.ramp(p)
+
+    def px(self, size: float) -> int:
+        """`size` pixels at 100 %, scaled."""
+        return round(size * self.scale)
+
+    def font(self, px: float, weight: int = 400, tabular: bool = False) -> QFont:
+        """The interface font at `px` (unscaled) pixels; `tabular` gives figures one width."""
+        font = QFont(_family())
+        font.setPixelSize(max(1, self.px(px)))
+        font.setWeight(QFont.Weight(weight))
+        if tabular:
+            font.setFeature(QFont.Tag("tnum"), 1)
+        return font
+
+    def stylesheet(self) -> str:
+        """Style sheet for the whole application."""
+        values = {key: str(value) for key, value in asdict(self).items()}
+        values |= {"family": _family(), "icons": resources.path("icons").as_posix()}
+        template = _scaled(_template(), self.scale)
+        return re.sub(r"\$(\w+)", lambda match: values[match[1]], template)
+
+
+def theme_for(name: str = "system", scale: float = 1.0) -> Theme:
+    """The theme `light`, `dark` or what the desktop has set (`system`), at `scale` (1.0 = 100 %)."""
+    if name not in SCHEMES:
+        raise ValueError(f"there is no theme {name!r}; choose one of {', '.join(SCHEMES)}")
+    chosen = _system_scheme() if name == "system" else name
+    return Theme(name=chosen, scale=scale, **PALETTES[chosen])
+
+
+def _system_scheme() -> str:
+    return "dark" if QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark else "light"
+
+
+def _scaled(template: str, scale: float) -> str:
+    """Every length but hairlines grows with the font."""
+    return re.sub(r"\b(\d+)px", lambda m: m[0] if m[1] in {"0", "1"} else f"{round(int(m[1]) * scale)}px", template)
+
+
+@cache
+def _template() -> str:
+    return Path(__file__).with_name("theme.qss").read_text(encoding="utf-8")
+
+
+@cache
+def _family() -> str:
+    """Inter where it is installed, else the desktop's own interface font."""
+    families = QFontDatabase.families()
+    own = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont).family()
+    return next((name for name in ("Inter", "Inter Variable") if name in families), own)
+
+
+_RAMP_STEPS = 100
+
+
+@cache
+def _ramp(name: str) -> tuple[QColor, ...]:
+    stops = [QColor(stop) for stop in RAMPS[name]]
+    return tuple(_between(stops, step / _RAMP_STEPS) for step in range(_RAMP_STEPS + 1))
+
+
+def _between(stops: list[QColor], t: float) -> QColor:
+    place = t * (len(stops) - 1)
+    left = min(int(place), len(stops) - 2)
+    share = place - left
+    a, b = stops[left].getRgb(), stops[left + 1].getRgb()
+    return QColor(*(round(x + (y - x) * share) for x, y in zip(a[:3], b[:3], strict=True)))

@@ -1,0 +1,143 @@
+"""The bubbles of a chat: where each turn stands, and how it is painted. Answers are columns of tokens."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+
+from app.state.conversation import Conversation, Turn
+from app.theme.theme import Theme
+from app.views.text.column import Column
+from app.views.text.paint import Look, paint_rows
+from app.views.tokens.page import drawn_count
+
+MEASURE, INDENT, PAD_X, PAD_Y, COST, GAP = 760, 72, 16, 10, 24, 14
+"""Pixels at 100 %: widest bubble, what it leaves free on its other side, room within, line below, space between."""
+DIVIDER = 40
+GONE = "↑ no longer read: the context was full"
+_WRAP = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWrapAnywhere)
+_WORDS = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWordWrap)
+
+
+class Bubble:
+    """One turn: its frame in the page, and for an answer the column of its tokens."""
+
+    def __init__(self, turn: Turn, theme: Theme) -> None:
+        self.turn, self.theme = turn, theme
+        self.column = Column(theme, turn.run.shown, ()) if turn.run is not None else None
+        self.rect = QRectF()
+        self.ends_gone = False
+        """Whether it is the last turn that the model no longer reads."""
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it stands on the assistant's side."""
+        return self.turn.role == "assistant"
+
+    def place(self, top: float, width: float, theme: Theme) -> float:
+        """Take a place in a page of that width; returns where the next one begins."""
+        if theme is not self.theme and self.column is not None:
+            self.column.restyle(theme)
+        self.theme = theme
+        room = min(width - theme.px(INDENT), theme.px(MEASURE)) - 2 * theme.px(PAD_X)
+        size = self._answer_size(room) if self.column is not None else self._text_size(room)
+        outer = QRectF(0, top, size[0] + 2 * theme.px(PAD_X), size[1] + 2 * theme.px(PAD_Y))
+        if not self.is_answer:
+            outer.moveLeft(width - outer.width())
+        self.rect = outer
+        if self.column is not None:
+            self.column.place(outer.left() + theme.px(PAD_X), top + theme.px(PAD_Y), room)
+        below = theme.px(COST) if self.is_answer else 0
+        return outer.bottom() + below + theme.px(GAP + (DIVIDER if self.ends_gone else 0))
+
+    def _answer_size(self, room: float) -> tuple[float, float]:
+        """Of the tokens drawn so far; a single row is as wide as its text."""
+        column, run = self.column, self.turn.run
+        assert column is not None
+        assert run is not None
+        if room != column.width:
+            column.place(0, 0, room)
+        sequence = run.sequence
+        column.sync(sequence.tokens, sequence.finished.tail if sequence.finished else "", drawn_count(run, run.shown))
+        if len(column.flow.rows) > 1:
+            return room, column.height
+        return max(column.art(0).line.right, self.theme.px(28)), column.height
+
+    def _text_size(self, room: float) -> tuple[float, float]:
+        box = QFontMetricsF(self.theme.font(16)).boundingRect(QRectF(0, 0, room, 1e6), _flags(self.turn), self._words)
+        return max(box.width() + 1, self.theme.px(28)), box.height()
+
+    @property
+    def _words(self) -> str:
+        return self.turn.content or "…"
+
+    def paint(self, painter: QPainter, look: Look, top: float, bottom: float) -> None:
+        """Frame, words or tokens, and the line that tells what the answer cost; faded when it is read no more."""
+        painter.save()
+        painter.setOpacity(1.0 if self.turn.held else 0.45)
+        self._paint_frame(painter)
+        if self.column is not None:
+            paint_rows(painter, self.column, look, top, bottom)
+        else:
+            painter.setFont(self.theme.font(16))
+            painter.setPen(self.theme.color("text"))
+            pad = self.theme.px(PAD_X), self.theme.px(PAD_Y)
+            painter.drawText(self.rect.adjusted(pad[0], pad[1], -pad[0] + 2, 2), _flags(self.turn), self._words)
+        self._paint_cost(painter)
+        painter.restore()
+        if self.ends_gone:
+            self._paint_divider(painter)
+
+    def _paint_frame(self, painter: QPainter) -> None:
+        radius = self.theme.px(14)
+        painter.setPen(QPen(self.theme.color("line"), 1) if self.is_answer else Qt.PenStyle.NoPen)
+        painter.setBrush(self.theme.color("panel" if self.is_answer else "tint"))
+        painter.drawRoundedRect(self.rect.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
+
+    def _paint_cost(self, painter: QPainter) -> None:
+        words = self.turn.cost if self.is_answer else ""
+        if self.is_answer and not words and self.turn.is_open:
+            words = "reading…"
+        painter.setFont(self.theme.font(12, tabular=True))
+        painter.setPen(self.theme.color("muted"))
+        place = QPointF(self.rect.left() + self.theme.px(PAD_X), self.rect.bottom() + self.theme.px(17))
+        painter.drawText(place, words)
+
+    def _paint_divider(self, painter: QPainter) -> None:
+        theme, width = self.theme, painter.viewport().width()
+        y = self.rect.bottom() + theme.px((COST if self.is_answer else 0) + GAP + DIVIDER / 2 - 6)
+        painter.setFont(theme.font(12))
+        painter.setPen(theme.color("muted"))
+        words = QFontMetricsF(painter.font()).horizontalAdvance(GONE)
+        painter.drawText(QPointF(theme.px(28), y + theme.px(4)), GONE)
+        painter.setPen(QPen(theme.color("line"), 1))
+        painter.drawLine(QPointF(0, y), QPointF(theme.px(20), y))
+        painter.drawLine(QPointF(theme.px(36) + words, y), QPointF(width - 2 * theme.px(26), y))
+
+
+def _flags(turn: Turn) -> int:
+    """Words are kept whole, but for one that is longer than any line."""
+    return _WRAP if max(map(len, turn.content.split()), default=0) > 60 else _WORDS
+
+
+class Bubbles:
+    """All turns of a conversation, one below the other."""
+
+    def __init__(self) -> None:
+        self.all: list[Bubble] = []
+        self.height = 0.0
+
+    def arrange(self, conversation: Conversation, width: float, theme: Theme) -> None:
+        """Follow the conversation: new turns get a bubble, those that are gone lose theirs."""
+        known = {id(bubble.turn): bubble for bubble in self.all}
+        self.all = [known.get(id(turn)) or Bubble(turn, theme) for turn in conversation.turns]
+        top = 0.0
+        for place, bubble in enumerate(self.all):
+            after = self.all[place + 1].turn if place + 1 < len(self.all) else None
+            bubble.ends_gone = not bubble.turn.held and (after is None or after.held)
+            top = bubble.place(top, width, theme)
+        self.height = top
+
+    def at(self, x: float, y: float) -> Bubble | None:
+        """The bubble under a point of the page."""
+        return next((bubble for bubble in self.all if bubble.rect.contains(x, y)), None)

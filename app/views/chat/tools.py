@@ -1,0 +1,166 @@
+"""What can be done with a chat, and how full the model's context is."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
+
+from app.state.conversation import ANEW, DROP, Conversation
+from app.theme.theme import Theme
+
+POLICIES = {DROP: "drop the oldest turns", ANEW: "start anew"}
+_TIGHT = 0.85
+"""Share of the context from which on the meter warns."""
+
+
+class ChatTools(QWidget):
+    """`newWanted`, `regenerateWanted`, `editWanted`."""
+
+    newWanted = Signal()
+    regenerateWanted = Signal()
+    editWanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        self.regenerate = self._button("Regenerate", "regenerateButton", "Write the last answer anew, by another seed")
+        self.edit = self._button("Edit", "editTurnButton", "Take your last message back into the editor to change it")
+        self.new = self._button("New chat", "newChatButton", "Begin a new chat; this one is gone then")
+        for button, signal in (
+            (self.regenerate, self.regenerateWanted),
+            (self.edit, self.editWanted),
+            (self.new, self.newWanted),
+        ):
+            button.clicked.connect(signal)
+            row.addWidget(button)
+
+    def show_conversation(self, conversation: Conversation) -> None:
+        """Offer what is possible now."""
+        self.regenerate.setEnabled(conversation.can_regenerate)
+        self.edit.setEnabled(conversation.can_edit)
+        self.new.setEnabled(bool(conversation.turns) and not conversation.is_open)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's sizes."""
+        for button in (self.regenerate, self.edit, self.new):
+            button.setFont(theme.font(12))
+
+    def _button(self, title: str, name: str, help_text: str) -> QPushButton:
+        button = QPushButton(title, self, objectName=name)
+        button.setProperty("role", "quiet")
+        button.setToolTip(help_text)
+        button.setAccessibleDescription(help_text)
+        button.setCursor(Qt.CursorShape.PointingHandCursor)
+        button.setEnabled(False)
+        return button
+
+
+class ContextMeter(QWidget):
+    """A bar and figures: how much of the context the chat takes."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="contextMeter")
+        self._theme = theme
+        self.used, self.context = 0, 0
+
+    @property
+    def words(self) -> str:
+        """`143 of 512 tokens of context`."""
+        if not self.context:
+            return f"{self.used:,} tokens of context"
+        return f"{self.used:,} of {self.context:,} tokens of context"
+
+    def set_figures(self, used: int, context: int | None) -> None:
+        """Tokens used, and all there are; None where there is no end."""
+        self.used, self.context = used, context or 0
+        self.setAccessibleName(self.words)
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Bar and words."""
+        return QSize(self._theme.px(320), self._theme.px(30))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Bar, then words; orange when little is left."""
+        painter, theme = QPainter(self), self._theme
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        x = 0.0
+        if self.context:
+            share = min(1.0, self.used / self.context)
+            bar = QRectF(0, self.height() / 2 - theme.px(3), theme.px(110), theme.px(6))
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("line"))
+            painter.drawRoundedRect(bar, bar.height() / 2, bar.height() / 2)
+            painter.setBrush(theme.color("warning" if share >= _TIGHT else "accent"))
+            bar.setWidth(max(bar.height(), bar.width() * share) if share else 0)
+            painter.drawRoundedRect(bar, bar.height() / 2, bar.height() / 2)
+            x = theme.px(120)
+        painter.setFont(theme.font(12, tabular=True))
+        painter.setPen(theme.color("muted"))
+        words = QFontMetricsF(painter.font()).elidedText(self.words, Qt.TextElideMode.ElideRight, self.width() - x)
+        painter.drawText(QRectF(x, 0, self.width() - x, self.height()), Qt.AlignmentFlag.AlignVCenter, words)
+
+
+class ChatFoot(QWidget):
+    """The meter, and what is done when the context is full (`whenFullChosen`)."""
+
+    whenFullChosen = Signal(str)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._policy, self._roomy = POLICIES[DROP], theme.px(500)
+        self.meter = ContextMeter(theme, self)
+        self.when_full = QToolButton(self, objectName="whenFullButton")
+        self.when_full.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.when_full.setToolTip("What is done when the next message has no place in the context any more")
+        self.when_full.setAccessibleName("What is done when the context is full")
+        menu = QMenu(self.when_full)
+        self._group = QActionGroup(menu)
+        for name, title in POLICIES.items():
+            action = menu.addAction(title.capitalize())
+            action.setCheckable(True)
+            action.setData(name)
+            self._group.addAction(action)
+        self._group.triggered.connect(self._on_action)
+        self.when_full.setMenu(menu)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.meter, 1)
+        row.addWidget(self.when_full)
+
+    def show_conversation(self, conversation: Conversation) -> None:
+        """Bring figures and policy up to date."""
+        self.meter.set_figures(conversation.used, conversation.context)
+        self._policy = POLICIES[conversation.when_full]
+        self._fit()
+        for action in self._group.actions():
+            action.setChecked(action.data() == conversation.when_full)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._roomy = theme.px(500)
+        self.meter.set_theme(theme)
+        self.when_full.setFont(theme.font(12))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room the figures go first."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        words = f"When full: {self._policy}" if self.width() >= self._roomy else "When full"
+        self.when_full.setText(f"{words} ⌄")
+        self.when_full.setAccessibleDescription(self._policy)
+
+    @Slot(QAction)
+    def _on_action(self, action: QAction) -> None:
+        self.whenFullChosen.emit(action.data())

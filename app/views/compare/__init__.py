@@ -1,0 +1,1 @@
+"""The compare view: one request under several strategies or caches."""

@@ -1,0 +1,1 @@
+"""The inspector: whatever is selected, explained."""

@@ -1,0 +1,126 @@
+"""A report on a tree's node as a card: what it is, why it lived or died, whom it competed with."""
+
+from __future__ import annotations
+
+import html
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.views.inspector.rows import emphasized
+from app.views.shared.reports import NodeReport, ReportRow
+from app.views.tree.report import report_of
+from app.widgets.text_block import TextBlock
+from core.events import BeamCandidate, BeamStep
+
+
+class ReportTable(QWidget):
+    """A small table without lines but one below its head."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._shown: tuple[tuple[str, ...], tuple[ReportRow, ...]] = ((), ())
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._cells: list[QLabel] = []
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self._theme = theme
+        self._grid.setHorizontalSpacing(theme.px(10))
+        self._grid.setVerticalSpacing(theme.px(3))
+        self.show_rows(*self._shown)
+
+    def show_rows(self, columns: tuple[str, ...], rows: tuple[ReportRow, ...]) -> None:
+        """Fill it; cells are used again."""
+        self._shown = (columns, rows)
+        wide = max(1, len(columns))
+        texts = [(text, "muted", 400) for text in columns]
+        for row in rows:
+            colour = "text" if row.strong else "faint" if row.faint else "muted"
+            texts += [(text, colour, 600 if row.strong else 400) for text in row.cells]
+        while len(self._cells) < len(texts):
+            self._cells.append(QLabel(self))
+        for place, label in enumerate(self._cells):
+            label.setVisible(place < len(texts))
+            if place < len(texts):
+                self._fill(label, *texts[place], place % wide)
+                self._grid.addWidget(label, place // wide, place % wide)
+        self._grid.setColumnStretch(0, 1)
+
+    def _fill(self, label: QLabel, text: str, colour: str, weight: int, column: int) -> None:
+        theme = self._theme
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setText(text)
+        side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
+        label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+        label.setFont(theme.font(12, weight, tabular=True))
+        label.setStyleSheet(
+            f"color: {getattr(theme, colour)}; font-size: {theme.px(12)}px; font-weight: {weight}; padding: 1px 0;"
+        )
+
+
+class NodeCard(QFrame):
+    """Shows a `NodeReport`; made to stand in a narrow panel."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="nodeCard")
+        self.setProperty("role", "panel")
+        self.report: NodeReport | None = None
+        self._heading, self._token = TextBlock(self, "heading"), TextBlock(self, "title")
+        self._facts = TextBlock(self, "muted")
+        self._card = QFrame(self)
+        self._card.setProperty("role", "card")
+        self._sentence = TextBlock(self._card, rich=True)
+        self._text_title, self._text = self._title("Text so far"), TextBlock(self)
+        self._table_title, self._table = self._title(""), ReportTable(self)
+        self._score_title, self._score = self._title("Score"), TextBlock(self, "muted")
+        QHBoxLayout(self._card).addWidget(self._sentence)
+        column = QVBoxLayout(self)
+        for widget in (self._heading, self._token, self._facts, self._card, self._text_title, self._text,
+                       self._table_title, self._table, self._score_title, self._score):  # fmt: skip
+            column.addWidget(widget)
+        column.addStretch(1)
+        self.set_theme(theme_for("light"))
+
+    def _title(self, text: str) -> QLabel:
+        label = QLabel(text.upper(), self)
+        label.setProperty("role", "heading")
+        return label
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self.layout().setSpacing(theme.px(5))
+        self.layout().setContentsMargins(theme.px(16), theme.px(14), theme.px(16), theme.px(14))
+        self._card.layout().setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
+        for title in (self._text_title, self._table_title, self._score_title):
+            title.setContentsMargins(0, theme.px(10), 0, 0)
+        self._table.set_theme(theme)
+        for block in (self._heading, self._token, self._facts, self._sentence, self._text, self._score):
+            block.refit()
+
+    def show_report(self, report: NodeReport | None) -> None:
+        """Tell of another node; None empties the card."""
+        self.report = report
+        self.setVisible(report is not None)
+        if report is None:
+            return
+        self._heading.set_text(report.heading.upper())
+        self._token.set_text(report.token)
+        self._facts.set_text(report.facts)
+        verdict = f"<b>{html.escape(report.verdict)}</b> " if report.verdict else ""
+        self._sentence.set_text(verdict + emphasized(report.sentence))
+        self._text.set_text(report.so_far.strip())
+        self._text_title.setVisible(bool(report.so_far.strip()))
+        self._text.setVisible(bool(report.so_far.strip()))
+        self._table_title.setText(report.table_title.upper())
+        self._table.show_rows(report.columns, report.rows)
+        self._score_title.setText(report.formula_title.upper())
+        self._score.set_text(report.formula)
+        self._score_title.setVisible(bool(report.formula))
+
+    def show_candidate(self, candidate: BeamCandidate, step: BeamStep, num_beams: int, so_far: str) -> None:
+        """The report on one continuation of a beam search; `num_beams` are those of its group."""
+        self.show_report(report_of(candidate, step, num_beams, so_far))

@@ -1,0 +1,239 @@
+"""The inspector: why this token, in words first, then the candidates, the funnel and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from app.state.run import Run
+from app.theme.theme import Theme, theme_for
+from app.views.inspector import rows
+from app.views.inspector.node_card import NodeCard
+from app.views.shared.reports import NodeReport
+from app.views.text.wording import WIDEST_PERCENT, token_text
+from app.views.tokens.headings import is_waiting
+from app.widgets.bars import Bars
+from app.widgets.funnel import Funnel
+from app.widgets.text_block import TextBlock
+from core.events import Event, TokenChosen
+from core.explain.tokens import explain
+
+FOLLOW_MS = 100
+"""While text streams the inspector follows the newest token ten times a second; more only tires the eye."""
+
+LEAST_WIDTH = 360
+"""Pixels that large type may claim for the panel at least."""
+
+
+class Section(QWidget):
+    """A small heading, an optional remark, and one part below."""
+
+    def __init__(self, title: str, part: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.part = part
+        self._title, self._remark = QLabel(title.upper(), self), QLabel("", self)
+        self._title.setProperty("role", "heading")
+        self._remark.setProperty("role", "muted")
+        self._remark.setWordWrap(True)
+        self._remark.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        for widget in (self._title, self._remark, part):
+            column.addWidget(widget)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's spacing and hand the theme on."""
+        self.layout().setSpacing(theme.px(7))
+        if hasattr(self.part, "set_theme"):
+            self.part.set_theme(theme)
+
+    def set_title(self, title: str, remark: str = "") -> None:
+        """Change the heading, and say something below it."""
+        self._title.setText(title.upper())
+        self._remark.setText(remark)
+        self._remark.setVisible(bool(remark))
+
+
+class Inspector(QScrollArea):
+    """Speaks of the selected token, else of the newest one."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="inspector")
+        theme = theme_for("light")
+        self._run: Run | None = None
+        self._told: TokenChosen | None = None
+        self._body = QFrame(self)
+        self._body.setProperty("role", "panel")
+        self._heading = TextBlock(self._body, "heading")
+        self._title = TextBlock(self._body, "title")
+        self._facts = TextBlock(self._body, "muted")
+        self._card = QFrame(self._body)
+        self._card.setProperty("role", "card")
+        self._sentence = TextBlock(self._card, rich=True)
+        self._candidates = Section("Alternatives", Bars(theme, "Alternatives"), self._body)
+        self._layers = Section("Layers", Bars(theme, "Layers"), self._body)
+        self._funnel = Section("Funnel", Funnel(theme), self._body)
+        self._numbers = Section("This step", TextBlock(self._body, "muted", rich=True), self._body)
+        self._report = NodeCard(self)
+        self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
+        self._timer.timeout.connect(self._tell)
+        self._build()
+        self.set_theme(theme)
+        self._tell()
+
+    @property
+    def _sections(self) -> tuple[Section, ...]:
+        return self._candidates, self._layers, self._funnel, self._numbers
+
+    def _build(self) -> None:
+        self.setAccessibleName("Inspector")
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        QHBoxLayout(self._card).addWidget(self._sentence)
+        column = QVBoxLayout(self._body)
+        for widget in (self._heading, self._title, self._facts, self._card, *self._sections):
+            column.addWidget(widget)
+        column.insertSpacing(column.indexOf(self._card), 6)
+        column.addStretch(1)
+        page = QWidget(self)
+        pages = QVBoxLayout(page)
+        pages.setContentsMargins(0, 0, 0, 0)
+        pages.addWidget(self._body)
+        pages.addWidget(self._report)
+        self._report.hide()
+        self.setWidget(page)
+        self.verticalScrollBar().rangeChanged.connect(self._keep_width)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+        self._theme = theme
+        self._report.set_theme(theme)
+        self._body.layout().setSpacing(theme.px(4))
+        self._keep_width()
+        self.setMinimumWidth(min(theme.px(284), LEAST_WIDTH))
+        self._card.layout().setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
+        # Three lines, so that what is below does not move with every token.
+        self._sentence.set_least_height(theme.px(17) * 3)
+        for block in (self._heading, self._title, self._facts, self._numbers.part):
+            block.refit()
+        for section in self._sections:
+            section.set_theme(theme)
+            section.setContentsMargins(0, theme.px(14), 0, 0)
+
+    @Slot()
+    def _keep_width(self) -> None:
+        """The scroll bar takes its room from the margin, so that nothing is wrapped anew when it comes and goes."""
+        bar, margin = self.verticalScrollBar(), self._theme.px(16)
+        taken = min(margin, bar.sizeHint().width()) if bar.maximum() > bar.minimum() else 0
+        self._body.layout().setContentsMargins(margin, self._theme.px(14), margin - taken, margin)
+
+    @Slot(object)
+    def show_report(self, report: NodeReport | None) -> None:
+        """Speak of what a view has picked instead of a token, as long as it is not None."""
+        if report is not None:
+            self._report.show_report(report)
+        self._report.setVisible(report is not None)
+        self._body.setVisible(report is None)
+
+    def show_run(self, run: Run | None) -> None:
+        """Speak of another run; None for no run at all."""
+        self._run = run
+        self.show_report(None)
+        self._tell()
+
+    def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
+        """Follow the newest token, not faster than the eye."""
+        self._run = run
+        if run.finished is not None:
+            self._timer.stop()
+            self._tell()
+        elif run.selected is None and not self._timer.isActive():
+            self._timer.start()
+
+    def cursor_moved(self, run: Run) -> None:
+        """Follow the cursor."""
+        self._run = run
+        if run.selected is None and not self._timer.isActive():
+            self._timer.start()
+
+    def selection_changed(self, run: Run) -> None:
+        """Speak of the selected token at once."""
+        self._run = run
+        self._tell()
+
+    def _subject(self) -> int | None:
+        """Which token to speak of."""
+        run = self._run
+        if run is None:
+            return None
+        newest = min(run.cursor, len(run.tokens)) - 1  # a beam search's best text may be shorter than the search
+        return run.selected if run.selected is not None else newest if newest >= 0 else None
+
+    @Slot()
+    def _tell(self) -> None:
+        index = self._subject()
+        if self._run is None or index is None or index >= len(self._run.tokens):
+            self._tell_nothing()
+            return
+        token = self._run.tokens[index]
+        newest = self._run.selected is None and self._run.following and self._run.finished is None
+        heading = f"TOKEN {index + 1:,}{' · NEWEST' if newest else ''}"
+        self._heading.set_text(heading)
+        if token is not self._told:
+            self._told = token
+            self._tell_token(token, self._run.started.vocabulary if self._run.started else 0)
+
+    def _tell_nothing(self) -> None:
+        self._told = None
+        waiting = is_waiting(self._run)
+        self._heading.set_text("INSPECTOR")
+        self._title.set_text("Waiting for the first token" if waiting else "No token yet")
+        self._facts.set_text("" if waiting else "Run something, then click a token: here you read why it was chosen.")
+        for part in (self._card, *self._sections):
+            part.hide()
+        self._settle()
+
+    def _tell_token(self, token: TokenChosen, vocabulary: int) -> None:
+        self._title.set_text(token_text(token.piece))
+        self._facts.set_text(rows.facts(token, vocabulary))
+        self._sentence.set_text(rows.emphasized(explain(token, vocabulary)))
+        self._card.show()
+        self._tell_candidates(token)
+        self._tell_layers(token)
+        stages = rows.funnel_stages(token)
+        self._funnel.part.set_stages(stages)
+        self._funnel.setVisible(bool(stages))
+        self._numbers.part.set_text(rows.joined(rows.numbers(token)))
+        self._numbers.show()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Give every part its place at once, so that no half-arranged state is ever painted."""
+        self._card.layout().activate()
+        for section in self._sections:
+            section.layout().activate()
+        self._body.layout().activate()
+
+    def _tell_candidates(self, token: TokenChosen) -> None:
+        bars = self._candidates.part
+        self._candidates.show()
+        bars.setVisible(bool(token.alternatives))
+        if not token.alternatives:
+            self._candidates.set_title("Alternatives", "Not recorded: this run kept no alternatives (top n was 0).")
+        elif rows.is_contrastive(token):
+            remark = "Score: how sure the model is, less the likeness to the text so far."
+            self._candidates.set_title("Candidates", remark)
+            bars.set_rows(rows.contrastive_rows(token), rows.CONTRASTIVE_HEAD, "−0.00")
+        else:
+            self._candidates.set_title("Alternatives")
+            bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token), WIDEST_PERCENT)
+
+    def _tell_layers(self, token: TokenChosen) -> None:
+        choice = token.layer_choice
+        self._layers.setVisible(choice is not None)
+        if choice is not None:
+            self._layers.set_title("Layers", "How far each layer's guess is from the last one's.")
+            self._layers.part.set_rows(rows.layer_rows(choice), widest="0.0e-00")

@@ -1,0 +1,171 @@
+"""What the inspector's bars, tables and funnel show of one token. No Qt in here."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Sequence
+
+from app.views.text.wording import bits, brief_percent, log_probability, percent, token_text
+from app.widgets.bars import BarRow
+from app.widgets.funnel import FunnelStage
+from core.events import Alternative, LayerChoice, Stage, TokenChosen
+
+SAME = 5e-4
+"""Probabilities closer than this are the same to the eye."""
+
+_FIGURE = re.compile(r"(?<![\w.,])(?:under )?\d[\d.,]*(?: of \d[\d.,]*| %)")
+
+
+def is_processed(token: TokenChosen) -> bool:
+    """Whether the settings changed any probability that is shown."""
+    pairs = [(token.raw_probability, token.probability)]
+    pairs += [(a.raw_probability, a.probability) for a in token.alternatives]
+    return any(abs(raw - final) > SAME for raw, final in pairs)
+
+
+def is_contrastive(token: TokenChosen) -> bool:
+    """Whether candidates carry contrastive search's scores."""
+    return any(a.score is not None for a in token.alternatives)
+
+
+def facts(token: TokenChosen, vocabulary: int) -> str:
+    """`id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`."""
+    share = percent(token.raw_probability)
+    if abs(token.raw_probability - token.probability) > SAME:
+        share = f"{share} → {percent(token.probability)}"
+    rank = f"rank {token.rank:,} of {vocabulary:,}" if vocabulary else f"rank {token.rank:,}"
+    surprise = bits(token.raw_log_probability)
+    return f"id {token.id:,} · {rank}\n{share} · surprise {surprise:.1f} bits"
+
+
+def emphasized(sentence: str) -> str:
+    """The sentence as rich text with its figures (31 %, 14 of 2,048) bold."""
+    return _FIGURE.sub(lambda match: f"<b>{match[0].replace(' ', '&nbsp;')}</b>", html.escape(sentence, quote=False))
+
+
+def alternative_head(token: TokenChosen) -> tuple[str, ...]:
+    """Names of the columns of figures."""
+    return ("before", "after") if is_processed(token) else ()
+
+
+def alternative_rows(token: TokenChosen) -> list[BarRow]:
+    """The likeliest candidates; above what the model gave them, below what the settings made of it."""
+    both = is_processed(token)
+    shares = [max(a.raw_probability, a.probability) for a in token.alternatives]
+    longest = max(shares, default=0.0) or 1.0
+    return [_alternative_row(a, token, longest, both) for a in token.alternatives]
+
+
+def _alternative_row(item: Alternative, token: TokenChosen, longest: float, both: bool) -> BarRow:
+    cut = item.probability == 0.0
+    final = "cut" if cut else brief_percent(item.probability)
+    return BarRow(
+        label=token_text(item.text),
+        lengths=(item.raw_probability / longest, item.probability / longest)[0 if both else 1 :],
+        figures=(brief_percent(item.raw_probability), final) if both else (final,),
+        strong=item.id == token.id,
+        faint=cut,
+        tip=_alternative_tip(item, token.id == item.id),
+    )
+
+
+def _alternative_tip(item: Alternative, chosen: bool) -> str:
+    after = "cut by the settings" if item.probability == 0.0 else f"{percent(item.probability)} after the settings"
+    return (
+        f"{token_text(item.text)} · id {item.id:,} · rank {item.rank:,}{' · chosen' if chosen else ''}\n"
+        f"{percent(item.raw_probability)} by the model alone (log-probability "
+        f"{log_probability(item.raw_log_probability)})\n{after}"
+    )
+
+
+CONTRASTIVE_HEAD = ("confidence", "penalty", "score")
+
+
+def contrastive_rows(token: TokenChosen) -> list[BarRow]:
+    """Candidates by score: how sure the model is of each, how much it resembles the text so far."""
+    scored = [a for a in token.alternatives if a.score is not None]
+    scored.sort(key=lambda a: -(a.score or 0.0))
+    return [_contrastive_row(a, token.id) for a in scored]
+
+
+def _contrastive_row(item: Alternative, chosen: int) -> BarRow:
+    penalty, score = item.degeneration_penalty or 0.0, item.score or 0.0
+    return BarRow(
+        label=token_text(item.text),
+        lengths=(item.probability, penalty),
+        figures=(f"{item.probability:.2f}", f"{penalty:.2f}", f"{score:.2f}".replace("-", "−")),
+        strong=item.id == chosen,
+        tip=(
+            f"{token_text(item.text)} · id {item.id:,}{' · chosen' if item.id == chosen else ''}\n"
+            f"confidence {item.probability:.3f}\ndegeneration penalty {penalty:.3f}: largest resemblance to any "
+            f"earlier token\nscore {score:.3f}".replace("-0", "−0")
+        ),
+        strokes=("accent", "refused"),
+    )
+
+
+def layer_rows(choice: LayerChoice) -> list[BarRow]:
+    """DoLa's candidate layers by how far each is from the last."""
+    largest = max((divergence for _, divergence in choice.divergences), default=0.0) or 1.0
+    return [
+        BarRow(
+            label=f"layer {layer}",
+            lengths=(divergence / largest,),
+            figures=(f"{divergence:.3f}" if divergence >= 0.001 else f"{divergence:.1e}",),
+            strong=layer == choice.layer,
+            tip=f"Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f}"
+            + (" (the largest, so it was contrasted)" if layer == choice.layer else ""),
+        )
+        for layer, divergence in choice.divergences
+    ]
+
+
+def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
+    """The stages of the funnel, and the one token that came out."""
+    stages = [
+        FunnelStage(stage.survivors, _stage_label(stage), _stage_tip(stage, before))
+        for before, stage in zip((None, *token.funnel), token.funnel, strict=False)
+    ]
+    if stages:
+        done = "drawn" if token.die is not None or "sampled" in token.method else "chosen"
+        stages.append(FunnelStage(1, done, f"{token_text(token.piece)} was {done}.", last=True))
+    return stages
+
+
+def _stage_label(stage: Stage) -> str:
+    return "model" if stage.name == "raw" else stage.label
+
+
+def _stage_tip(stage: Stage, before: Stage | None) -> str:
+    if before is None:
+        return f"The model's own distribution over {stage.survivors:,} tokens."
+    cut = before.survivors - stage.survivors
+    if cut <= 0:
+        return f"{stage.label}: changes the probabilities and cuts no token."
+    return (
+        f"{stage.label}: cuts {cut:,} of {before.survivors:,} tokens. The {stage.survivors:,} left hold "
+        f"{percent(stage.mass)} of what came in, {percent(stage.raw_mass)} of the model's own distribution."
+    )
+
+
+def numbers(token: TokenChosen) -> list[tuple[str, str]]:
+    """Facts about the step, each with its name."""
+    choices = math.exp(token.entropy)
+    likeness = f", as if among {round(choices):,} equal choices" if choices >= 1.5 else ", hardly any doubt"
+    rows = [
+        ("Entropy", f"{token.entropy / math.log(2):.2f} bits"),
+        ("Perplexity", f"{choices:,.1f}{likeness}"),
+    ]
+    if token.die is not None:
+        rows.append(("The dice", f"{token.die:.4f} of 1"))
+    rows.append(("Time", f"{token.seconds * 1000:,.1f} ms"))
+    return rows
+
+
+def joined(rows: Sequence[tuple[str, str]]) -> str:
+    """Rows as a small rich-text table."""
+    cells = "".join(f"<tr><td style='padding-right:12px'>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>"
+                    for a, b in rows)  # fmt: skip
+    return f"<table cellspacing='0' cellpadding='1'>{cells}</table>"

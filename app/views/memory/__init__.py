@@ -1,0 +1,1 @@
+"""The memory view: the cache's bytes."""

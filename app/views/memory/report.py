@@ -1,0 +1,147 @@
+"""What the inspector says of the cache at one place in the text. No Qt."""
+
+from __future__ import annotations
+
+from app.state.cache_history import MemoryModel, Part, Point, filled
+from app.state.figures import human_bytes
+from app.state.run import Run
+from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
+from app.views.shared.reports import NodeReport, ReportRow
+from core import caches
+
+_PARTS = {"self": "self-attention", "cross": "cross-attention", "scales": "scales and offsets", "residual": "exact"}
+_PLACES = {"host": "memory", "device": "GPU", "disk": "disk"}
+
+
+def part_name(part: Part, parts: list[Part]) -> str:
+    """`keys`, with its place where there are several."""
+    name = _PARTS.get(part[1], part[1])
+    several = len({place for place, _ in parts}) > 1
+    return f"{name}, {_PLACES.get(part[0], part[0])}" if several else name
+
+
+def tokens(count: int) -> str:
+    """`1 token`, `60 tokens`."""
+    return f"{count:,} token" if count == 1 else f"{count:,} tokens"
+
+
+def report_on(model: MemoryModel, run: Run, x: int) -> NodeReport | None:
+    """The cache when `x` tokens were written; None before the first measurement."""
+    point = model.at(x)
+    if point is None:
+        return None
+    length = model.length_at(x)
+    return NodeReport(
+        heading=f"After token {x:,}" if x else "After the prompt",
+        token=human_bytes(point.bytes),
+        facts=_facts(model, run, point, x),
+        sentence=sentence(model, point, length),
+        table_title="What is held",
+        columns=("part", "bytes"),
+        rows=tuple(_rows(model, point, length)),
+        formula=formula_lines(model, length),
+        formula_title="Predicted",
+    )
+
+
+def _facts(model: MemoryModel, run: Run, point: Point, x: int) -> str:
+    device = run.started.device.upper() if run.started is not None else ""
+    places = {place for (place, _), size in point.parts if size}
+    where = " and on disk" if "disk" in places else ""
+    facts = [f"{point.bytes:,} bytes on the {device}{where}", f"peak {human_bytes(model.peak(x))}"]
+    if point.error is not None:
+        facts.append(f"error of the keys {point.error * 100:.1f} %")
+    if not point.measured:
+        facts.append("between two measurements")
+    return " · ".join(facts)
+
+
+def _rows(model: MemoryModel, point: Point, length: int) -> list[ReportRow]:
+    names, sizes = model.parts, dict(point.parts)
+    rows = [ReportRow((part_name(part, names), f"{sizes[part]:,}")) for part in names if sizes.get(part)]
+    plan = model.plan
+    if plan is None or not point.tokens:
+        return rows
+    marks = states(model, point, length)
+    for state, word in ((SINK, "sinks"), (RECENT, "recent"), (PACKED, f"in {plan.bits} bits"), (EXACT, "exact")):
+        if (count := marks.count(state)) and (plan.window or plan.block):
+            rows.append(ReportRow((f"{word} ({tokens(count)})", f"{count * cost(model, state):,}"), faint=True))
+    if evicted := marks.count(EVICTED):
+        rows.append(ReportRow(("evicted", tokens(evicted)), faint=True))
+    return rows
+
+
+def reuse_line(run: Run) -> str:
+    """What the run could start from; empty when it began from nothing."""
+    reused = run.prefilled.reused if run.prefilled is not None else 0
+    if not reused:
+        return ""
+    computed = len(run.prompt) - reused
+    return f"Started from {tokens(reused)} of the prompt read before; {computed:,} computed."
+
+
+def sentence(model: MemoryModel, point: Point, length: int) -> str:
+    """One thing worth knowing, from the run's own figures."""
+    plan = model.plan
+    if plan is None:
+        return f"The cache holds {human_bytes(point.bytes)}; this model's memory has no formula."
+    dynamic = human_bytes(round(model.dynamic(length) or 0))
+    if not model.per_token:
+        return (
+            f"Whatever was read is folded into a state of {human_bytes(point.bytes)}; it does not grow with the text."
+        )
+    if any(part == "cross" for _, part in model.parts):
+        cross = sum(size for (_, part), size in point.parts if part == "cross")
+        return (
+            f"{human_bytes(cross)} hold what the encoder read and never change; the rest grows by "
+            f"{model.per_token:,} bytes a token."
+        )
+    if plan.window is not None and plan.backend == "sink":
+        if length < plan.window:
+            return f"There is room for {tokens(plan.window - 1)}; so far none had to go. Then the oldest will."
+        latest = plan.window - 1 - plan.sinks
+        return (
+            f"The first {tokens(plan.sinks)} stay as sinks; of the rest only the latest {latest:,}. Without it, the "
+            f"cache would hold {dynamic} by now."
+        )
+    return _plain_sentence(model, point, length, dynamic)
+
+
+def _plain_sentence(model: MemoryModel, point: Point, length: int, dynamic: str) -> str:
+    plan = model.plan
+    assert plan is not None
+    if plan.window is not None:
+        return f"Windowed layers hold the latest {plan.window - 1:,} tokens only; everything kept would be {dynamic}."
+    if plan.block is not None:
+        return (
+            f"Every {plan.block} tokens are written in {plan.bits} bits a number, the latest {length % plan.block} "
+            f"still wait as they are. Unharmed, all of them would take {dynamic}."
+        )
+    if plan.capacity is not None:
+        used = min(1.0, length / plan.capacity)
+        return f"Room for {plan.capacity:,} tokens was taken at once; {used * 100:.0f} % of it is in use."
+    if any(place == "disk" for place, _ in model.parts):
+        disk = sum(size for (place, _), size in point.parts if place == "disk")
+        return f"{human_bytes(disk)} wait on disk; only one layer at a time is in memory between two steps."
+    return f"Every token adds {model.per_token:,} bytes, and none is ever forgotten."
+
+
+def formula_lines(model: MemoryModel, length: int) -> str:
+    """The formula in words, then in numbers, then its result; empty where there is none."""
+    plan, size = model.plan, model.predicted(length)
+    if plan is None or not plan.formula or size is None:
+        return ""
+    numbers = filled(plan, length)
+    shown = [plan.formula, *([f"= {numbers}"] if " · " in numbers else []), f"= {round(size):,} bytes"]
+    return "\n".join(shown)
+
+
+def formula_line(model: MemoryModel, length: int) -> str:
+    """The formula in numbers and its result, on one line."""
+    lines = formula_lines(model, length).split("\n")[1:]
+    return "predicted " + " ".join(lines) if lines else ""
+
+
+def cache_title(name: str) -> str:
+    """The back end's title."""
+    return caches.registry[name].title if name in caches.registry else name

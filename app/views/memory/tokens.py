@@ -1,0 +1,112 @@
+"""Which tokens a cache holds at a place in the text, one state for each, and what each of them costs. No Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.state.cache_history import MemoryModel, Point
+from app.state.run import Run
+from app.views.text.wording import token_text
+
+HELD, SINK, RECENT, EVICTED, ROOM, SOURCE = "held", "sink", "recent", "evicted", "room", "source"
+PACKED, EXACT = "packed", "exact"
+WORDS = {
+    HELD: "held", SINK: "sinks", RECENT: "recent", EVICTED: "evicted", PACKED: "in few bits", ROOM: "reserved",
+    SOURCE: "read by the encoder", EXACT: "exact",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """Tokens of one half of the cache, in the order of the text."""
+
+    title: str
+    states: tuple[str, ...]
+    prompt: bool
+    """The prompt's tokens come first (else they are all there is, or there are none)."""
+
+
+def rows(model: MemoryModel, run: Run, x: int) -> list[TokenRow]:
+    """Every token the cache has read at `x`, and what became of it; nothing for a state without tokens."""
+    point = model.at(x)
+    if point is None or (not point.tokens and not model.per_token):
+        return []
+    length = model.length_at(x)
+    own = TokenRow("Which tokens are held", states(model, point, length), True)
+    if not any(part in ("self", "cross") for _, part in model.parts):
+        return [own]
+    source = (SOURCE,) * len(run.prompt)
+    return [
+        TokenRow("Cross-attention: what the encoder read, kept once", source, True),
+        TokenRow("Self-attention: what was written, one more each step", own.states, False),
+    ]
+
+
+def states(model: MemoryModel, point: Point, length: int) -> tuple[str, ...]:
+    """A state for each of `length` tokens, and for the room behind them."""
+    plan = model.plan
+    if plan is None:
+        return (HELD,) * length
+    if plan.block is not None:
+        packed = length // plan.block * plan.block
+        return (PACKED,) * packed + (EXACT,) * (length - packed)
+    if plan.window is not None:
+        return _windowed(held(model, point, length), plan.sinks, length)
+    return (HELD,) * length + (ROOM,) * max(0, (plan.capacity or 0) - length)
+
+
+def held(model: MemoryModel, point: Point, length: int) -> tuple[tuple[int, int], ...]:
+    """Places [start, stop) that are held: as measured, else by the window's rule."""
+    if point.measured and point.held:
+        return point.held
+    plan = model.plan
+    if plan is None or plan.window is None or length < plan.window:
+        return ((0, length),)
+    return tuple(
+        span for span in ((0, plan.sinks), (length - plan.window + 1 + plan.sinks, length)) if span[0] < span[1]
+    )
+
+
+def _windowed(spans: tuple[tuple[int, int], ...], sinks: int, length: int) -> tuple[str, ...]:
+    marks = [EVICTED] * length
+    for start, stop in spans:
+        for place in range(start, min(stop, length)):
+            marks[place] = SINK if place < sinks else RECENT
+    return tuple(marks)
+
+
+def cost(model: MemoryModel, state: str) -> int:
+    """Bytes a token in that state takes, all rows and layers together."""
+    if state in (EVICTED, ROOM):
+        return model.per_token if state == ROOM else 0
+    plan = model.plan
+    if state == PACKED and plan is not None and plan.block:
+        edges = [n for n, length in enumerate(plan.lengths) if length and length % plan.block == 0]
+        if edges:
+            return round(plan.predicted[edges[0]] / plan.lengths[edges[0]])
+    return model.per_token
+
+
+def describe(model: MemoryModel, run: Run, row: TokenRow, place: int) -> str:
+    """What hovering over a token says: its text, its fate, its cost."""
+    state = row.states[place]
+    if state == ROOM:
+        return f"room for token {place + 1:,}: {model.per_token:,} bytes, reserved from the start"
+    text = _text(run, row, place)
+    name = f"token {place + 1:,} “{text}”" if text else f"token {place + 1:,}"
+    if state == EVICTED:
+        return f"{name}\nforgotten: costs 0 bytes now, took {model.per_token:,}"
+    words = {SINK: "a sink, never forgotten", RECENT: "held as it is", HELD: "held", PACKED: "held in few bits",
+             EXACT: "waits as it is until its block is full"}  # fmt: skip
+    plan = model.plan
+    if state == PACKED and plan is not None:
+        words[PACKED] = f"held in {plan.bits} bits a number"
+    return f"{name}\n{words.get(state, 'held')}: costs {cost(model, state):,} bytes"
+
+
+def _text(run: Run, row: TokenRow, place: int) -> str:
+    prompt = run.prompt if row.prompt else ()
+    if place < len(prompt):
+        return token_text(prompt[place].text)
+    new = place - len(prompt) - (0 if row.prompt else 1)
+    return token_text(run.tokens[new].piece) if 0 <= new < len(run.tokens) else ""

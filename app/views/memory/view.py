@@ -1,0 +1,246 @@
+"""The memory view: every byte of the key–value cache over the run, by place and part, by layer and by token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QLabel, QWidget
+
+from app.state.cache_history import MemoryModel, Part, Point
+from app.state.figures import human_bytes
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.views.memory import tokens as memory_tokens
+from app.views.memory.cells import COLOURS, HOLLOW, TokenCells
+from app.views.memory.legend import Key, MemoryLegend
+from app.views.memory.report import formula_line, part_name, report_on, reuse_line
+from app.views.memory.tools import MemoryTools
+from app.views.shared.export_tools import ExportTools, Table
+from app.views.shared.reports import NodeReport
+from app.views.shared.scrolled_page import ScrolledPage
+from app.widgets.area_chart import AreaChart, Layer, Line
+from app.widgets.columns import Column, Columns
+from core.events import Event
+
+_PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residual": "refused", "self": "kept",
+                 "cross": "finished", "state": "best"}  # fmt: skip
+_TITLE = "Every byte the model remembers with"
+_HINT = "Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer."
+
+
+class MemoryView(ScrolledPage):
+    """`reportSelected(report)`: what the inspector is to say; `cursorRequested(n)`: the reader went to a place;
+    `prefixSaveWanted(path)` and `prefixLoadWanted(path)`: what was read is to be kept, or taken up again."""
+
+    reportSelected = Signal(object)
+    cursorRequested = Signal(int)
+    prefixSaveWanted = Signal(str)
+    prefixLoadWanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("memoryView", _TITLE, _HINT, parent)
+        self._run: Run | None = None
+        self.model = MemoryModel()
+        self._seen = 0
+        self.report: NodeReport | None = None
+        self.chart = AreaChart("Bytes held, by tokens written", self._page)
+        self.legend, self.cells = MemoryLegend(self._page), TokenCells(self._page)
+        self.layers = Columns("Bytes by layer", self._page)
+        self._axis, self._layers_title = QLabel(self._page), QLabel("Per layer", self._page)
+        self._formula, self._notice, self._reuse = (QLabel(self._page) for _ in range(3))
+        self._tools = MemoryTools(ExportTools("memory", self.picture, self.table), self)
+        self._tools.hide()
+        self._tools.saveWanted.connect(self.prefixSaveWanted)
+        self._tools.loadWanted.connect(self.prefixLoadWanted)
+        self._lay_out()
+        self.chart.describe, self.cells.describe = self._tip, self._token_tip
+        self.chart.picked.connect(self._go_to)
+        self.set_theme(self._theme)
+
+    def _lay_out(self) -> None:
+        self.setAccessibleName("Memory")
+        for label in (self._axis, self._layers_title, self._formula, self._notice, self._reuse):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setWordWrap(True)
+        self._formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._notice.setProperty("role", "warning")
+        for part in (self._notice, self._reuse, self._axis, self.chart, self.legend, self.cells, self._layers_title,
+                     self.layers, self._formula):  # fmt: skip
+            self._column.addWidget(part, 1 if part is self.chart else 0)
+        self.setFocusProxy(self.chart)
+
+    # What the shell calls
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been measured yet."""
+        return self._point() is None
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+        self._set_spacing(theme, 8)
+        for part in (self.chart, self.legend, self.cells, self.layers, self._tools):
+            part.set_theme(theme)
+        self.layers.setFixedHeight(theme.px(64))
+        for label in (self._axis, self._layers_title):
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(11)}px;")
+        for label in (self._formula, self._reuse):
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(12)}px;")
+        self._draw()
+
+    def show_run(self, run: Run | None) -> None:
+        """Show another run from its beginning."""
+        self._run, self.model, self._seen = run, MemoryModel(), 0
+        self._catch_up()
+
+    def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
+        """The cache has grown."""
+        self._run = run
+        self._catch_up()
+
+    def cursor_moved(self, run: Run) -> None:
+        """Show the cache as it was then."""
+        self._run = run
+        self._catch_up()
+
+    def selection_changed(self, run: Run) -> None:
+        """The memory is that of the whole text, whichever token is selected."""
+        self._run = run
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw what has come meanwhile."""
+        super().showEvent(event)
+        self._catch_up()
+
+    # From the run to the picture
+
+    def _catch_up(self) -> None:
+        run = self._run
+        if run is not None:
+            self.model.append(run.events[self._seen :])
+            self._seen = len(run.events)
+        if self.isVisible() or run is None:
+            self._draw()
+
+    @property
+    def cursor(self) -> int:
+        """Tokens written at the place that is shown."""
+        return self._run.cursor if self._run is not None else 0
+
+    def _point(self) -> Point | None:
+        return self.model.at(self.cursor)
+
+    def _draw(self) -> None:
+        point, run = self._point(), self._run
+        self._scroll.setVisible(point is not None)
+        self.update()
+        if point is None or run is None:
+            self._say(None)
+            return
+        length = self.model.length_at(self.cursor)
+        self._draw_chart(run)
+        self._draw_tokens(run)
+        self._draw_layers(point)
+        self._formula.setText(formula_line(self.model, length))
+        self._formula.setToolTip(self.model.plan.formula if self.model.plan is not None else "")
+        self._formula.setVisible(bool(self._formula.text()))
+        self._notice.setText("\n".join(self.model.notices))
+        self._notice.setVisible(bool(self.model.notices))
+        self._reuse.setText(reuse_line(run))
+        self._reuse.setVisible(bool(self._reuse.text()))
+        self._say(report_on(self.model, run, self.cursor))
+
+    def _draw_chart(self, run: Run) -> None:
+        right = self.model.limit if run.outcome is None else max(run.length, 1)
+        curve = self.model.curve(self.cursor)
+        layers = [self._layer(part, curve) for part in self.model.parts]
+        self.chart.set_data([point.x for point in curve], layers, self._lines(max(right, self.cursor)), right)
+        self.chart.set_cursor(self.cursor, self._tip(self.cursor))
+        self._axis.setText(f"{self.chart.unit()[1]} held, by tokens written")
+
+    def _layer(self, part: Part, curve: Sequence[Point]) -> Layer:
+        values = tuple(float(dict(point.parts).get(part, 0)) for point in curve)
+        name = part_name(part, self.model.parts)
+        return Layer(name, _PART_COLOURS.get(part[1], "accent"), values, hatched=part[0] == "disk")
+
+    def _lines(self, right: int) -> list[Line]:
+        predicted, dynamic = self.model.lines(right)
+        lines = [Line("predicted", "warning", tuple(predicted), (1.5, 3.0))] if predicted else []
+        if dynamic and not self.model.is_plain:
+            lines.insert(0, Line("dynamic would be", "faint", tuple(dynamic), (5.0, 4.0)))
+        return lines
+
+    def _draw_tokens(self, run: Run) -> None:
+        rows = memory_tokens.rows(self.model, run, self.cursor)
+        self.cells.set_rows(rows)
+        self.cells.setVisible(bool(rows))
+        names = self.model.parts
+        keys = [Key(part_name(p, names), _PART_COLOURS.get(p[1], "accent"), "disk" if p[0] == "disk" else "area")
+                for p in names]  # fmt: skip
+        states = dict.fromkeys(state for row in rows for state in row.states)
+        if len(states) > 1:
+            keys += [Key(memory_tokens.WORDS[s], COLOURS[s], "hollow" if s in HOLLOW else "cell")
+                     for s in states if memory_tokens.WORDS[s] not in {key.word for key in keys}]  # fmt: skip
+        self.legend.set_keys(keys)
+
+    def _draw_layers(self, point: Point) -> None:
+        halves = any(part in ("self", "cross") for _, part in self.model.parts)
+        half = len(point.layers) // 2
+        columns = []
+        for number, size in enumerate(point.layers):
+            if not size:  # an encoder–decoder's cache has places for layers that its decoder lacks
+                continue
+            which = ("self" if number < half else "cross") if halves else "layer"
+            place = number % half + 1 if halves and half else number + 1
+            label = f"{which} {place}" if halves else str(place)
+            columns.append(Column(size, label, f"{which} {place}: {size:,} bytes ({human_bytes(size)})"))
+        self.layers.set_columns(columns)
+        sizes = {size for size in point.layers if size}
+        each = f", {human_bytes(min(sizes))} each" if len(sizes) == 1 else ""
+        self._layers_title.setText(f"Per layer{each}")
+
+    def _say(self, report: NodeReport | None) -> None:
+        if report != self.report:
+            self.report = report
+            if self.isVisible():
+                self.reportSelected.emit(report)
+
+    # What the reader does
+
+    @Slot(int)
+    def _go_to(self, x: int) -> None:
+        run = self._run
+        if run is not None:
+            self.cursorRequested.emit(min(x, run.length))
+
+    def _tip(self, x: int) -> str:
+        length, point = self.model.length_at(x), self.model.at(min(x, self.model.written))
+        if x > self.model.written or point is None:
+            size = self.model.predicted(length)
+            return f"after token {x:,}: {round(size):,} bytes predicted" if size is not None else ""
+        lines = [f"after token {x:,}: {point.bytes:,} bytes ({human_bytes(point.bytes)})"]
+        if point.tokens:
+            lines.append(f"{length:,} tokens read")
+        lines += [f"{part_name(part, self.model.parts)} {size:,}" for part, size in point.parts if size]
+        return "\n".join(lines)
+
+    def _token_tip(self, row: int, place: int) -> str:
+        run = self._run
+        rows = memory_tokens.rows(self.model, run, self.cursor) if run is not None else []
+        if run is None or row >= len(rows) or place >= len(rows[row].states):
+            return ""
+        return memory_tokens.describe(self.model, run, rows[row], place)
+
+    def table(self) -> Table:
+        """Every measurement, a line each."""
+        parts = self.model.parts
+        head = ["tokens_written", "tokens_read", "bytes", "peak", *(f"{place}_{part}" for place, part in parts)]
+        layers = max((len(point.layers) for point in self.model.points), default=0)
+        lines: list[list[object]] = [[*head, *(f"layer_{n + 1}" for n in range(layers))]]
+        for point in (point for point in self.model.points if point.measured):
+            sizes = dict(point.parts)
+            lines.append([point.x, point.tokens, point.bytes, point.peak, *(sizes.get(p, 0) for p in parts),
+                          *point.layers])  # fmt: skip
+        return lines

@@ -1,0 +1,63 @@
+"""What views have in common whose parts stand below each other on one page that scrolls."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPixmap, QRegion
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.views.shared.empty_page import paint_empty_page
+
+
+class ScrolledPage(QWidget):
+    """The page `_page` with its `_column` of parts; while `is_empty`, a title and a hint stand in its place."""
+
+    def __init__(self, name: str, title: str, hint: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name)
+        self._theme = theme_for("light")
+        self._title, self._hint = title, hint
+        self._page, self._scroll = QFrame(self), QScrollArea(self)
+        self._column = QVBoxLayout(self._page)
+        self._tools = QWidget(self)
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setWidget(self._page)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(self._scroll)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show yet."""
+        return True
+
+    def header_widget(self) -> QWidget:
+        """The view's tools, for the right end of the tab bar."""
+        return self._tools
+
+    def picture(self) -> QPixmap:
+        """What is shown, whole, on the theme's own ground."""
+        picture = QPixmap(self._page.size() * self.devicePixelRatioF())
+        picture.setDevicePixelRatio(self.devicePixelRatioF())
+        picture.fill(self._theme.color("window"))
+        self._page.render(picture, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
+        return picture
+
+    def sizeHint(self) -> QSize:
+        """Room for everything."""
+        return QSize(self._theme.px(640), self._theme.px(560))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """What this page is for, as long as it is empty."""
+        if self.is_empty:
+            painter = QPainter(self)
+            paint_empty_page(painter, self.rect(), self._theme, self._title, self._hint)
+            painter.end()
+
+    def _set_spacing(self, theme: Theme, between: int) -> None:
+        """Margins, and pixels at 100 % between the parts."""
+        self._theme = theme
+        self._column.setContentsMargins(theme.px(20), theme.px(14), theme.px(20), theme.px(14))
+        self._column.setSpacing(theme.px(between))

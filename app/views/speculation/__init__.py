@@ -1,0 +1,1 @@
+"""The speculation view: rounds of drafts."""

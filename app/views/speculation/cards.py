@@ -1,0 +1,162 @@
+"""Below a round: what the draft cost and gained, where it was accepted, how long it was, what checking costs."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.views.speculation.report import Rounds, worth
+from app.views.text.wording import percent
+from app.widgets.columns import Column, Columns
+from core.events import Finished
+
+LATEST = 40
+"""Rounds the chart of draft lengths shows."""
+NARROW = 600
+"""Width (at 100 %) below which the cards stand in two rows."""
+_MEASURE = "Measure both"
+
+
+class SpecCards(QWidget):
+    """Four small cards side by side, or two by two."""
+
+    measureWanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._drafted: Finished | None = None
+        self._plain: Finished | None = None
+        self._again: Finished | None = None
+        """The run with its draft, measured like the plain one."""
+        self._grid = QGridLayout()
+        self._cells: list[list[QLabel]] = []
+        self._button = QPushButton(_MEASURE, self, objectName="measurePlain")
+        self._button.setToolTip("Run this prompt again, without the draft and with it, one after the other")
+        self._button.clicked.connect(self.measureWanted)
+        self.positions = Columns("Accepted by position in the draft", self)
+        self.lengths = Columns("Draft length by round", self)
+        self.costs = Columns("Cost of checking several tokens at once", self)
+        self._parts: list[QWidget] = []
+        self._places = QGridLayout(self)
+        self._is_narrow: bool | None = None
+        self._add("Was it worth it?", self._table())
+        self._add("Kept by place", self.positions)
+        self._add("Draft length", self.lengths)
+        self._add("Checking cost", self.costs)
+        self._place()
+        self._show_worth()
+
+    def _add(self, title: str, part: QWidget) -> None:
+        heading = QLabel(title.upper(), self)
+        heading.setProperty("role", "heading")
+        heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        card = QWidget(self)
+        column = QVBoxLayout(card)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addWidget(heading)
+        column.addWidget(part, 1)
+        self._parts.append(card)
+
+    def _place(self) -> None:
+        """Side by side, or two by two where it is narrow."""
+        narrow = self.width() < self._theme.px(NARROW)
+        if narrow == self._is_narrow:
+            return
+        self._is_narrow = narrow
+        across = 2 if narrow else 4
+        for number, card in enumerate(self._parts):
+            self._places.addWidget(card, number // across, number % across)
+        for column in range(4):
+            self._places.setColumnStretch(column, 0 if column >= across else 3 if column == 0 else 2)
+        self.updateGeometry()
+
+    def minimumSizeHint(self) -> QSize:
+        """Narrower than four cards: they then stand in two rows."""
+        return QSize(self._theme.px(320), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def _table(self) -> QWidget:
+        table = QWidget(self)
+        outer = QVBoxLayout(table)
+        outer.setContentsMargins(0, 0, 0, 0)
+        self._grid.setColumnStretch(0, 1)
+        for row, texts in enumerate([("", "plain", "drafted"), *worth(None, None)]):
+            cells = [QLabel(text, table) for text in texts]
+            for column, label in enumerate(cells):
+                label.setAlignment(Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft)
+                label.setProperty("role", "muted" if row == 0 or column == 0 else "")
+                self._grid.addWidget(label, row, column)
+            self._cells.append(cells)
+        outer.addLayout(self._grid)
+        outer.addSpacing(6)
+        outer.addWidget(self._button, 0, Qt.AlignmentFlag.AlignLeft)
+        outer.addStretch(1)
+        return table
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self._places.setContentsMargins(theme.px(20), theme.px(8), theme.px(20), theme.px(8))
+        self._places.setHorizontalSpacing(theme.px(22))
+        self._places.setVerticalSpacing(theme.px(14))
+        self._place()
+        self._grid.setVerticalSpacing(theme.px(1))
+        self._grid.setHorizontalSpacing(theme.px(16))
+        for chart in (self.positions, self.lengths, self.costs):
+            chart.set_theme(theme)
+            chart.setMinimumHeight(theme.px(96))
+        for label in (label for cells in self._cells for label in cells):
+            label.setFont(theme.font(12, tabular=True))
+
+    def clear(self) -> None:
+        """Another run: nothing is known of it."""
+        self._drafted = self._plain = self._again = None
+        self._show_worth()
+
+    def show_rounds(self, rounds: Rounds, shown: int, chosen: int, finished: Finished | None) -> None:
+        """Draw the charts for the first `shown` rounds."""
+        self._drafted = finished
+        self._show_worth()
+        kept = rounds.by_position()
+        self.positions.set_columns(
+            [Column(share, str(depth), f"position {depth}: {percent(share)} accepted") for depth, share in kept],
+            top=1.0,
+        )
+        latest = list(enumerate(rounds.rounds[:shown]))[-LATEST:]
+        marked = next((i for i, (number, _) in enumerate(latest) if number == chosen), -1)
+        self.lengths.set_columns(
+            [Column(entry.length, str(n + 1), f"round {n + 1}: {entry.length} drafted") for n, entry in latest],
+            marked=marked,
+        )
+        self.costs.set_columns(
+            [Column(ratio, str(size), f"{size} tokens at once: ×{ratio:.2f} of one") for size, ratio in rounds.curve],
+            level=1.0,
+        )
+
+    def show_plain(self, plain: Finished | None) -> None:
+        """Put figures without a draft beside the drafted ones."""
+        self._plain = plain
+        self._show_worth()
+
+    def show_drafted(self, drafted: Finished | None) -> None:
+        """Put figures with the draft, measured the same way, in place of the shown run's."""
+        self._again = drafted
+        self._show_worth()
+
+    def set_measuring(self, on: bool) -> None:
+        """While the comparison runs."""
+        self._button.setEnabled(not on)
+        self._button.setText("Measuring…" if on else _MEASURE)
+
+    def _show_worth(self) -> None:
+        for cells, texts in zip(self._cells[1:], worth(self._again or self._drafted, self._plain), strict=True):
+            for label, text in zip(cells, texts, strict=True):
+                label.setText(text)
+        self._button.setEnabled(self._drafted is not None)

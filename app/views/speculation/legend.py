@@ -1,0 +1,97 @@
+"""The key to a round's tree: who drafted, with marks and shares, what became of a token; on as many lines as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme
+from app.views.text.wording import percent
+from app.views.tree.tools import TreeLegend
+from app.widgets.drafter_marks import SIZE, letter, paint_mark
+
+_STATES = (
+    ("kept", "accepted"), ("refused", "refused"), ("pruned", "never reached"), ("correction", "correction"),
+    ("bonus", "bonus"),
+)  # fmt: skip
+_LINE, _MARK, _GAP = 24, 30, 20
+"""Pixels at 100 %: a line, a mark with the space behind it, between entries."""
+
+
+class SpecLegend(TreeLegend):
+    """Drafters where there are several, then the states."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(_STATES, "", parent)
+        self._drafters: list[str] = []
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def show_drafters(self, names: Sequence[str], shares: Sequence[tuple[int, int]]) -> None:
+        """`shares`: (accepted, examined) tokens of each; fewer than two drafters have no marks."""
+        told = [f" · {percent(kept / seen)} kept" if seen else "" for kept, seen in shares]
+        drafters = [name + share for name, share in zip(names, told, strict=True)] if len(names) > 1 else []
+        if drafters != self._drafters:
+            self._drafters = drafters
+            marked = [f"{letter(number)}: {text}" for number, text in enumerate(drafters)]
+            states = ", ".join(word for _, word in _STATES)
+            self.setAccessibleName("; ".join([*marked, f"Marks of the tree: {states}"]))
+            self.updateGeometry()
+            self.update()
+
+    @property
+    def drafters(self) -> list[str]:
+        """What stands behind each drafter's mark."""
+        return list(self._drafters)
+
+    def sizeHint(self) -> QSize:
+        """All lines at the present width."""
+        return QSize(self._look.theme.px(300), self.heightForWidth(max(self.width(), 1)))
+
+    def minimumSizeHint(self) -> QSize:
+        """Narrow, and as high as it has to be."""
+        return QSize(self._look.theme.px(160), self.sizeHint().height())
+
+    def heightForWidth(self, width: int) -> int:
+        """Lines, and a little air."""
+        last = max((place.y() for _, _, place in self._flow(width)), default=0.0)
+        return round(last) + self._look.theme.px(_LINE + 6)
+
+    def _flow(self, width: float) -> Iterator[tuple[int | str, str, QPointF]]:
+        """(drafter or state, words, upper left corner); drafters end with their line."""
+        theme = self._look.theme
+        fm, left = QFontMetricsF(theme.font(12)), float(theme.px(16))
+        x, y, before = left, float(theme.px(2)), False
+        for what, text in (*enumerate(self._drafters), *_STATES):
+            wide = theme.px(_MARK) + fm.horizontalAdvance(text)
+            changes = before and isinstance(what, str)
+            if x > left and (changes or x + wide > width - theme.px(8)):
+                x, y = left, y + theme.px(_LINE)
+            yield what, text, QPointF(x, y)
+            x, before = x + wide + theme.px(_GAP), isinstance(what, int)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Mark, words, mark, words."""
+        theme, painter = self._look.theme, QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(theme.font(12))
+        for what, text, place in self._flow(self.width()):
+            self._entry(painter, theme, what, text, place)
+        painter.end()
+
+    def _entry(self, painter: QPainter, theme: Theme, what: int | str, text: str, place: QPointF) -> None:
+        middle = place.y() + theme.px(_LINE) / 2
+        if isinstance(what, int):
+            side = SIZE * theme.scale
+            paint_mark(painter, theme, what, QRectF(place.x() + theme.px(5), middle - side / 2, side, side))
+        else:
+            self._mark(painter, what, QRectF(place.x(), middle - theme.px(6), theme.px(24), theme.px(12)))
+        painter.setPen(theme.color("muted"))
+        left = place.x() + theme.px(_MARK)
+        box = QRectF(left, place.y(), self.width() - left - theme.px(8), theme.px(_LINE))
+        shown = QFontMetricsF(painter.font()).elidedText(text, Qt.TextElideMode.ElideMiddle, box.width())
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)

@@ -1,0 +1,198 @@
+"""Rounds of speculation as the view needs them: trees for the canvas, figures for the cards. No Qt in here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.state.requests import RunRequest
+from app.views.shared.reports import NodeReport, ReportRow
+from app.views.text.wording import percent, token_text
+from app.widgets.drafter_marks import letter
+from app.widgets.tree_canvas.model import TreeNode
+from core.events import CostCurve, DraftNode, DraftRound, Event, Finished
+from core.explain.rounds import explain_node, explain_round
+
+EXTRA = -1
+"""Number of the node that stands for the bonus or the correction."""
+_VERDICTS = {"accepted": "Accepted.", "refused": "Refused.", "unreached": "Never reached."}
+
+
+class Rounds:
+    """All rounds of a run, as they come in."""
+
+    def __init__(self) -> None:
+        self.rounds: list[DraftRound] = []
+        self.curve: tuple[tuple[int, float], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def append(self, events: Sequence[Event]) -> bool:
+        """Take what concerns speculation; True when there was any."""
+        before = len(self.rounds), self.curve
+        for event in events:
+            if isinstance(event, DraftRound):
+                self.rounds.append(event)
+            elif isinstance(event, CostCurve):
+                self.curve = event.curve
+        return before != (len(self.rounds), self.curve)
+
+    def shown(self, tokens: int) -> int:
+        """How many rounds had begun when the text had `tokens` tokens."""
+        return sum(1 for entry in self.rounds if entry.step < tokens)
+
+    def round_of(self, token: int) -> int | None:
+        """Which round wrote that token; None for one that no round wrote."""
+        for number, entry in enumerate(self.rounds):
+            if entry.step <= token < entry.step + written(entry):
+                return number
+        return None
+
+    def by_position(self, most: int = 12) -> list[tuple[int, float]]:
+        """(depth, share accepted of the rounds that looked at that depth), for charts."""
+        found = []
+        for depth in range(1, most + 1):
+            looked = [
+                entry for entry in self.rounds if any(n.depth == depth and n.fate != "unreached" for n in entry.nodes)
+            ]
+            if not looked:
+                break
+            kept = sum(1 for entry in looked if len(entry.accepted) >= depth)
+            found.append((depth, kept / len(looked)))
+        return found
+
+    def by_drafter(self, count: int) -> list[tuple[int, int]]:
+        """(accepted, examined) tokens of each of `count` drafters; what two proposed counts for both."""
+        found = [(0, 0)] * count
+        for node in (node for entry in self.rounds for node in entry.nodes if node.fate != "unreached"):
+            for number in (number for number in proposers(node) if number < count):
+                kept, seen = found[number]
+                found[number] = kept + (node.fate == "accepted"), seen + 1
+        return found
+
+    def acceptance(self) -> float | None:
+        """Accepted ÷ examined drafted tokens."""
+        examined = sum(1 for entry in self.rounds for node in entry.nodes if node.fate != "unreached")
+        accepted = sum(len(entry.accepted) for entry in self.rounds)
+        return accepted / examined if examined else None
+
+
+def written(entry: DraftRound) -> int:
+    """Tokens that became text in the round."""
+    return len(entry.accepted) + (entry.extra_kind != "none")
+
+
+def drafter_names(request: RunRequest) -> tuple[str, ...]:
+    """What the run's drafters are called: models by their names, without their folders."""
+    own = {"early_exit": ("The lower layers",), "prompt_lookup": ("The text so far",)}
+    return own.get(request.strategy) or tuple(Path(name).name for name in request.drafters)
+
+
+def proposers(node: DraftNode) -> tuple[int, ...]:
+    """Everyone who proposed the node."""
+    return node.proposers or (node.drafter,)
+
+
+def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:
+    """The canvas's nodes of a round; `before` is the last word of the text so far. With several drafters the nodes
+    bear their marks."""
+    nodes = [TreeNode(0, None, before, state="root")]
+    nodes += [
+        TreeNode(
+            node.node, node.parent, token_text(node.piece), value=_brief(node.draft_probability),
+            weight=node.draft_probability, state=node.fate, drafters=proposers(node) if drafters > 1 else (),
+        )
+        for node in entry.nodes
+    ]  # fmt: skip
+    if entry.extra_kind != "none":
+        end = entry.accepted[-1] if entry.accepted else 0
+        nodes.append(TreeNode(EXTRA, end, token_text(entry.extra_piece), state=entry.extra_kind))
+    return nodes
+
+
+def _brief(share: float) -> str:
+    """.46; 1 for certainty."""
+    return "1" if share >= 0.995 else f"{share:.2f}".lstrip("0")
+
+
+def describe(entry: DraftRound) -> str:
+    """The round in words, with its times."""
+    times = f"{entry.draft_seconds * 1000:.1f} ms drafting, {entry.verify_seconds * 1000:.1f} ms checking"
+    return f"Round {entry.round + 1}: {explain_round(entry)} {times}."
+
+
+def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> NodeReport:
+    """What the inspector says of a node of the round, naming its drafter. Raises KeyError for the text before it."""
+    if number == EXTRA:
+        return _report_extra(entry)
+    node = {node.node: node for node in entry.nodes}[number]
+    shares = f"draft {percent(node.draft_probability)} · target {percent(node.target_probability)}"
+    several = len(drafters) > 1
+    facts = f"by {' and '.join(map(letter, proposers(node)))} · {shares}" if several else shares
+    return NodeReport(
+        heading="Drafted node",
+        token=token_text(node.piece),
+        facts=facts,
+        sentence=explain_node(node, entry, drafters),
+        verdict=_VERDICTS[node.fate],
+        table_title="Its rivals",
+        columns=("token", "draft", "target", ""),
+        rows=_rivals(entry, node, several),
+        formula=_formula(node),
+        formula_title="Die and ratio",
+    )
+
+
+def _report_extra(entry: DraftRound) -> NodeReport:
+    bonus = entry.extra_kind == "bonus"
+    return NodeReport(
+        heading="Bonus token" if bonus else "Correction",
+        token=token_text(entry.extra_piece),
+        facts=f"round {entry.round + 1}",
+        sentence=(
+            "Every drafted token on this path was accepted, and the same pass of the model gave one more for nothing."
+            if bonus
+            else "Here the model disagreed with the draft, and wrote its own token instead."
+        ),
+        verdict="Bonus." if bonus else "Corrected.",
+    )
+
+
+def _rivals(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRow, ...]:
+    """The node and its siblings, likeliest draft first."""
+    siblings = sorted((n for n in entry.nodes if n.parent == node.parent), key=lambda n: -n.draft_probability)
+
+    def cells(n: DraftNode) -> tuple[str, ...]:
+        by = f" · {''.join(map(letter, proposers(n)))}" if several else ""
+        return (token_text(n.piece) + by, percent(n.draft_probability), percent(n.target_probability), n.fate)
+
+    return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
+
+
+def _formula(node: DraftNode) -> str:
+    """The decision with its figures, where dice made it."""
+    if node.ratio is None or node.die is None:
+        return ""
+    sign = "<" if node.fate == "accepted" else "≥"
+    return f"min(1, p ÷ q) = {node.ratio:.2f}\ndie {node.die:.2f} {sign} {node.ratio:.2f}"
+
+
+def worth(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, str, str]]:
+    """Rows (what, plain, drafted) of the speed card; a dash for what has not been measured."""
+    ours, theirs = (end.metrics if end else None for end in (drafted, plain))
+
+    def figure(value: float | None, digits: int = 0) -> str:
+        return "–" if value is None else f"{value:,.{digits}f}"
+
+    speed = [m.decode_tokens_per_second if m else None for m in (theirs, ours)]
+    passes = [m.tokens_per_target_pass if m else None for m in (theirs, ours)]
+    kept = ours.acceptance_rate if ours else None
+    gain = speed[1] / speed[0] if speed[0] and speed[1] else None
+    return [
+        ("tokens / s", figure(speed[0]), figure(speed[1])),
+        ("tokens / pass", figure(passes[0], 1), figure(passes[1], 1)),
+        ("accepted", "–", "–" if kept is None else percent(kept)),
+        ("speed-up", "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
+        ("by the formula", "", f"×{ours.predicted_speedup:.2f}" if ours and ours.predicted_speedup else "–"),
+    ]

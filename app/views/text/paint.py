@@ -1,0 +1,211 @@
+"""Paints rows of tokens: underlines by probability, the newest one's tint, the selected one's outline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPainter, QPen, QPolygonF
+
+from app.theme.theme import Theme
+from app.views.text.column import Column, Mark, RowArt
+from app.views.text.origins import paint_origin
+from core.events import TokenChosen
+
+COLOURINGS: dict[str, tuple[str, str, str]] = {
+    "probability": ("Probability", "unlikely", "certain"),
+    "rank": ("Rank", "far down the list", "first choice"),
+    "entropy": ("Entropy", "undecided", "certain"),
+    "origin": ("Draft or model", "", ""),
+    "none": ("None", "", ""),
+}
+"""Name: (title, word for the orange end, word for the blue end)."""
+_LAST_RANK = 100.0
+
+
+def _by_probability(token: TokenChosen) -> float:
+    return token.raw_probability
+
+
+def _by_rank(token: TokenChosen) -> float:
+    """1 for the model's first choice, falling with the logarithm of the rank to 0 at the hundredth."""
+    return max(0.0, 1.0 - math.log(max(1, token.rank)) / math.log(_LAST_RANK))
+
+
+def _by_entropy(token: TokenChosen) -> float:
+    """1 over the perplexity of the step: 1 when only one token was possible, 0.5 for a toss of a coin."""
+    return math.exp(-token.entropy)
+
+
+SCORES: dict[str, Callable[[TokenChosen], float]] = {
+    "probability": _by_probability,
+    "rank": _by_rank,
+    "entropy": _by_entropy,
+}
+"""How sure the model was of a token, 0 to 1, by the name of the colouring."""
+
+
+@dataclass(slots=True)
+class Look:
+    """What is to be drawn, apart from the text itself."""
+
+    theme: Theme
+    colouring: str = "probability"
+    whitespace: bool = False
+    selected: int | None = None
+    newest: int | None = None
+    hovered: int | None = None
+    selection: tuple[int, int] = (0, 0)
+    changed: frozenset[int] = frozenset()
+    """Tokens at which a beam search once let another text lead."""
+
+
+def thickness(score: float, scale: float = 1.0) -> float:
+    """Of an underline, in pixels: the less sure, the thicker; tells the same as its colour."""
+    return (2.0 + 3.5 * (1.0 - min(max(score, 0.0), 1.0))) * scale
+
+
+def paint_rows(painter: QPainter, column: Column, look: Look, top: float, bottom: float) -> None:
+    """Paint the rows of `column` that lie between two heights of the page."""
+    first = max(0, int((top - column.top) // column.metrics.row))
+    last = min(column.drawn_rows, int((bottom - column.top) // column.metrics.row) + 1)
+    for row in range(first, last):
+        _paint_row(painter, column, look, row, column.art(row))
+
+
+def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    for mark in art.marks:
+        _paint_ground(painter, column, look, row, mark)
+    _paint_pills(painter, column, look.theme, row, art)
+    _paint_selection(painter, column, look, row, art)
+    if look.colouring == "origin":
+        _paint_origins(painter, column, look, row, art)
+    elif look.colouring != "none":
+        _paint_underlines(painter, column, look, row, art)
+    _paint_ticks(painter, column, look, row, art)
+    _paint_changes(painter, column, look, row, art)
+    y = column.row_top(row) + column.metrics.baseline
+    painter.setPen(look.theme.color("text"))
+    art.line.layout.draw(painter, QPointF(column.left, y - art.line.ascent))
+    if look.whitespace:
+        _paint_whitespace(painter, column, look, row, art)
+    _paint_outline(painter, column, look, row, art)
+
+
+def _paint_ground(painter: QPainter, column: Column, look: Look, row: int, mark: Mark) -> None:
+    """Tint of the newest token, shade of the hovered one."""
+    index = mark.piece - column.text.prompt_pieces
+    if index != look.newest and index != look.hovered:
+        return
+    radius = look.theme.px(4)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(look.theme.color("tint" if index == look.newest else "hover"))
+    for left, right in column.stretches(mark):
+        painter.drawRoundedRect(column.box(row, left, right), radius, radius)
+
+
+def _paint_pills(painter: QPainter, column: Column, theme: Theme, row: int, art: RowArt) -> None:
+    """Outlines around control tokens, between the row's upper edge and its underlines."""
+    metrics = column.metrics
+    painter.setBrush(theme.color("field"))
+    painter.setPen(QPen(theme.color("faint"), 1))
+    for left, right in art.pills:
+        pill = column.box(row, left, right)
+        pill.adjust(0.5, theme.px(3) + 0.5, -0.5, metrics.underline - metrics.row - 0.5)
+        painter.drawRoundedRect(pill, pill.height() / 2, pill.height() / 2)
+
+
+def _paint_selection(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    start, end = look.selection[0], min(look.selection[1], column.limit)
+    if start >= end:
+        return
+    spans = art.line.spans(start, end)
+    if art.line.ends_paragraph and start < art.line.end <= end:
+        spans.append((art.line.right, art.line.right + column.metrics.newline))
+    for left, right in spans:
+        painter.fillRect(column.box(row, left, right), look.theme.color("selection"))
+
+
+def _paint_underlines(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    score, tokens, before = SCORES[look.colouring], column.text.tokens, column.text.prompt_pieces
+    top, scale = column.row_top(row) + column.metrics.underline, look.theme.scale
+    for mark in art.marks:
+        sure = score(tokens[mark.piece - before])
+        for left, right in mark.spans:
+            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), thickness(sure, scale))
+            painter.fillRect(bar, look.theme.ramp(sure))
+
+
+def _paint_origins(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    tokens, before = column.text.tokens, column.text.prompt_pieces
+    top = column.row_top(row) + column.metrics.underline
+    for mark in art.marks:
+        for left, right in mark.spans:
+            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
+            paint_origin(painter, bar, tokens[mark.piece - before].origin, look.theme)
+
+
+def _paint_ticks(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    """A small wedge for a token whose character is not complete yet."""
+    score = SCORES.get(look.colouring, _by_probability)
+    foot, half = column.row_top(row) + column.metrics.underline, column.metrics.tick / 2
+    for mark in art.marks:
+        if mark.tick is None:
+            continue
+        x = column.left + mark.tick + half
+        painter.setBrush(look.theme.ramp(score(column.text.tokens[mark.piece - column.text.prompt_pieces])))
+        painter.setPen(Qt.PenStyle.NoPen)
+        wedge = [QPointF(x, foot - 2 * half), QPointF(x + half, foot), QPointF(x - half, foot)]
+        painter.drawPolygon(QPolygonF(wedge))
+
+
+def _paint_changes(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    """A small wedge above the first character of a token where the search changed its mind."""
+    top, half = column.row_top(row) + look.theme.px(1), look.theme.px(4)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(look.theme.color("best"))
+    for mark in art.marks:
+        if mark.opens and mark.spans and mark.piece - column.text.prompt_pieces in look.changed:
+            x = column.left + mark.spans[0][0] + half
+            painter.drawPolygon(QPolygonF([QPointF(x - half, top), QPointF(x + half, top), QPointF(x, top + half)]))
+
+
+def _paint_whitespace(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    """␣ in every space, ↵ at line breaks, → at tabs; drawn over the text, so that nothing moves."""
+    line, limit = art.line, column.limit
+    base = column.row_top(row) + column.metrics.baseline
+    painter.setPen(QPen(look.theme.color("muted"), max(1.0, look.theme.scale)))
+    painter.setFont(look.theme.font(13))
+    for place, character in enumerate(line.text):
+        offset = line.start + place
+        if offset < limit and character in " \u00a0\t":
+            for left, right in line.spans(offset, offset + 1):
+                _paint_space(painter, character, column.left + left, column.left + right, base)
+    if line.ends_paragraph and line.end <= limit:
+        edge = column.left + line.right
+        x = edge - column.metrics.newline if line.rtl else edge + 1
+        painter.drawText(QPointF(x, base), "↵")
+
+
+def _paint_space(painter: QPainter, character: str, left: float, right: float, base: float) -> None:
+    if character == "\t":
+        painter.drawText(QPointF(left + 2, base), "→")
+        return
+    left, right, rise = left + 1, right - 0.5, 3.5
+    painter.drawPolyline(
+        [QPointF(left, base - rise), QPointF(left, base), QPointF(right, base), QPointF(right, base - rise)]
+    )
+
+
+def _paint_outline(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    if look.selected is None:
+        return
+    piece = look.selected + column.text.prompt_pieces
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(look.theme.color("accent"), look.theme.px(2)))
+    for mark in art.marks:
+        if mark.piece == piece:
+            for left, right in column.stretches(mark):
+                painter.drawRoundedRect(column.box(row, left - 1.5, right + 0.5), 5, 5)

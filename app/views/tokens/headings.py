@@ -1,0 +1,132 @@
+"""What stands around the tokens: the empty page, headings of columns, chips that switch between sequences."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal, Slot
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QWidget
+
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.views.text.column import Column
+from app.views.tokens.page import drawn_count
+
+REASONS = {
+    "eos": "ended",
+    "length": "length reached",
+    "context": "context full",
+    "time": "time is up",
+    "stop_string": "stop text",
+    "stopped": "stopped",
+}
+"""Why a sequence ended, in a word or two."""
+
+
+def is_waiting(run: Run | None) -> bool:
+    """Whether a run is under way and more may come."""
+    return run is not None and run.finished is None and run.outcome is None
+
+
+def paint_empty(painter: QPainter, area: QRectF, theme: Theme, waiting: bool) -> None:
+    """A page with nothing on it yet, and what to do about that."""
+    title = "Reading the prompt…" if waiting else "Every token, as it is chosen"
+    hint = "" if waiting else "Write a prompt or pick an example, then press Ctrl+Enter."
+    middle = area.center().y() - theme.px(12)
+    _paint_sample(painter, area.center().x(), middle - theme.px(40), theme)
+    painter.setFont(theme.font(18, 600))
+    painter.setPen(theme.color("text"))
+    _centred(painter, area, middle, theme.px(30), title)
+    painter.setFont(theme.font(14))
+    painter.setPen(theme.color("muted"))
+    _centred(painter, area, middle + theme.px(32), theme.px(48), hint)
+
+
+def _centred(painter: QPainter, area: QRectF, top: float, height: float, text: str) -> None:
+    flags = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
+    painter.drawText(QRectF(area.left() + 16, top, area.width() - 32, height), int(flags), text)
+
+
+def _paint_sample(painter: QPainter, middle: float, top: float, theme: Theme) -> None:
+    """A line of underlines, from certain to unlikely."""
+    widths, scores = (44, 30, 58, 36, 50), (0.95, 0.8, 0.5, 0.25, 0.05)
+    x = middle - theme.px(sum(widths) + 4 * 5) / 2
+    for width, score in zip(widths, scores, strict=True):
+        bar = QRectF(x, top, theme.px(width), theme.scale * (3 + 4 * (1 - score)))
+        painter.fillRect(bar, theme.ramp(score))
+        x += theme.px(width + 5)
+
+
+def status(run: Run, sequence: int) -> str:
+    """`34 tokens · ended`."""
+    count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
+    drawn = drawn_count(run, sequence)
+    words = f"{drawn:,} of {count:,} tokens" if drawn < count else f"{count:,} token{'' if count == 1 else 's'}"
+    return f"{words} · {REASONS.get(ended.reason, ended.reason)}" if ended else words
+
+
+def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, head: int, shown: bool) -> None:
+    """Number and state above a column; an accent line under the one that the other views show."""
+    top, number = column.top - head, str((column.sequence or 0) + 1)
+    base = top + theme.px(18)
+    painter.setFont(theme.font(13, 600, tabular=True))
+    painter.setPen(theme.color("accent" if shown else "text"))
+    painter.drawText(QPointF(column.left, base), number)
+    after = column.left + QFontMetricsF(painter.font()).horizontalAdvance(number) + theme.px(8)
+    painter.setFont(theme.font(12, tabular=True))
+    painter.setPen(theme.color("muted"))
+    room = column.left + column.width - after
+    words = QFontMetricsF(painter.font()).elidedText(
+        status(run, column.sequence or 0), Qt.TextElideMode.ElideRight, room
+    )
+    painter.drawText(QPointF(after, base), words)
+    painter.setPen(QPen(theme.color("accent" if shown else "line"), theme.px(2) if shown else 1))
+    y = top + theme.px(26)
+    painter.drawLine(QPointF(column.left, y), QPointF(column.left + column.width, y))
+
+
+class SequenceChips(QWidget):
+    """One small button a sequence, where there is no room for columns."""
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(6)
+        self._words = QLabel(self)
+        self._words.setProperty("role", "muted")
+        self._row.addWidget(self._words)
+        self._row.addStretch(1)
+        self._group = QButtonGroup(self)
+        self._group.idClicked.connect(self._on_clicked)
+        self.hide()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's spacing."""
+        self._row.setSpacing(theme.px(6))
+
+    def show_run(self, run: Run | None, hidden: bool) -> None:
+        """One chip for each of the run's sequences, the shown one pressed."""
+        count = len(run.sequences) if run is not None and not hidden else 0
+        self.setVisible(count > 1)
+        if run is None or count < 2:
+            return
+        while len(self._group.buttons()) < count:
+            self._add(len(self._group.buttons()))
+        for number, chip in enumerate(self._group.buttons()):
+            chip.setVisible(number < count)
+        self._group.button(run.shown).setChecked(True)
+        self._words.setText(status(run, run.shown))
+
+    def _add(self, number: int) -> None:
+        chip = QPushButton(str(number + 1), self, checkable=True)
+        chip.setProperty("role", "chip")
+        chip.setAccessibleName(f"Text {number + 1}")
+        chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._group.addButton(chip, number)
+        self._row.insertWidget(number, chip)
+
+    @Slot(int)
+    def _on_clicked(self, number: int) -> None:
+        self.chosen.emit(number)

@@ -1,0 +1,70 @@
+"""The token view's tools: what the colours mean, and white space made visible."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
+
+from app.theme.theme import Theme
+from app.views.text.paint import COLOURINGS
+
+TERSE_FROM = 1.25
+"""Scale of the type from which on there is no room for the word Colour."""
+
+
+class TokenTools(QWidget):
+    """A menu of colourings and a switch for ␣ and ↵."""
+
+    colouringChosen = Signal(str)
+    whitespaceToggled = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._is_terse = False
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(4)
+        self.colour = QToolButton(self, objectName="colourButton")
+        self.colour.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.colour.setAccessibleName("What the colours show")
+        self.colour.setToolTip("What the underlines show")
+        self.colour.setMenu(self._menu())
+        self.whitespace = QToolButton(self, objectName="whitespaceButton", checkable=True, text="␣↵")
+        self.whitespace.setAccessibleName("Show spaces and line breaks")
+        self.whitespace.setToolTip("Show spaces and line breaks")
+        self.whitespace.toggled.connect(self.whitespaceToggled)
+        row.addWidget(self.colour)
+        row.addWidget(self.whitespace)
+        self.set_colouring("probability")
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._group = QActionGroup(menu)
+        for name, (title, *_words) in COLOURINGS.items():
+            action = menu.addAction(title)
+            action.setCheckable(True)
+            action.setData(name)
+            self._group.addAction(action)
+        self._group.triggered.connect(self._on_action)
+        return menu
+
+    def set_colouring(self, name: str) -> None:
+        """Show `name` as the colouring in force, without a signal."""
+        for action in self._group.actions():
+            action.setChecked(action.data() == name)
+        self._name = name
+        self.colour.setText(f"{'' if self._is_terse else 'Colour: '}{COLOURINGS[name][0].lower()} ⌄")
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's sizes."""
+        self._is_terse = theme.scale > TERSE_FROM
+        self.set_colouring(self._name)
+        for button in (self.colour, self.whitespace):
+            button.setFont(theme.font(12))
+            button.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    @Slot(QAction)
+    def _on_action(self, action: QAction) -> None:
+        self.set_colouring(action.data())
+        self.colouringChosen.emit(action.data())

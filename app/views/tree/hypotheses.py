@@ -1,0 +1,220 @@
+"""The table of hypotheses beside the tree: sortable, and linked with the selected node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QFont
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+
+from app.state.beam_tree import Row
+from app.theme.theme import Theme, theme_for
+from app.views.tree.report import minus
+from app.widgets.tree_canvas.style import STAR
+
+TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
+_TITLES = ("Text", "Score", "Length", "Group", "State")
+_WIDTHS = {SCORE: 66, LENGTH: 58, GROUP: 54, STATE: 88}
+STATES = {"running": "▸ running", "finished": "● ended", "cut": "◐ at limit", "stopped": "○ stopped"}
+"""How a state is written; the sign tells it without its colour."""
+_COLOURS = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
+CONTEXT = 24
+"""Characters before the place where the texts part that the table still shows."""
+_Index = QModelIndex | QPersistentModelIndex
+_NOWHERE = QModelIndex()
+
+
+class HypothesesModel(QAbstractTableModel):
+    """Rows in the order of the column that sorts."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: list[Row] = []
+        self._best = self._shared = 0
+        self._theme = theme_for("light")
+        self._order = (SCORE, Qt.SortOrder.DescendingOrder)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self._theme = theme
+        self._tell()
+
+    def show_rows(self, rows: Sequence[Row], best: int) -> None:
+        """Other rows; `best` is the leading node."""
+        ordered = self._sorted(list(rows))
+        self._best, self._shared = best, shared_words([row.text for row in rows])
+        if len(ordered) == len(self.rows):
+            self.rows = ordered
+            self._tell()
+            return
+        self.beginResetModel()
+        self.rows = ordered
+        self.endResetModel()
+
+    def _tell(self) -> None:
+        if self.rows:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, STATE))
+
+    def _sorted(self, rows: list[Row]) -> list[Row]:
+        column, order = self._order
+        keys = {TEXT: lambda r: r.text.strip().casefold(), SCORE: lambda r: r.score, LENGTH: lambda r: r.length,
+                GROUP: lambda r: r.group, STATE: lambda r: r.state}  # fmt: skip
+        return sorted(rows, key=keys[column], reverse=order == Qt.SortOrder.DescendingOrder)
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column, now and from now on."""
+        self._order = (column, order)
+        self.layoutAboutToBeChanged.emit()
+        self.rows = self._sorted(self.rows)
+        self.layoutChanged.emit()
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, STATE)
+
+    def rowCount(self, parent: _Index = _NOWHERE) -> int:
+        """How many hypotheses there are."""
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: _Index = _NOWHERE) -> int:
+        """Five."""
+        return 0 if parent.isValid() else len(_TITLES)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Titles of the columns."""
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            sign = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
+            return f"{_TITLES[section]} {sign}" if section == self._order[0] else _TITLES[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _side(section)
+        return None
+
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """A cell."""
+        row, column = self.rows[index.row()], index.column()
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._words(row, column)
+        if role == Qt.ItemDataRole.ToolTipRole and column == TEXT:
+            return row.text.strip()
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _side(column)
+        if role == Qt.ItemDataRole.FontRole:
+            return self._font(row, column)
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return self._colour(row, column)
+        return None
+
+    def _words(self, row: Row, column: int) -> str:
+        if column == TEXT:
+            rest = " ".join(row.text[self._shared :].split())
+            text = f"…{rest}" if self._shared else rest or "(nothing yet)"
+            return f"{STAR} {text}" if row.node == self._best else text
+        return (minus(row.score, 3), f"{row.length:,}", f"{row.group + 1}", STATES[row.state])[column - 1]
+
+    def _font(self, row: Row, column: int) -> QFont:
+        best = row.node == self._best and column <= SCORE
+        return self._theme.font(12, 600 if best else 400, tabular=column in (SCORE, LENGTH))
+
+    def _colour(self, row: Row, column: int) -> QColor:
+        if column == STATE:
+            return self._theme.color(_COLOURS[row.state])
+        return self._theme.color("text" if column <= SCORE else "muted")
+
+
+def shared_words(texts: Sequence[str]) -> int:
+    """How many characters that all texts begin with the table can leave out, some words before they part kept."""
+    if len(texts) < 2:
+        return 0
+    first, last = min(texts), max(texts)
+    shared = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first.rfind(" ", 0, max(0, shared - CONTEXT)) + 1
+
+
+def _side(column: int) -> Qt.AlignmentFlag:
+    right = column in (SCORE, LENGTH, GROUP)
+    side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter
+
+
+class HypothesesTable(QTableView):
+    """`nodePicked(id)`: the user chose a hypothesis."""
+
+    nodePicked = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="hypotheses")
+        self.rows_model = HypothesesModel(self)
+        self.setModel(self.rows_model)
+        self.setAccessibleName("Hypotheses")
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.verticalHeader().hide()
+        self._head()
+        self.setSortingEnabled(True)
+        self.sortByColumn(SCORE, Qt.SortOrder.DescendingOrder)
+        self.selectionModel().currentRowChanged.connect(self._on_current)
+        self.clicked.connect(self._on_clicked)
+
+    def _head(self) -> None:
+        head = self.horizontalHeader()
+        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        head.setSectionResizeMode(TEXT, QHeaderView.ResizeMode.Stretch)
+        head.setHighlightSections(False)
+        head.setMinimumSectionSize(34)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self.rows_model.set_theme(theme)
+        self.verticalHeader().setDefaultSectionSize(theme.px(27))
+        for column, width in _WIDTHS.items():
+            self.setColumnWidth(column, theme.px(width))
+        self.setStyleSheet(
+            f"QTableView {{ background: {theme.panel}; border: 0; padding: 0; }}"
+            f"QTableView::item {{ padding: 0 {theme.px(6)}px; border: 0; border-bottom: 1px solid {theme.line}; }}"
+            f"QHeaderView::section {{ padding: {theme.px(5)}px {theme.px(6)}px; }}"
+            f"QHeaderView::down-arrow, QHeaderView::up-arrow {{ image: none; width: 0; height: 0; }}"
+            f"QTableView::item:selected {{ background: {theme.tint}; color: {theme.text}; }}"
+        )
+
+    def show_rows(self, rows: Sequence[Row], best: int, groups: int) -> None:
+        """Other hypotheses, the same one selected where it is still there."""
+        self.selectionModel().blockSignals(True)
+        chosen = self.current_node()
+        self.rows_model.show_rows(rows, best)
+        self.setColumnHidden(GROUP, groups < 2)
+        self.select_node(chosen)
+        self.selectionModel().blockSignals(False)
+
+    def full_height(self) -> int:
+        """Pixels that all rows and the head take."""
+        row = self.verticalHeader().defaultSectionSize()
+        return self.horizontalHeader().sizeHint().height() + row * max(2, len(self.rows_model.rows)) + 2
+
+    def current_node(self) -> int | None:
+        """Node of the selected row."""
+        rows = self.selectionModel().selectedRows()
+        return self.rows_model.rows[rows[0].row()].node if rows else None
+
+    def select_node(self, node: int | None) -> None:
+        """Mark the row that ends in that node, without a signal; none where there is no such row."""
+        self.selectionModel().blockSignals(True)
+        place = next((n for n, row in enumerate(self.rows_model.rows) if row.node == node), None)
+        if place is None:
+            self.clearSelection()
+        else:
+            self.selectRow(place)
+        self.selectionModel().blockSignals(False)
+        self.viewport().update()
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_current(self, current: QModelIndex, before: QModelIndex) -> None:
+        if current.isValid():
+            self.nodePicked.emit(self.rows_model.rows[current.row()].node)
+
+    @Slot(QModelIndex)
+    def _on_clicked(self, index: QModelIndex) -> None:
+        self.nodePicked.emit(self.rows_model.rows[index.row()].node)

@@ -1,0 +1,82 @@
+"""Tells of a beam's node: why it lived or died, whom it competed with, how its score came about. No Qt in here."""
+
+from __future__ import annotations
+
+from app.state.beam_tree import BeamTree
+from app.views.shared.reports import NodeReport, ReportRow
+from app.views.text.wording import log_probability, token_text
+from core.events import BeamCandidate, BeamStep
+from core.explain.beams import explain_node, worst_kept
+
+MOST_ROWS = 12
+_VERDICTS = {
+    "kept": "Kept", "pruned": "Pruned", "finished": "Finished", "early_stopped": "Stopped early",
+}  # fmt: skip
+_FATES = {"kept": "kept", "pruned": "pruned", "finished": "ended", "early_stopped": "stopped"}
+
+
+def minus(value: float, digits: int = 2) -> str:
+    """With a real minus sign."""
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def report_on(tree: BeamTree, node: int) -> NodeReport:
+    """Everything the inspector says of a node. Raises KeyError for the prompt and for strangers."""
+    candidate, step = tree.candidate(node), tree.step_of(node)
+    return report_of(candidate, step, tree.width, tree.text(node), formula(tree, candidate, step))
+
+
+def report_of(candidate: BeamCandidate, step: BeamStep, num_beams: int, so_far: str, how: str = "") -> NodeReport:
+    """The same from its parts; `num_beams` are those of the candidate's group."""
+    rows = _rivals(candidate, step)
+    return NodeReport(
+        heading="Beam node",
+        token=token_text(candidate.piece),
+        facts=_facts(candidate, step),
+        sentence=explain_node(candidate, step, worst_kept(candidate, step), num_beams),
+        verdict=f"{_VERDICTS.get(candidate.fate, candidate.fate)} at step {step.step + 1}.",
+        so_far=so_far,
+        table_title=f"Step {step.step + 1}" + (f", group {candidate.group + 1}" if _groups(step) > 1 else ""),
+        columns=("continuation", "log p", "score", ""),
+        rows=rows,
+        formula=how,
+    )
+
+
+def _facts(candidate: BeamCandidate, step: BeamStep) -> str:
+    parts = [f"step {step.step + 1}", f"score {minus(candidate.score)}",
+             f"log p {log_probability(candidate.log_probability)}"]  # fmt: skip
+    if candidate.diversity_penalty:
+        parts.append(f"diversity −{candidate.diversity_penalty:.2f}")
+    return " · ".join(parts)
+
+
+def _groups(step: BeamStep) -> int:
+    return len({candidate.group for candidate in step.candidates})
+
+
+def _rivals(candidate: BeamCandidate, step: BeamStep) -> tuple[ReportRow, ...]:
+    """The continuations around it, by rank."""
+    rivals = sorted((c for c in step.candidates if c.group == candidate.group), key=lambda c: c.rank)
+    place = next(n for n, rival in enumerate(rivals) if rival.node == candidate.node)
+    first = max(0, min(place - MOST_ROWS // 2, len(rivals) - MOST_ROWS))
+    return tuple(_row(rival, rival.node == candidate.node) for rival in rivals[first : first + MOST_ROWS])
+
+
+def _row(rival: BeamCandidate, own: bool) -> ReportRow:
+    cells = (f"{rival.rank}. {token_text(rival.piece)}", log_probability(rival.log_probability),
+             minus(rival.score), _FATES.get(rival.fate, rival.fate))  # fmt: skip
+    return ReportRow(cells, strong=own, faint=rival.fate == "pruned")
+
+
+def formula(tree: BeamTree, candidate: BeamCandidate, step: BeamStep) -> str:
+    """`Σ log p ÷ length` with the node's figures; the exponent is found from them where it is not 1."""
+    length = step.step + 1
+    parent = tree.candidate(candidate.parent).score if candidate.parent in tree else 0.0
+    sum_line = f"{minus(parent, 3)} + ({minus(candidate.log_probability, 3)}) = {minus(candidate.score, 3)}"
+    if not candidate.normalized or not candidate.score:
+        return sum_line
+    factor = candidate.score / candidate.normalized
+    power = "" if abs(factor - length) < 1e-3 * length else f" (length {length}, length penalty applied)"
+    divisor = f"{length}" if not power else f"{factor:.4g}"
+    return f"{sum_line}\n{minus(candidate.score, 3)} ÷ {divisor} = {minus(candidate.normalized, 3)}{power}"

@@ -1,0 +1,312 @@
+"""What stands around the tree: its tools, the search field, the text so far, the key to its marks."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QToolButton, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.icons import IconButton
+from app.widgets.tree_canvas import PRUNED
+from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
+
+
+class TreeTools(QWidget):
+    """For the right end of the tab bar; what finds no room there goes into a menu."""
+
+    prunedChosen = Signal(str)
+    fitWanted = Signal()
+    findWanted = Signal()
+    followToggled = Signal(bool)
+    downToggled = Signal(bool)
+    tableToggled = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.pruned = self._button("prunedButton", "", "Branches that were pruned: shown, dimmed or hidden")
+        self.pruned.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.pruned.setMenu(self._pruned_menu())
+        self.follow = self._button("followButton", "Follow", "Keep the newest tokens in sight", checkable=True)
+        self.fit = self._button("fitButton", "Fit", "Show the whole tree")
+        self.find = self._button("findButton", "Find", "Find a token (or just type)")
+        self.table = self._button("tableButton", "Table", "Show the table of hypotheses", checkable=True)
+        self.down = self._button("downButton", "↓", "Let the tree grow downwards", checkable=True)
+        self.more = self._button("moreButton", "⋯", "More tools")
+        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.more.setMenu(QMenu(self))
+        self.more.menu().aboutToShow.connect(self._fill_more)
+        self.table.setChecked(True)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(2)
+        for button in (*self._buttons, self.more):
+            self._row.addWidget(button)
+        self._connect()
+        self.set_pruned("dimmed")
+
+    @property
+    def _buttons(self) -> tuple[QToolButton, ...]:
+        """In the order they appear; the last ones give way first."""
+        return self.pruned, self.fit, self.follow, self.find, self.table, self.down
+
+    def _connect(self) -> None:
+        self.fit.clicked.connect(self.fitWanted)
+        self.find.clicked.connect(self.findWanted)
+        self.follow.toggled.connect(self.followToggled)
+        self.down.toggled.connect(self.downToggled)
+        self.table.toggled.connect(self.tableToggled)
+
+    def _button(self, name: str, text: str, help_text: str, checkable: bool = False) -> QToolButton:
+        button = QToolButton(self, objectName=name, text=text, checkable=checkable)
+        button.setToolTip(help_text)
+        button.setAccessibleName(help_text)
+        button.setCursor(Qt.CursorShape.PointingHandCursor)
+        return button
+
+    def _pruned_menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._group = QActionGroup(menu)
+        for how in PRUNED:
+            action = menu.addAction(how.capitalize())
+            action.setCheckable(True)
+            action.setData(how)
+            self._group.addAction(action)
+        self._group.triggered.connect(self._on_action)
+        return menu
+
+    def set_pruned(self, how: str) -> None:
+        """Show what is in force, without a signal."""
+        self.pruned.setText(f"Pruned: {how} ⌄")
+        for action in self._group.actions():
+            action.setChecked(action.data() == how)
+        self.updateGeometry()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        for button in self.findChildren(QToolButton):
+            button.setFont(theme.font(12))
+
+    # Room
+
+    def _width(self, count: int) -> int:
+        """Pixels that the first `count` tools take, the menu of the others included."""
+        shown = [*self._buttons[:count], *([self.more] if count < len(self._buttons) else [])]
+        return sum(button.sizeHint().width() for button in shown) + self._row.spacing() * (len(shown) - 1)
+
+    def sizeHint(self) -> QSize:
+        """Room for all."""
+        return QSize(self._width(len(self._buttons)), self.pruned.sizeHint().height())
+
+    def minimumSizeHint(self) -> QSize:
+        """Room for the menu of them."""
+        return QSize(self._width(0), self.pruned.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show as many as there is room for."""
+        super().resizeEvent(event)
+        fitting = [count for count in range(len(self._buttons) + 1) if self._width(count) <= self.width()]
+        count = max(fitting, default=0)
+        for place, button in enumerate(self._buttons):
+            button.setVisible(place < count)
+        self.more.setVisible(count < len(self._buttons))
+
+    @Slot()
+    def _fill_more(self) -> None:
+        menu = self.more.menu()
+        menu.clear()
+        for button in self._buttons:
+            if not button.isHidden():
+                continue
+            if button is self.pruned:
+                menu.addActions(self._group.actions())
+                menu.addSeparator()
+                continue
+            action = menu.addAction(button.toolTip(), button.click)
+            action.setCheckable(button.isCheckable())
+            action.setChecked(button.isChecked())
+
+    @Slot(QAction)
+    def _on_action(self, action: QAction) -> None:
+        self.set_pruned(action.data())
+        self.prunedChosen.emit(action.data())
+
+
+class FindBar(QFrame):
+    """`changed(text)`, `moved(by)` to the next or the previous one, `closed()`."""
+
+    changed = Signal(str)
+    moved = Signal(int)
+    closed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="findBar")
+        self.field = QLineEdit(self, objectName="findField", placeholderText="Find a token")
+        self.field.setAccessibleName("Find a token")
+        self.count = QLabel("", self)
+        self.count.setProperty("role", "muted")
+        self.back = IconButton("step-back", "Previous", self)
+        self.forward = IconButton("step-forward", "Next", self)
+        self.shut = IconButton("close", "Close (Esc)", self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(6, 5, 6, 5)
+        row.setSpacing(3)
+        for widget in (self.field, self.count, self.back, self.forward, self.shut):
+            row.addWidget(widget)
+        self.field.textChanged.connect(self.changed)
+        self.back.clicked.connect(self._previous)
+        self.forward.clicked.connect(self._next)
+        self.shut.clicked.connect(self.closed)
+        self.hide()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        for button in (self.back, self.forward, self.shut):
+            button.set_theme(theme)
+        self.field.setMinimumWidth(theme.px(130))
+        self.setStyleSheet(
+            f"QFrame#findBar {{ background: {theme.panel}; border: 1px solid {theme.line}; border-radius: 9px; }}"
+        )
+
+    def show_count(self, place: int, total: int) -> None:
+        """`3 of 12`."""
+        self.count.setText(f"{place:,} of {total:,}" if total else "none" if self.field.text() else "")
+        self.place()
+
+    def place(self) -> None:
+        """In the upper right corner of what it stands on."""
+        self.adjustSize()
+        self.move(self.parentWidget().width() - self.width() - 12, 10)
+
+    def event(self, event: QEvent) -> bool:
+        """Escape closes the field before it stops a run."""
+        if event.type() == QEvent.Type.ShortcutOverride and event.key() == Qt.Key.Key_Escape:  # type: ignore[attr-defined]
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter goes on, Shift+Enter back, Escape closes."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.closed.emit()
+        elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.moved.emit(-1 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1)
+        elif event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self.moved.emit(-1 if event.key() == Qt.Key.Key_Up else 1)
+        else:
+            super().keyPressEvent(event)
+
+    @Slot()
+    def _previous(self) -> None:
+        self.moved.emit(-1)
+
+    @Slot()
+    def _next(self) -> None:
+        self.moved.emit(1)
+
+
+class PathLine(QWidget):
+    """The text so far on one line: what leads to the selected node, the node's own token last and strong."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName="pathLine")
+        self._theme = theme_for("light")
+        self.before, self.last, self.hint = "", "", ""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def show_text(self, before: str, last: str, hint: str = "") -> None:
+        """`hint` is shown where there is no text."""
+        self.before, self.last, self.hint = " ".join(before.split("\n")), last, hint
+        self.setAccessibleName(f"Text so far: {before}{last}" if before or last else hint)
+        self.setToolTip(before + last)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """One line."""
+        return QSize(self._theme.px(200), self._theme.px(32))
+
+    minimumSizeHint = sizeHint
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The end of the text counts: what does not fit is left out at its beginning."""
+        theme, painter = self._theme, QPainter(self)
+        plain, strong = theme.font(14), theme.font(14, 600)
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        room = QRectF(self.rect()).adjusted(theme.px(16), 0, -theme.px(16), 0)
+        if not self.before and not self.last:
+            painter.setFont(theme.font(12))
+            painter.setPen(theme.color("muted"))
+            painter.drawText(room, flags, self.hint)
+            return
+        tail = QFontMetricsF(strong).horizontalAdvance(self.last)
+        fm = QFontMetricsF(plain)
+        before = fm.elidedText(self.before, Qt.TextElideMode.ElideLeft, max(0.0, room.width() - tail))
+        painter.setFont(plain)
+        painter.setPen(theme.color("muted"))
+        painter.drawText(room, flags, before)
+        painter.setFont(strong)
+        painter.setPen(theme.color("accent"))
+        painter.drawText(room.adjusted(fm.horizontalAdvance(before), 0, 0, 0), flags, self.last)
+
+
+class TreeLegend(QWidget):
+    """The marks of the tree on one line; those that do not fit are left out."""
+
+    def __init__(self, entries: tuple[tuple[str, str], ...], hint: str, parent: QWidget | None = None) -> None:
+        """`entries`: (state, word)."""
+        super().__init__(parent)
+        self._entries, self._hint = entries, hint
+        self._look = Look(theme_for("light"), pruned="shown")
+        words = ", ".join(word for _, word in entries)
+        self.setAccessibleName(f"Marks of the tree: {words}. {hint}")
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self._look.set_theme(theme)
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """One line of small type."""
+        return QSize(self._look.theme.px(200), self._look.theme.px(30))
+
+    minimumSizeHint = sizeHint
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Mark, word, mark, word."""
+        theme, painter = self._look.theme, QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(theme.font(12))
+        fm = QFontMetricsF(painter.font())
+        x = float(theme.px(16))
+        for state, word in self._entries:
+            width = theme.px(24) + theme.px(6) + fm.horizontalAdvance(word)
+            if x + width > self.width() - theme.px(8):
+                return
+            self._mark(painter, state, QRectF(x, self.height() / 2 - theme.px(6), theme.px(24), theme.px(12)))
+            painter.setPen(theme.color("muted"))
+            painter.drawText(QPointF(x + theme.px(30), self._base(fm)), word)
+            x += width + theme.px(18)
+        if x + fm.horizontalAdvance(self._hint) <= self.width() - theme.px(8):
+            painter.drawText(QPointF(x, self._base(fm)), self._hint)
+
+    def _base(self, fm: QFontMetricsF) -> float:
+        return self.height() / 2 + fm.capHeight() / 2
+
+    def _mark(self, painter: QPainter, state: str, box: QRectF) -> None:
+        theme = self._look.theme
+        painter.setBrush(theme.color("panel"))
+        pen = QPen(self._look.colour(state), (2.2 if state == "best" else 1.4) * theme.scale)
+        painter.setPen(dashed(pen) if state in DASHED else pen)
+        radius = box.height() / 2 if state in PILLS else theme.px(4)
+        painter.drawRoundedRect(box, radius, radius)
+        if state in STRUCK:
+            painter.drawLine(box.center() - QPointF(6, 0), box.center() + QPointF(6, 0))
+        if state == "best":
+            painter.setPen(self._look.colour("best"))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, STAR)

@@ -1,0 +1,272 @@
+"""The main window: first an empty frame, which is on the screen at once, then everything in it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QSettings, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QPaintEvent, QPalette
+from PySide6.QtWidgets import QMainWindow
+
+from app.storage.settings_file import SettingsStore
+from app.theme.palettes import PALETTES
+from core.events import Notice
+
+if TYPE_CHECKING:
+    from app.control.chat import ChatDesk
+    from app.control.library import Files
+    from app.control.messages import Messages
+    from app.control.setup import Desk
+    from app.panels.centre import Centre
+    from app.panels.setup import SetupPanel
+    from app.panels.side_splitter import SideSplitter
+    from app.panels.status_line import StatusLine
+    from app.panels.toolbar import Toolbar
+    from app.session.engine import Engine
+    from app.session.session import Session
+    from app.state.requests import ErrorReport, ModelInfo, Outcome
+    from app.state.run import Run
+    from app.views.inspector.panel import Inspector
+    from app.views.timeline import Timeline
+    from app.window.appearance import Looks
+    from app.window.assembly import ViewFeed
+    from core.events import Event
+
+log = logging.getLogger(__name__)
+FIRST_SIZE = (1440, 900)
+LEAST_SIZE = (900, 600)
+
+
+class MainWindow(QMainWindow):
+    """Everything on one screen. Its parts are attributes: `session`, `toolbar`, `setup`, `centre`, `inspector`,
+    `timeline`, `status`, and those that act on them: `desk`, `looks`, `files`, `messages`."""
+
+    closed = Signal()
+
+    session: Session
+    toolbar: Toolbar
+    setup: SetupPanel
+    centre: Centre
+    inspector: Inspector
+    timeline: Timeline
+    status: StatusLine
+    splitter: SideSplitter
+    desk: Desk
+    looks: Looks
+    files: Files
+    messages: Messages
+    feed: ViewFeed
+    chat: ChatDesk
+
+    def __init__(self, store: SettingsStore, engine: Engine | None = None, furnished: bool = True) -> None:
+        super().__init__()
+        self.setWindowTitle("Tokenscope")
+        self.store, self.settings = store, store.load()
+        self._engine = engine
+        self._is_furnished = self._is_warm = self.is_closed = False
+        self._place()
+        self._paint_empty()
+        if furnished:
+            self.furnish()
+
+    def furnish(self) -> None:
+        """Put everything into the frame; once."""
+        if self._is_furnished:
+            return
+        from app.window.assembly import furnish  # the panels and views take a while to import
+
+        self._is_furnished = True
+        furnish(self, self._engine)
+        if self.store.notices:
+            self.messages.show_notice("\n".join(self.store.notices), "The settings were repaired")
+
+    # --- runs ---------------------------------------------------------------------------------------------------
+
+    @Slot()
+    def run(self) -> None:
+        """Run what is set; a run under way is stopped first."""
+        problems = self.desk.problems
+        if problems:
+            self.messages.show_setup_error("This cannot be run yet", " ".join(problems), "Change it and run again.")
+            return
+        self.messages.dismiss()
+        self.session.start(self.desk.request())
+
+    @Slot()
+    def run_again(self) -> None:
+        """The last run once more, whatever has been set since; an unlocked seed is drawn anew."""
+        run = self.session.run
+        if run is None:
+            self.run()
+            return
+        self.messages.dismiss()
+        seed = run.request.seed if self.toolbar.seed.is_locked else self.toolbar.seed.next_seed()
+        self.session.start(replace(run.request, seed=seed))
+
+    @Slot()
+    def stop(self) -> None:
+        """Stop the run; what it has written stays."""
+        self.session.stop()
+
+    @Slot()
+    def escape(self) -> None:
+        """Stop the run, or close the message that is open."""
+        if self.session.busy:
+            self.stop()
+        else:
+            self.messages.dismiss()
+
+    @Slot()
+    def run_or_stop(self) -> None:
+        """What the one button does."""
+        if self.session.busy:
+            self.stop()
+        else:
+            self.run()
+
+    # --- what the session says ----------------------------------------------------------------------------------
+
+    @Slot(object)
+    def on_run_started(self, run: Run) -> None:
+        """A run has begun."""
+        self.centre.show_texts(run)
+        self.status.show_run(run)
+
+    @Slot(object, object)
+    def on_events(self, run: Run, events: list[Event]) -> None:
+        """A batch has come; that memory ended and how the run goes on is said at once."""
+        for event in events:
+            if isinstance(event, Notice) and event.kind == "memory_fallback":
+                self.messages.show_notice(event.message, "Memory ran out; the run goes on")
+        if len(run.sequences) != self.centre.texts.count():
+            self.centre.show_texts(run)
+        self.status.first_events()
+
+    @Slot(object)
+    def on_finished(self, outcome: Outcome) -> None:
+        """The run has ended, one way or another."""
+        self.status.show_outcome(outcome.message)
+        run = self.session.run
+        if run is not None and run.notices and outcome.error is None:
+            self.messages.show_notice("\n".join(notice.message for notice in run.notices), "About this run")
+
+    @Slot(str)
+    def on_state(self, state: str) -> None:
+        """Run, Stop or Stopping…, and whether the thin bar runs."""
+        face = "stopping" if state == "stopping" else "stop" if self.session.busy else "run"
+        self.toolbar.run.set_face(face)
+        self.centre.set_loading(state == "loading")
+
+    @Slot(object)
+    def on_failed(self, error: ErrorReport) -> None:
+        """A run or the loading of a model has failed."""
+        model: ModelInfo | None = self.session.model
+        if model is not None:
+            self.status.show_model(model)
+        else:
+            self.status.show_state("No model loaded")
+        self.messages.show_error(error)
+
+    # --- windows and keys ---------------------------------------------------------------------------------------
+
+    @Slot(str)
+    def do(self, action: str) -> None:
+        """Do what `app.panels.shortcuts` and the menu call by name: a method of the window or of one of its parts."""
+        attrgetter(action)(self)()
+
+    @Slot()
+    def do_shortcut(self) -> None:
+        """The same for the shortcut that was pressed."""
+        self.do(self.sender().objectName())
+
+    @Slot()
+    def show_numbered_view(self) -> None:
+        """The view whose Ctrl+number was pressed."""
+        self.centre.show_number(self.sender().property("number"))
+
+    @Slot()
+    def open_settings(self) -> None:
+        """The settings window."""
+        from app.panels.settings_dialog import SettingsDialog
+
+        dialog = SettingsDialog(self.settings, str(self.store.folder), self)
+        dialog.changed.connect(self._on_settings)
+        dialog.open()
+
+    @Slot()
+    def open_shortcuts(self) -> None:
+        """The list of keys."""
+        from app.panels.dialogs import shortcuts_dialog
+
+        shortcuts_dialog(self).open()
+
+    @Slot()
+    def open_used_settings(self) -> None:
+        """What the last run really used."""
+        from app.panels.dialogs import used_settings_dialog
+
+        if self.session.run is not None:
+            used_settings_dialog(self.session.run, self).open()
+
+    @Slot(str)
+    def _on_settings(self, section: str) -> None:
+        if section == "appearance":
+            self.looks.apply()
+        elif section in ("compute", "models"):
+            self.desk.load()
+        self.save_settings()
+
+    # --- beginning and end --------------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._is_furnished and not self._is_warm:
+            self._is_warm = True
+            QTimer.singleShot(0, self.desk.warm_up)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Stop, wait for the worker, remember everything."""
+        if self._is_furnished:
+            self.geometry_store().setValue("window", self.saveGeometry())
+            self.hide()
+            self.desk.stop()
+            self.session.shut_down()
+            self.status.stop()
+            self.looks.remember()
+            self.desk.remember()
+            self.save_settings()
+        self.is_closed = True
+        event.accept()
+        self.closed.emit()
+
+    def save_settings(self) -> None:
+        """Write the settings; a disk that refuses is told in the log only."""
+        try:
+            self.store.save()
+        except OSError as error:
+            log.warning("The settings could not be saved: %s", error)
+
+    def geometry_store(self) -> QSettings:
+        """Where sizes and places are kept."""
+        return QSettings(str(self.store.geometry), QSettings.Format.IniFormat)
+
+    def _place(self) -> None:
+        self.setMinimumSize(*LEAST_SIZE)
+        screen = QGuiApplication.primaryScreen().availableSize()
+        self.resize(min(FIRST_SIZE[0], screen.width()), min(FIRST_SIZE[1], screen.height()))
+        geometry: Any = self.geometry_store().value("window")
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+
+    def _paint_empty(self) -> None:
+        """The ground of the theme, so that the frame does not flash in another colour."""
+        name = self.settings.appearance.theme
+        if name == "system":
+            dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+            name = "dark" if dark else "light"
+        palette = self.palette()
+        palette.setColor(QPalette.ColorRole.Window, QColor(PALETTES[name]["panel"]))
+        self.setPalette(palette)

@@ -1,0 +1,166 @@
+"""Forward passes of one model over a growing text, its memory (cache or state) kept between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers.modeling_outputs import BaseModelOutput
+
+from core.caches.tensors.reorder import reorder
+from core.decoding.forward.lean import is_growing, lean_pass
+from core.decoding.forward.lean_compiled import compiled_step
+from core.models.model import LoadedModel
+
+_LEAN_EXTRA = {"attention_mask", "position_ids"}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one pass gives back: float32 logits [B, n, V] of the last n positions, and hidden states if wanted."""
+
+    logits: torch.Tensor
+    hidden: tuple[torch.Tensor, ...] | None
+    """Embedding output and every layer's, each [B, T, D]; the last one is what the head reads."""
+
+    @property
+    def last(self) -> torch.Tensor:
+        """Logits of the last position, [B, V]."""
+        return self.logits[:, -1]
+
+
+class Forward:
+    """Feeds tokens to a model; every call continues where the last one ended.
+
+    Decoder-only models with a key–value cache, encoder–decoders, Mamba-like models and, through transformers' own
+    input preparation, those with a memory of another kind.
+    """
+
+    def __init__(self, model: LoadedModel, cache: Any) -> None:
+        self.model = model
+        self.cache = cache
+        self.passes = 0
+        self._began = False
+        self._encoder: BaseModelOutput | None = None
+        self._extra: dict[str, Any] = {}
+        self._keeps = "logits_to_keep" in model.forward_parameters
+        self._ids: torch.Tensor | None = None
+        self._lean = lean_pass(model) if is_growing(cache) else None
+        self._step = compiled_step(model, cache)
+
+    def encode(self, source: torch.Tensor) -> None:
+        """Run the encoder over source ids [B, S]; the decoder attends to it from now on."""
+        self._encoder = self.model.model.get_encoder()(input_ids=source, return_dict=True)
+
+    def expand(self, copies: int) -> None:
+        """Repeat every row of the memory `copies` times; a no-op for 1."""
+        if copies == 1:
+            return
+        if self._encoder is not None:
+            hidden = self._encoder.last_hidden_state
+            assert hidden is not None
+            self._encoder = BaseModelOutput(last_hidden_state=hidden.repeat_interleave(copies, dim=0))
+        if self.cache is not None:
+            rows = torch.arange(1, device=self.model.device).repeat_interleave(copies)
+            self.reorder(rows)
+        if self._ids is not None:
+            self._ids = self._ids.repeat_interleave(copies, dim=0)
+
+    def reorder(self, rows: torch.Tensor) -> None:
+        """Make row i of the cache what row `rows[i]` was; rows may repeat or be left out."""
+        self.cache.reorder_cache(rows)
+
+    def follow(self, rows: Sequence[int], before: int) -> None:
+        """Go on with what row `rows[i]` of `before` was in row i; moves only what changes (beams of one prompt)."""
+        reorder(self.cache, rows, before)
+        if self._encoder is not None and len(rows) != before:
+            hidden = self._encoder.last_hidden_state
+            assert hidden is not None
+            self._encoder = BaseModelOutput(last_hidden_state=hidden[:1].expand(len(rows), -1, -1))
+
+    def __call__(self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Any) -> Output:
+        """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
+        limit = self._longest_pass()
+        if limit and ids.shape[1] > limit:
+            return self._in_pieces(torch.split(ids, limit, dim=1), keep, hidden, extra)
+        if self._step is not None and not hidden and not extra and self._step.serves(ids, self.cache):
+            self.passes += 1
+            return Output(self._step(ids, self.cache), None)
+        if self._lean is not None and not hidden and extra.keys() <= _LEAN_EXTRA:
+            self.passes += 1
+            logits = self._lean(ids, self.cache, keep, extra.get("attention_mask"), extra.get("position_ids"))
+            return Output(logits, None)
+        outputs = self._run(ids, keep, hidden, extra)
+        self.passes += 1
+        self._began = True
+        logits = outputs.logits[:, -keep:] if keep else outputs.logits
+        states = outputs.decoder_hidden_states if self._encoder is not None else outputs.get("hidden_states")
+        return Output(logits.float(), states if hidden else None)
+
+    def continue_from(self, cache: Any) -> None:
+        """Take over a filled cache: the next call continues the text it holds."""
+        self.cache = cache
+        self._lean = lean_pass(self.model) if is_growing(cache) else None
+        self._step = compiled_step(self.model, cache)
+        self._began = True
+
+    def _longest_pass(self) -> int | None:
+        """Most tokens one pass may read; None without a limit. A recurrent state goes on token by token."""
+        if self.model.is_recurrent and self._began and self._encoder is None:
+            return 1
+        limit: int | None = getattr(self.cache, "longest_pass", None)
+        return limit
+
+    def _in_pieces(self, pieces: Sequence[torch.Tensor], keep: int, hidden: bool, extra: dict[str, Any]) -> Output:
+        """One pass after another, for caches that can look at so many tokens at once only."""
+        read = [self(piece, keep=keep, hidden=hidden, **extra) for piece in pieces]
+        logits = torch.cat([output.logits for output in read], dim=1)
+        states = [output.hidden for output in read if output.hidden is not None]
+        joined = tuple(torch.cat(layer, dim=1) for layer in zip(*states, strict=True)) if states else None
+        return Output(logits[:, -keep:] if keep else logits, joined)
+
+    def _run(self, ids: torch.Tensor, keep: int, hidden: bool, extra: dict[str, Any]) -> Any:
+        kwargs: dict[str, Any] = {"use_cache": True, "return_dict": True, **extra}
+        if hidden:
+            kwargs["output_hidden_states"] = True
+        if keep and self._keeps:
+            kwargs["logits_to_keep"] = keep
+        if self._encoder is not None:
+            return self._network(ids.shape[1])(
+                decoder_input_ids=ids, encoder_outputs=self._encoder, past_key_values=self.cache, **kwargs
+            )
+        if self.model.is_mamba:
+            return self._run_mamba(ids, kwargs)
+        if self.cache is not None:
+            return self._network(ids.shape[1])(input_ids=ids, past_key_values=self.cache, **kwargs)
+        return self._run_prepared(ids, kwargs)
+
+    def _network(self, tokens: int) -> Any:
+        """The module; for single steps on a cache made for it, the compiled one (kept with the model)."""
+        if tokens > 1 or not getattr(self.cache, "compiled", False):
+            return self.model.model
+        if "compiled" not in self.model.remembered:
+            mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"
+            self.model.remembered["compiled"] = torch.compile(self.model.model, mode=mode, dynamic=False)
+        return self.model.remembered["compiled"]
+
+    def _run_mamba(self, ids: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+        """The state is made by the model on the first pass."""
+        outputs = self.model.model(input_ids=ids, cache_params=self.cache, **kwargs)
+        self.cache = outputs.cache_params
+        return outputs
+
+    def _run_prepared(self, ids: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+        """Models with a memory of their own kind: let transformers keep it as `generate` does."""
+        network, first = self.model.model, self._ids is None
+        self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
+        if first:
+            self._extra = {"use_cache": True, "attention_mask": torch.ones_like(ids)}
+        inputs = network.prepare_inputs_for_generation(
+            self._ids, next_sequence_length=None if first else ids.shape[1], is_first_iteration=first, **self._extra
+        )
+        outputs = network(**{**inputs, **kwargs})
+        self._extra = network._update_model_kwargs_for_generation(outputs, self._extra, is_encoder_decoder=False)
+        return outputs

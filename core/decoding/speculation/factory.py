@@ -1,0 +1,187 @@
+"""From a request to a `Speculation`: its drafters, its schedule, its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from core.caches.tensors import rollback
+from core.decoding.forward.forward import Forward
+from core.decoding.run import DecodingRun
+from core.decoding.speculation.auto_length import Economy
+from core.decoding.speculation.cost import verify_cost
+from core.decoding.speculation.drafters.arrays import array_passes
+from core.decoding.speculation.drafters.base import Drafter
+from core.decoding.speculation.drafters.early_exit import lower_layers
+from core.decoding.speculation.drafters.lookup import Lookup
+from core.decoding.speculation.drafters.model import ModelDrafter
+from core.decoding.speculation.loop import Shape, Speculation
+from core.decoding.speculation.passes import Passes
+from core.decoding.speculation.processing import NodeFunnel
+from core.decoding.speculation.schedule import FIRST_LENGTH, Constant, Heuristic, Schedule
+from core.decoding.speculation.target import Target
+from core.decoding.speculation.tree_support import places_nodes
+from core.errors import ParameterError, StrategyError
+from core.events import Event
+from core.models.model import LoadedModel
+
+_UNDRAFTED = frozenset({"guidance_scale", "watermarking_config"})
+"""Stages left out while drafting: they cost a second model pass or keep a state; the target applies them anyway."""
+_LEAST_SHARE = 0.01
+"""A drafter without weights takes some time too."""
+DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
+
+
+def decode_assisted(run: DecodingRun) -> Iterator[Event]:
+    """Chains of the first draft model, or of all of them merged."""
+    drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
+    yield from _decode(run, drafters, Shape(_samples(run), _samples(run), threshold=_threshold(run)))
+
+
+def decode_lookup(run: DecodingRun) -> Iterator[Event]:
+    """Chains found in the text (and in an encoder's source)."""
+    source = run.prompt_ids if run.model.is_encoder_decoder else []
+    most = int(run.config.prompt_lookup_num_tokens or 10)
+    drafter = Lookup(source, int(run.config.max_matching_ngram_size or 3), most)
+    yield from _decode(run, [drafter], Shape(_samples(run), _samples(run)), most)
+
+
+def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
+    """Chains of the target's lower layers."""
+    count = int(run.config.assistant_early_exit)
+    key = f"lower_layers/{count}"
+    lower = run.model.remembered.get(key) or run.model.remembered.setdefault(key, lower_layers(run.model, count))
+    drafter = _model_drafter(run, lower, 0)
+    yield from _decode(run, [drafter], Shape(_samples(run), _samples(run), threshold=_threshold(run)))
+
+
+def decode_tree(run: DecodingRun) -> Iterator[Event]:
+    """Trees of one draft model, or several models' trees merged."""
+    for model in (run.model, *run.request.drafters):
+        if not places_nodes(model):
+            raise StrategyError(
+                f"{model.name} places tokens by their order, so two branches of a tree cannot stand at one place.",
+                "Assisted decoding with chains works.",
+            )
+    samples = _samples(run)
+    draws = _draws(run, samples)
+    widths = widths_of(run.request.options.get("widths"))
+    automatic = not widths and _schedule_name(run) == "auto"
+    shape = Shape(samples, draws, widths if widths or automatic else DEFAULT_WIDTHS, automatic, _threshold(run))
+    drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
+    yield from _decode(run, drafters, shape)
+
+
+def widths_of(value: Any) -> tuple[int, ...]:
+    """Widths from a list or from text as "1 1 3 1 1"; empty when unset. Raises ParameterError."""
+    if value is None or value == "":
+        return ()
+    words = value.replace(",", " ").replace("⟨", " ").replace("⟩", " ").split() if isinstance(value, str) else value
+    try:
+        widths = tuple(int(word) for word in words)
+    except (TypeError, ValueError):
+        widths = ()
+    nodes, level = 0, 1
+    for width in widths:
+        level *= width
+        nodes += level
+    if not widths or min(widths) < 1 or nodes > 256:
+        raise ParameterError(
+            f"The widths are {value!r}.",
+            "Give one whole number from 1 for every depth, as in “1 1 3 1 1”, for a tree of at most 256 tokens.",
+            "widths",
+        )
+    return widths
+
+
+def _decode(run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length: int | None = None) -> Iterator[Event]:
+    target = Target(run)
+    key = "/".join(drafter.name for drafter in drafters) + f"/{run.strategy.name}/{shape.samples}"
+
+    def schedule() -> Schedule:
+        return _schedule(run, target, key, shape, length, _draft_share(run, drafters) if shape.samples else None)
+
+    yield from Speculation(run, target, drafters, schedule, shape).decode()
+
+
+def _draft_share(run: DecodingRun, drafters: Sequence[Drafter]) -> float:
+    """What a draft pass should cost ÷ a pass of the target, by their weights."""
+    return max(sum(drafter.weights for drafter in drafters) / run.model.parameters, _LEAST_SHARE)
+
+
+def _schedule(
+    run: DecodingRun, target: Target, key: str, shape: Shape, length: int | None, draft_share: float | None
+) -> Schedule:
+    """Made after the prompt was read: `auto` measures the target's passes behind it."""
+    memory, name = run.model.remembered, _schedule_name(run)
+    cost = verify_cost(target.passes, run.start_ids[-1])
+    if shape.widths and name in ("auto", "constant"):
+        return Constant(len(shape.widths))
+    first = length or _first_length(run)
+    if name == "constant":
+        return Constant(first)
+    if name == "auto":
+        return Economy(cost, memory, f"experience/{key}", draft_share)
+    return Heuristic(first, memory if name == "heuristic" else None, f"draft_length/{key}")
+
+
+def _schedule_name(run: DecodingRun) -> str:
+    """The option; else what the request's own configuration says; else auto."""
+    config = run.request.config
+    named = run.request.options.get("schedule") or getattr(config, "num_assistant_tokens_schedule", None)
+    if named:
+        return str(named)
+    return "constant" if getattr(config, "num_assistant_tokens", None) is not None else "auto"
+
+
+def _first_length(run: DecodingRun) -> int:
+    wanted = getattr(run.request.config, "num_assistant_tokens", None)
+    return int(wanted) if wanted is not None else FIRST_LENGTH
+
+
+def _threshold(run: DecodingRun) -> float:
+    return float(getattr(run.request.config, "assistant_confidence_threshold", None) or 0.0)
+
+
+def _samples(run: DecodingRun) -> bool:
+    """Whether the verifier throws dice. Raises ParameterError for a verifier that would not be lossless."""
+    named, samples = run.request.options.get("verifier") or "auto", bool(run.config.do_sample)
+    if named == "greedy" and samples:
+        raise ParameterError(
+            "The greedy verifier follows the target's first choice, and sampling is on.",
+            "Switch sampling off, or leave the verifier on auto.", "verifier",
+        )  # fmt: skip
+    if named == "sampling" and not samples:
+        raise ParameterError(
+            "The sampling verifier throws dice, and sampling is off.",
+            "Switch sampling on, or leave the verifier on auto.", "verifier",
+        )  # fmt: skip
+    return samples
+
+
+def _draws(run: DecodingRun, samples: bool) -> bool:
+    """Whether children are drawn. Raises ParameterError for top-k children under dice: that is not lossless."""
+    named = run.request.options.get("children") or "auto"
+    if named == "likeliest" and samples:
+        raise ParameterError(
+            "The likeliest tokens as children with a sampling verifier would change the distribution of the text.",
+            "Leave the children on auto (drawn while sampling), or switch sampling off.", "children",
+        )  # fmt: skip
+    return samples or named == "drawn"
+
+
+def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> ModelDrafter:
+    stages = [stage for stage in run.funnel.stages if stage.name not in _UNDRAFTED]
+    return ModelDrafter(
+        model.name, array_passes(model) or _tensor_passes(run, model), NodeFunnel(stages), run.generator, number,
+        run.is_cancelled, run.model.vocabulary, model.context, model.parameters,
+    )  # fmt: skip
+
+
+def _tensor_passes(run: DecodingRun, model: LoadedModel) -> Passes:
+    forward = Forward(model, rollback.full_width_cache(model))
+    if model.is_encoder_decoder:
+        forward.encode(torch.tensor([run.prompt_ids], device=model.device))
+    return Passes(forward)

@@ -1,0 +1,211 @@
+"""The one frame of speculation: draft a tree, score it in one target pass, keep a path, go on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from core.caches.tensors import rollback
+from core.decoding.observe import read_step
+from core.decoding.run import DecodingRun
+from core.decoding.speculation.cost import clock_of, remembered_cost
+from core.decoding.speculation.drafters.base import Drafter
+from core.decoding.speculation.draws import draw
+from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.round_events import Found, Stopwatch, Tally, round_event, target_shares
+from core.decoding.speculation.schedule import Outcome, Schedule
+from core.decoding.speculation.target import Target
+from core.decoding.speculation.text import Text
+from core.decoding.speculation.tree import Branch, DraftTree, merge
+from core.decoding.speculation.verify import Dice, Verdict, sample_tree, walk_greedy
+from core.decoding.writing import Writer
+from core.events import CostCurve, Event
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What every round has in common."""
+
+    samples: bool
+    """The verifier throws dice; else it follows the target's first choice."""
+    draws: bool
+    """Children are drawn from the drafter's distribution; else its likeliest tokens are taken."""
+    widths: tuple[int, ...] = ()
+    leaves: bool = False
+    threshold: float = 0.0
+
+
+class Speculation:
+    """A run with drafters. Its caches hold exactly the text (less its last token) whenever the caller has control."""
+
+    def __init__(
+        self,
+        run: DecodingRun,
+        target: Target,
+        drafters: Sequence[Drafter],
+        make_schedule: Callable[[], Schedule],
+        shape: Shape,
+    ) -> None:
+        """`make_schedule` is called when the prompt has been read."""
+        self.run, self.target, self.drafters, self.shape = run, target, drafters, shape
+        self._make_schedule = make_schedule
+        self.text = Text(run.start_ids, run.model.device)
+        self.track = run.track(0)
+        self.tally = Tally()
+        self._dice = Dice(run.generator)
+        self._clock = clock_of(run.model.device)
+        self._method = "sampled" if shape.samples else "greedy"
+        self._writer = Writer(run, [self.track], target.names, self._method)
+
+    def decode(self) -> Iterator[Event]:
+        """All events between the prompt's pass and the end of the text."""
+        run = self.run
+        output, prefilled = run.prefill()
+        yield prefilled
+        try:
+            scores = self.target.first(output, self.text)
+            yield from self._write_plain(scores, self._choose(scores))
+            schedule = None
+            while not self.track.stop and not run.is_cancelled():
+                schedule = schedule or self._make_schedule()
+                yield from self._round(schedule)
+            yield from self._writer.flush()
+        except Exception:
+            yield from self._writer.flush()  # the text so far is shown, whatever went wrong
+            raise
+        finally:
+            self._close()
+        if cost := remembered_cost(run.model):
+            yield CostCurve(cost.curve)
+        yield from run.end([self.track])
+
+    def _close(self) -> None:
+        """Leave caches that hold the text alone, also when the run ended in the middle of a round."""
+        length = max(len(self.run.start_ids) + len(self.track.ids) - 1, 0)
+        self.target.crop(length)
+        for drafter in self.drafters:
+            drafter.close(length)
+        self.tally.report(self.run)
+
+    def _round(self, schedule: Schedule) -> Iterable[Event]:
+        watch = Stopwatch(self._clock)
+        plan = self._plan(schedule)
+        if plan.depth == 0:
+            return self._plain_step(schedule)
+        branches = self._draft(plan)
+        if branches is None or self.run.is_cancelled():
+            return []
+        if not any(branch.ids for branch in branches):
+            return self._plain_step(schedule)
+        tree = merge(self.text.ids[-1], branches)
+        watch.lap()
+        scores = self.target.score(self.text, tree)
+        verdict = self._verify(tree, scores[-1])
+        watch.lap()
+        self._settle(tree, verdict)
+        found = Found(tree, verdict, plan.depth)
+        shares = target_shares(scores[-1], tree)
+        watch.lap()
+        waiting, step = list(self._writer.flush()), len(self.track.ids)
+        events = self._write_path(found, scores)
+        first = sum(drafter.first_seconds for drafter in self.drafters)
+        draft, verify, extra = watch.priced
+        schedule.learn(Outcome(tree, verdict, sum(map(_depth, branches)), draft, verify, first, extra))
+        figures = self.tally.add(found, step, watch)
+        written = len(self.track.ids) - step
+        return [*waiting, round_event(found, written, shares, figures, self.run.model.pieces), *events]
+
+    def _plain_step(self, schedule: Schedule) -> Iterator[Event]:
+        """One token as plain decoding writes it."""
+        watch = Stopwatch(self._clock)
+        scores = self.target.step(self.text)
+        token = self._choose(scores)
+        watch.lap()
+        schedule.learn_plain(watch.priced[0])
+        self.tally.verify_seconds += watch.seconds[0]
+        return self._write_plain(scores, token)
+
+    def _write_plain(self, scores: list[torch.Tensor], chosen: torch.Tensor) -> Iterator[Event]:
+        """Append one token [1]; quick steps are read in pairs."""
+        step = len(self.track.ids)
+        if step % 16 == 0:
+            rollback.compact(self.run.forward.cache)
+        yield from self._writer.write(step, scores, chosen, None)
+        self.text.extend(self.track.ids[step:], chosen)
+
+    def _choose(self, scores: list[torch.Tensor]) -> torch.Tensor:
+        """A token [1] from scores [1, V]."""
+        self.run.check_scores(scores[-1], scores[0], len(self.track.ids))
+        if self.shape.samples:
+            return draw(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
+        return scores[-1].argmax(-1)
+
+    def _plan(self, schedule: Schedule) -> Plan:
+        room = [self.run.stopping.max_new - len(self.track.ids) - 1]
+        if self.run.model.context is not None:
+            room.append(self.run.model.context - len(self.text))
+        room += [drafter.room(len(self.text)) for drafter in self.drafters]
+        wanted = schedule.length()
+        shape = self.shape
+        return Plan(
+            max(min(wanted, *room), 0), shape.widths, shape.draws, shape.samples, shape.threshold,
+            schedule.gate, shape.leaves,
+        )  # fmt: skip
+
+    def _draft(self, plan: Plan) -> list[Branch] | None:
+        """Every drafter's proposal; None when the run was cancelled meanwhile."""
+        branches = []
+        for drafter in self.drafters:
+            branch = drafter.propose(self.text, plan)
+            if branch is None:
+                return None
+            branches.append(branch)
+        return branches
+
+    def _verify(self, tree: DraftTree, scores: torch.Tensor) -> Verdict:
+        if not self.shape.samples:
+            return walk_greedy(tree, scores.argmax(-1).tolist())
+        # A node whose every token is banned has no distribution; reaching it is an error that `_write_path` reports.
+        p = torch.softmax(scores, -1).nan_to_num(1.0 / scores.shape[-1])
+        return sample_tree(tree, p, self._dice, self.run.generator)
+
+    def _settle(self, tree: DraftTree, verdict: Verdict) -> None:
+        accepted = [tree.ids[node] for node in verdict.path]
+        self.target.settle(verdict.path)
+        for drafter in self.drafters:
+            drafter.settle(accepted)
+
+    def _write_path(self, found: Found, scores: list[torch.Tensor]) -> list[Event]:
+        """Write the accepted tokens and the target's own behind them."""
+        tree, verdict = found.tree, found.verdict
+        tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
+        picked = [score[[0, *verdict.path]] for score in scores]
+        self.run.check_scores(picked[-1], picked[0], len(self.track.ids))
+        last = "bonus" if verdict.is_bonus else "correction"
+        chosen = torch.tensor(tokens, device=self.run.model.device)
+        return self._write(picked, chosen, [*["draft"] * len(verdict.path), last])
+
+    def _write(self, scores: list[torch.Tensor], chosen: torch.Tensor, origins: list[str]) -> list[Event]:
+        """Append tokens [n] until the text ends; scores [n, V] decided them."""
+        run, events = self.run, list[Event]()
+        step = len(self.track.ids)
+        if any(number % 16 == 0 for number in range(step, step + len(origins))):
+            rollback.compact(run.forward.cache)
+        readings = read_step(scores, chosen, run.request.top_n, self.target.names, run.model.pieces)
+        for reading, origin in zip(readings, origins, strict=True):
+            events += run.token_events(self.track, reading, self._method, origin=origin)
+            events += run.step_done(len(self.track.ids) - 1)
+            if self.track.stop:
+                break
+        self.text.extend(self.track.ids[step:], chosen)
+        return events
+
+
+def _depth(branch: Branch) -> int:
+    """Draft passes a branch took: its depth."""
+    depths = [0]
+    for parent in branch.parents:
+        depths.append(depths[parent] + 1)
+    return max(depths)

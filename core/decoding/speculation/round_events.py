@@ -1,0 +1,170 @@
+"""A round as an event, and the sums that a run's metrics are made of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from core.decoding.run import DecodingRun, Drafting
+from core.decoding.speculation.auto_length import expected_speedup
+from core.decoding.speculation.cost import remembered_cost
+from core.decoding.speculation.tree import DraftTree
+from core.decoding.speculation.verify import Verdict
+from core.events import DraftNode, DraftRound
+from core.models.text import Pieces
+
+
+class Stopwatch:
+    """Laps of a round in seconds of the wall and of the clock that prices passes."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._begun = self._wall = time.perf_counter()
+        self._own = clock()
+        self.seconds: list[float] = []
+        self.priced: list[float] = []
+
+    def lap(self) -> None:
+        """One part of the round is done: draft, verification, what it takes besides."""
+        wall, own = time.perf_counter(), self._clock()
+        self.seconds.append(wall - self._wall)
+        self.priced.append(own - self._own)
+        self._wall, self._own = wall, own
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the wall since the start."""
+        return time.perf_counter() - self._begun
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A round's tree, what became of it, and the draft length asked for."""
+
+    tree: DraftTree
+    verdict: Verdict
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Numbers of a round besides the tree."""
+
+    round: int
+    step: int
+    draft_seconds: float
+    verify_seconds: float
+    overhead_seconds: float
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over the rounds."""
+
+    rounds: int = 0
+    accepted: int = 0
+    examined: int = 0
+    levels: int = 0
+    """Depths of all drafts together."""
+    draft_seconds: float = 0.0
+    verify_seconds: float = 0.0
+    overhead_seconds: float = 0.0
+    priced_draft: float = 0.0
+    """Draft time by the clock that prices passes."""
+
+    def add(self, found: Found, step: int, watch: Stopwatch) -> Figures:
+        """Count a round; its figures. `step`: tokens written before it."""
+        verdict, (draft, verify) = found.verdict, watch.seconds[:2]
+        figures = Figures(self.rounds, step, draft, verify, watch.elapsed - draft - verify)
+        self.rounds += 1
+        self.accepted += len(verdict.path)
+        self.examined += len(verdict.path) + (not verdict.is_bonus)
+        self.levels += max(found.tree.depths)
+        self.draft_seconds += draft
+        self.verify_seconds += verify
+        self.overhead_seconds += figures.overhead_seconds
+        self.priced_draft += watch.priced[0]
+        return figures
+
+    def report(self, run: DecodingRun) -> None:
+        """Hand the sums to the run."""
+        run.drafting = Drafting(
+            self.accepted, self.examined, self.draft_seconds, self.verify_seconds, self.overhead_seconds,
+            self._predicted(run),
+        )  # fmt: skip
+
+    def _predicted(self, run: DecodingRun) -> float | None:
+        """The formula, with this run's acceptance, mean draft length and times; None before anything was drafted."""
+        cost = remembered_cost(run.model)
+        if not self.examined or cost is None:
+            return None
+        per_token = self.priced_draft / self.levels
+        return expected_speedup(self.accepted / self.examined, self.levels / self.rounds, per_token / cost.one)
+
+
+def round_event(found: Found, written: int, shares: Sequence[float], figures: Figures, pieces: Pieces) -> DraftRound:
+    """The event. `written`: tokens of path and extra that became text; `shares`: the target's probability of every
+    node behind its parent, [N]."""
+    tree, verdict = found.tree, found.verdict
+    path = verdict.path[:written]
+    has_extra = written > len(verdict.path)
+    kind = ("bonus" if verdict.is_bonus else "correction") if has_extra else "none"
+    return DraftRound(
+        round=figures.round, step=figures.step, nodes=_nodes(tree, verdict, path, shares, pieces),
+        accepted=tuple(path), extra_id=verdict.extra if has_extra else -1,
+        extra_piece=pieces[verdict.extra] if has_extra else "", extra_kind=kind,
+        draft_seconds=figures.draft_seconds, verify_seconds=figures.verify_seconds,
+        overhead_seconds=figures.overhead_seconds, length=found.length,
+    )  # fmt: skip
+
+
+def _nodes(
+    tree: DraftTree, verdict: Verdict, path: list[int], shares: Sequence[float], pieces: Pieces
+) -> tuple[DraftNode, ...]:
+    taken = set(path)
+    cut_short = len(path) < len(verdict.path)
+    visited = {0, *(path[:-1] if cut_short else path)}
+    nodes, shared = [], _shared(tree)
+    for node in range(1, len(tree)):
+        reached = tree.parents[node] in visited
+        decision = verdict.decisions.get(node) if reached else None
+        nodes.append(DraftNode(
+            node=node, parent=tree.parents[node], id=tree.ids[node], piece=pieces[tree.ids[node]],
+            depth=tree.depths[node], drafter=tree.drafters[node], draft_probability=tree.probabilities[node],
+            target_probability=shares[node], fate=_fate(node, taken, reached, verdict, decision is not None),
+            ratio=decision.ratio if decision else None, die=decision.die if decision else None,
+            proposers=shared.get(node, ()),
+        ))  # fmt: skip
+    return tuple(nodes)
+
+
+def _shared(tree: DraftTree) -> dict[int, tuple[int, ...]]:
+    """Nodes that several drafters proposed → who."""
+    found: dict[int, set[int]] = {}
+    for trials in tree.trials.values():
+        for node, drafter in trials:
+            found.setdefault(node, set()).add(drafter)
+    return {node: tuple(sorted(who)) for node, who in found.items() if len(who) > 1}
+
+
+def _fate(node: int, taken: set[int], reached: bool, verdict: Verdict, was_thrown: bool) -> str:
+    """With dice, a sibling behind the accepted one was never tried."""
+    if node in taken:
+        return "accepted"
+    if not reached or (verdict.decisions and not was_thrown):
+        return "unreached"
+    return "refused"
+
+
+def target_shares(scores: torch.Tensor, tree: DraftTree) -> list[float]:
+    """The target's processed probability of every node given its parent (1 for the root), [N]; scores [N, V]."""
+    if len(tree) == 1:
+        return [1.0]
+    parents = torch.tensor(tree.parents[1:], device=scores.device)
+    tokens = torch.tensor(tree.ids[1:], device=scores.device)
+    log_p = torch.log_softmax(scores, -1)[parents, tokens]
+    found: list[float] = log_p.exp().tolist()
+    return [1.0, *found]

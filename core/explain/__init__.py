@@ -1,0 +1,1 @@
+"""Events in words: one sentence for each choice."""

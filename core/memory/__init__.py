@@ -1,0 +1,1 @@
+"""Whether a run fits, and what to do when it does not."""

@@ -1,0 +1,219 @@
+"""Whether a run fits into memory, reckoned before anything of it is there, and what would make it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from transformers import GenerationConfig
+
+from core import caches
+from core.caches.base import CacheBackend
+from core.decoding.prompt import encode
+from core.decoding.stopping import new_token_limit
+from core.errors import TokenscopeError
+from core.models.catalog import free_memory, has_room, size_words
+from core.models.model import LoadedModel
+from core.request import Request
+from core.settings import resolve
+
+_GUESS = 3
+"""Characters a token, where the tokenizer cannot say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run takes, in bytes; `free` is what there is for it."""
+
+    weights: int
+    cache: int
+    draft: int
+    """Weights and cache of the draft models."""
+    tokens: int
+    """Of the longest text the decoder will hold."""
+    rows: int
+    """Texts, beams or candidates side by side."""
+    free: int
+    title: str
+    """Of the cache."""
+    remedies: tuple[str, ...] = ()
+    """Each of them would make it fit; empty when it fits, or when nothing does."""
+
+    @property
+    def needed(self) -> int:
+        """All of it."""
+        return self.weights + self.cache + self.draft
+
+    @property
+    def ok(self) -> bool:
+        """Whether it fits, with something to spare."""
+        return has_room(self.needed, self.free)
+
+    @property
+    def figures(self) -> str:
+        """`Needs 45.2 MiB of 3.1 GiB free: 21.9 MiB of weights, 18.0 MiB of cache (Dynamic, 560 tokens × 4).`"""
+        rows = f" × {self.rows}" if self.rows > 1 else ""
+        parts = [
+            f"{size_words(self.weights)} of weights",
+            f"{size_words(self.cache)} of cache ({self.title}, {self.tokens:,} tokens{rows})",
+        ]
+        parts += [f"{size_words(self.draft)} for the draft"] if self.draft else []
+        return f"Needs {size_words(self.needed)} of {size_words(self.free)} free: {', '.join(parts)}."
+
+    @property
+    def advice(self) -> str:
+        """What would make it fit; empty when it fits."""
+        if self.ok:
+            return ""
+        if not self.remedies:
+            return "It does not fit, and neither a shorter text nor another cache changes that: choose a smaller model."
+        first, last = self.remedies[:-1], self.remedies[-1]
+        trouble = "It does not fit" if self.needed > self.free else "That leaves too little to spare"
+        return f"{trouble}. It would fit {', '.join(first)}{' or ' if first else ''}{last}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What is varied to find out what would help."""
+
+    prompt: int
+    new: int
+    rows: int
+    cache: str
+    halved: bool = False
+    drafted: bool = True
+
+
+def estimate(model: LoadedModel, request: Request, held: int = 0) -> Estimate:
+    """Reckon `request` on `model`, which may be a `Blueprint`; so may its draft models.
+
+    `held`: bytes of their weights that are in memory already, and not free for anybody else.
+    Raises StrategyError, ParameterError, CacheError when the request cannot be run at all.
+    """
+    return _Reckoning(model, request, _free(model) + held).result()
+
+
+class _Reckoning:
+    def __init__(self, model: LoadedModel, request: Request, free: int) -> None:
+        self.model, self.request, self.free = model, request, free
+        self.strategy, self.config = resolve(model, request)
+        self.source = prompt_tokens(model, request)
+        start = 1 if model.is_encoder_decoder else self.source
+        new = new_token_limit(self.config, start)
+        self.case = _Case(start, new, self._rows(self.config), caches.registry[request.cache].name)
+
+    def _rows(self, config: GenerationConfig) -> int:
+        if self.strategy.name == "contrastive":
+            return min(int(config.top_k or 1), self.model.vocabulary)
+        beams = int(config.num_beams or 1)
+        return max(beams, int(config.num_return_sequences or 1) if config.do_sample or beams > 1 else 1)
+
+    def result(self) -> Estimate:
+        """The figures, and remedies where they are wanted."""
+        case = self.case
+        found = Estimate(
+            self._weights(case), self._cache(self.model, case), self._draft(case), self._length(self.model, case),
+            case.rows, self.free, caches.registry[case.cache].title,
+        )  # fmt: skip
+        return found if found.ok else replace(found, remedies=tuple(self._remedies()) or tuple(self._together()))
+
+    def _needed(self, case: _Case) -> int:
+        return self._weights(case) + self._cache(self.model, case) + self._draft(case)
+
+    def _fits(self, case: _Case) -> bool:
+        return has_room(self._needed(case), self.free)
+
+    def _weights(self, case: _Case) -> int:
+        return self.model.weight_bytes // (2 if case.halved else 1)
+
+    def _length(self, model: LoadedModel, case: _Case) -> int:
+        length = case.prompt + case.new
+        bounded = model.context is not None and not caches.registry[case.cache].unbounded
+        return min(length, model.context) if bounded and model.context is not None else length
+
+    def _cache(self, model: LoadedModel, case: _Case) -> int:
+        """Bytes in memory: of an offloaded cache the layer in use, and the one that is fetched ahead."""
+        options = {**self.request.cache_options, "source_length": self.source} if case.cache == self.case.cache else {}
+        length, backend = self._length(model, case), caches.registry[case.cache]
+        if case.cache.startswith("offloaded"):
+            whole = caches.registry["dynamic"].predict(model, length, case.rows, {"source_length": self.source})
+            size = 2 * whole // max(1, model.layers)
+        else:
+            size = backend.predict(model, length, case.rows, {"source_length": self.source, **options})
+        return size // (2 if case.halved else 1)
+
+    def _draft(self, case: _Case) -> int:
+        if not case.drafted:
+            return 0
+        plain = replace(case, cache="dynamic", rows=1, halved=False)
+        whole = sum(draft.weight_bytes + self._cache(draft, plain) for draft in self.request.drafters)
+        return whole // (2 if case.halved else 1)
+
+    def _remedies(self) -> Iterator[str]:
+        """Changes of one thing that are enough."""
+        case = self.case
+        if new := _most(case.new, lambda count: self._fits(replace(case, new=count))):
+            yield f"with at most {new:,} new tokens"
+        if rows := _most(case.rows, lambda count: self._fits(replace(case, rows=count))):
+            yield f"with {self._rows_words(rows)}"
+        if others := [title for title in self._other_caches() if title]:
+            yield f"with the cache “{'” or “'.join(others[:2])}”"
+        if self.model.dtype == torch.float32 and self._fits(replace(case, halved=True)):
+            yield "in float16"
+        if self.request.drafters and self._fits(replace(case, drafted=False)):
+            yield "without a draft model"
+
+    def _together(self) -> Iterator[str]:
+        """The least that has to change at once, where no single change is enough."""
+        single = replace(self.case, rows=1)
+        caches_too = [replace(single, cache=backend.name) for backend in self._serving()]
+        for case in (single, *caches_too, *(replace(other, halved=True) for other in (single, *caches_too))):
+            if case.halved and self.model.dtype != torch.float32:
+                return
+            if new := _most(case.new + 1, lambda count, case=case: self._fits(replace(case, new=count))):  # type: ignore[misc]
+                words = [f"at most {new:,} new tokens"] if new < case.new else []
+                words += [self._rows_words(1)] if self.case.rows > 1 else []
+                words += [f"the cache “{caches.registry[case.cache].title}”"] if case.cache != self.case.cache else []
+                words += ["float16"] if case.halved else []
+                yield f"with {', '.join(words[:-1])}{' and ' if words[:-1] else ''}{words[-1]}"
+                return
+
+    def _rows_words(self, rows: int) -> str:
+        kind = "beam" if int(self.config.num_beams or 1) > 1 else "text" if self.config.do_sample else "candidate"
+        return f"{rows} {kind}{'s' if rows > 1 else ''}"
+
+    def _serving(self) -> list[CacheBackend]:
+        """Other back ends that can hold this run; exact ones first."""
+        others = [backend for backend in caches.registry.values() if backend.name != self.case.cache]
+        serving = [backend for backend in others if not backend.why_not(self.model, self.strategy.name)]
+        return sorted(serving, key=lambda backend: not backend.exact)
+
+    def _other_caches(self) -> Iterator[str]:
+        """Titles of those that are small enough."""
+        for backend in self._serving():
+            if self._fits(replace(self.case, cache=backend.name)):
+                yield backend.title
+
+
+def prompt_tokens(model: LoadedModel, request: Request) -> int:
+    """How many tokens the prompt has; a guess for a prompt that cannot be read yet."""
+    try:
+        return len(encode(model, request.prompt, unbounded=True))
+    except TokenscopeError:
+        return 1 + len(str(request.prompt)) // _GUESS
+
+
+def _most(asked: int, fits: Callable[[int], bool]) -> int:
+    """The greatest count below `asked` that fits; 0 when not even one does."""
+    low, high = 0, asked
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _free(model: LoadedModel) -> int:
+    if model.device.type == "cuda":
+        return int(torch.cuda.mem_get_info(model.device)[0])
+    return free_memory()

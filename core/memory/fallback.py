@@ -1,0 +1,125 @@
+"""When memory ends in the middle of a run: free it, say so, and go on with a cheaper cache that writes the same."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+
+from core import caches
+from core.caches.base import CacheBackend
+from core.device_memory import is_out_of_memory
+from core.errors import OutOfMemoryError
+from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
+from core.models.catalog import size_words
+from core.models.model import LoadedModel
+from core.request import Request
+from core.settings import resolve
+
+_CHEAPER = ("sliding_window", "offloaded")
+"""Exact back ends that need less of the device's memory, in the order they are tried."""
+
+Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]
+
+
+class Told:
+    """What a reader has heard of a run. A second attempt writes the same; of it only what is new is passed on."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[type[Event]] = Counter()
+        self.tokens: list[tuple[int, int]] = []
+        """(sequence, id) of every token told."""
+        self.cache_bytes = 0
+
+    def hear(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Pass on what was not told yet. Raises OutOfMemoryError when the second text is not the first."""
+        again: Counter[type[Event]] = Counter()
+        for event in events:
+            kind, again[type(event)] = type(event), again[type(event)] + 1
+            if isinstance(event, CachePlan):  # another cache, another plan
+                yield event
+                continue
+            if again[kind] <= self.counts[kind]:
+                self._compare(event, again[kind] - 1)
+                continue
+            self._note(event)
+            yield event
+
+    def _note(self, event: Event) -> None:
+        self.counts[type(event)] += 1
+        if isinstance(event, TokenChosen):
+            self.tokens.append((event.sequence, event.id))
+        elif isinstance(event, CacheMeasured):
+            self.cache_bytes = event.bytes
+
+    def _compare(self, event: Event, place: int) -> None:
+        if isinstance(event, TokenChosen) and (event.sequence, event.id) != self.tokens[place]:
+            raise OutOfMemoryError(
+                "Memory ran out, and starting again with another cache gave another text: on this device the same "
+                "computation does not always give the same numbers.",
+                "Choose the offloaded cache from the start, or write fewer tokens.",
+            )
+
+
+def with_fallback(model: LoadedModel, request: Request, cancel: threading.Event, decode: Decode) -> Iterator[Event]:
+    """The events of `decode`; when memory ends and the request allows it, those of another attempt follow, less what
+    was told already, after a Notice. Raises what ended the last attempt."""
+    told, tried = Told(), {request.cache}
+    while True:
+        successor: CacheBackend | None = None
+        try:
+            yield from told.hear(decode(model, request, cancel))
+            return
+        except Exception as error:
+            if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
+                raise
+            successor = next_cheaper(model, request, tried)
+            if successor is None:
+                raise
+        # Only here, when nothing refers to the error any more, is what it held on to free.
+        freed = _free(request)
+        tried.add(successor.name)
+        yield _notice(model, request, successor, told, freed)
+        request = replace(request, cache=successor.name, cache_options={})
+
+
+def next_cheaper(model: LoadedModel, request: Request, tried: set[str]) -> CacheBackend | None:
+    """The next back end to try; None when the user forbids it, the text would change, or none is left."""
+    present = caches.registry.get(request.cache)
+    if not request.memory_fallback or present is None or not present.exact:
+        return None
+    for name in _CHEAPER:
+        backend = caches.registry[name]
+        again = replace(request, cache=name, cache_options={})
+        strategy = resolve(model, replace(request, cache="dynamic"))[0]
+        if name not in tried and not backend.why_not(model, strategy.name) and not strategy.why_not(model, again):
+            return backend
+    return None
+
+
+def _free(request: Request) -> int:
+    """Give back what can be given back; bytes that kept prefixes took."""
+    freed = 0
+    if request.prefix_store is not None:
+        freed = request.prefix_store.bytes
+        request.prefix_store.clear()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return freed
+
+
+def _notice(model: LoadedModel, request: Request, successor: CacheBackend, told: Told, freed: int) -> Notice:
+    count = len(told.tokens)
+    tokens = f" after {count:,} token{'s' if count > 1 else ''}" if count else ""
+    held = f", with {size_words(told.cache_bytes)} in the cache" if told.cache_bytes else ""
+    kept = f" {size_words(freed)} of kept prefixes were freed." if freed else ""
+    return Notice(
+        "memory_fallback",
+        f"{model.device} ran out of memory{tokens}{held}.{kept} Going on with the cache “{successor.title}” "
+        f"({successor.summary}); the text stays as it is.",
+    )

@@ -1,0 +1,1 @@
+"""Models: finding, checking, loading them, and their text."""

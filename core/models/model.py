@@ -1,0 +1,149 @@
+"""A model in memory, ready to decode with, and how it gets there."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+
+from core.errors import UnknownArchitectureError
+from core.models import catalog
+from core.models.devices import choose_device, choose_dtype
+from core.models.loading import load_network, load_tokenizer
+from core.models.text import Pieces
+
+
+@dataclass(eq=False)
+class LoadedModel:
+    """A transformers module with its tokenizer. `tokenizer` may be None: then ids go in and ids come out."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+    path: Path | None = None
+    remembered: dict[str, Any] = field(default_factory=dict)
+    """What strategies learn about this model and keep between runs (draft lengths, cost curves)."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return torch.device(self.model.device)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        dtype: torch.dtype = self.model.dtype
+        return dtype
+
+    @property
+    def config(self) -> Any:
+        """Configuration of the text decoder (the part of a larger one that generates)."""
+        return self.model.config.get_text_config(decoder=True)
+
+    @property
+    def generation_config(self) -> GenerationConfig:
+        """The model's own defaults for decoding."""
+        config: GenerationConfig = self.model.generation_config
+        return config
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """True for T5, Bart and their like."""
+        return bool(self.model.config.is_encoder_decoder)
+
+    @cached_property
+    def is_recurrent(self) -> bool:
+        """True when (part of) its memory is a state that cannot be rolled back: Mamba, RWKV, Jamba."""
+        return bool(getattr(self.model, "_is_stateful", False))
+
+    @cached_property
+    def is_mamba(self) -> bool:
+        """Keeps its state under `cache_params`."""
+        return "cache_params" in self.forward_parameters
+
+    @cached_property
+    def forward_parameters(self) -> frozenset[str]:
+        """Names that the module's forward accepts."""
+        return frozenset(inspect.signature(self.model.forward).parameters)
+
+    @cached_property
+    def layers(self) -> int:
+        """Number of decoder layers."""
+        count: Any = getattr(self.config, "num_decoder_layers", None) or getattr(self.config, "num_hidden_layers", 0)
+        return int(count)
+
+    @cached_property
+    def vocabulary(self) -> int:
+        """Number of token ids the model scores."""
+        size: int = self.config.vocab_size
+        return size
+
+    @cached_property
+    def context(self) -> int | None:
+        """Longest sequence it was built for, in tokens; None without such a limit (T5's relative positions, Mamba)."""
+        if self.is_mamba:
+            return None
+        limit = getattr(self.config, "max_position_embeddings", None)
+        return int(limit) if limit else None
+
+    @cached_property
+    def parameters(self) -> int:
+        """Number of weights, shared ones counted once."""
+        return sum(p.numel() for p in self.model.parameters())
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights in memory."""
+        return sum(p.numel() * p.element_size() for p in self.model.parameters())
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """Text of single tokens."""
+        return Pieces(self.tokenizer)
+
+    @property
+    def head(self) -> Any:
+        """The output projection from hidden states to logits."""
+        return self.model.get_output_embeddings()
+
+
+def wrap(model: Any, tokenizer: Any = None, name: str | None = None) -> LoadedModel:
+    """A transformers model you already have. Raises UnknownArchitectureError if it cannot generate."""
+    if not getattr(model, "can_generate", lambda: False)():
+        raise UnknownArchitectureError(
+            f"{type(model).__name__} has no language-model head, so it cannot generate text.",
+            "Load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM.",
+        )
+    model.eval()
+    return LoadedModel(model, tokenizer, name or _name_of(model))
+
+
+def _name_of(model: Any) -> str:
+    path = getattr(model.config, "_name_or_path", "") or model.config.model_type
+    return Path(path).name
+
+
+def load(
+    name: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    allow_pickle: bool = False,
+    allow_remote_code: bool = False,
+) -> LoadedModel:
+    """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded.
+
+    `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
+    Raises ModelError subclasses, DeviceError or OutOfMemoryError, each with its remedy.
+    """
+    path = catalog.locate(str(name))
+    where = choose_device(device)
+    network = load_network(path, choose_dtype(dtype, where, path), allow_pickle, allow_remote_code)
+    network.to(where).eval()
+    tokenizer = load_tokenizer(path, allow_remote_code)
+    return LoadedModel(network, tokenizer, catalog.display_name(str(name), path), path)
