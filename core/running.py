@@ -11,6 +11,7 @@ import torch
 
 from core.caches.plan import with_plan
 from core.decoding.run import DecodingRun, Written
+from core.defaults import non_default
 from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError
 from core.events import Event, Finished, Metrics
@@ -18,7 +19,7 @@ from core.memory.fallback import with_fallback
 from core.models.catalog import size_words
 from core.models.model import LoadedModel
 from core.request import Request
-from core.settings import non_default, resolve
+from core.settings import resolve
 from core.streamers import feed
 
 

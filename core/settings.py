@@ -9,25 +9,12 @@ from typing import Any
 from transformers import GenerationConfig
 
 from core import strategies
+from core.defaults import DEFAULTS
 from core.errors import ParameterError, StrategyError
 from core.models.model import LoadedModel
+from core.parameter import check
 from core.request import Request
-from core.strategies.base import Parameter, Strategy
-
-DEFAULTS: dict[str, Any] = {
-    "max_length": 20, "min_length": 0, "do_sample": False, "use_cache": True, "early_stopping": False, "num_beams": 1,
-    "num_beam_groups": 1, "diversity_penalty": 0.0, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "typical_p": 1.0,
-    "repetition_penalty": 1.0, "length_penalty": 1.0, "no_repeat_ngram_size": 0, "encoder_no_repeat_ngram_size": 0,
-    "num_return_sequences": 1, "remove_invalid_values": False, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0,
-    "encoder_repetition_penalty": 1.0, "renormalize_logits": False, "num_assistant_tokens": 20,
-    "num_assistant_tokens_schedule": "constant", "assistant_confidence_threshold": 0.4,
-}  # fmt: skip
-"""What transformers 5 fills in for settings that neither the user nor the model sets."""
-
-_NOT_SETTINGS = {
-    "transformers_version", "max_length", "bos_token_id", "pad_token_id", "decoder_start_token_id", "output_scores",
-    "output_logits", "output_attentions", "output_hidden_states", "return_dict_in_generate", "_from_model_config",
-}  # fmt: skip
+from core.strategies.base import Strategy
 
 
 def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
@@ -127,43 +114,3 @@ def _check_ranges(strategy: Strategy, config: GenerationConfig, request: Request
         )  # fmt: skip
     if request.top_n < 0:
         raise ParameterError(f"top_n is {request.top_n}.", "Use 0 (tracing off) or more.", "top_n")
-
-
-def check(parameter: Parameter, value: Any) -> None:
-    """Type and range of one setting. Raises ParameterError naming both."""
-    if parameter.kind in ("int", "float"):
-        _check_number(parameter, value)
-    elif parameter.kind == "bool" and not isinstance(value, bool):
-        raise ParameterError(
-            f"{parameter.title} ({parameter.name}) is {value!r}.", "Use true or false.", parameter.name
-        )
-    elif parameter.kind == "choice" and isinstance(value, str) and value not in parameter.choices:
-        options = ", ".join(str(choice) for choice in parameter.choices)
-        raise ParameterError(
-            f"{parameter.title} ({parameter.name}) is “{value}”.", f"Choose one of: {options}.", parameter.name
-        )
-
-
-def _check_number(parameter: Parameter, value: Any) -> None:
-    wrong_type = isinstance(value, bool) or not isinstance(value, int if parameter.kind == "int" else (int, float))
-    low, high = parameter.minimum, parameter.maximum
-    if not wrong_type:
-        below = low is not None and (value < low or (parameter.exclusive and value == low))
-        if not below and not (high is not None and value > high) and value == value:
-            return
-    kind = "a whole number" if parameter.kind == "int" else "a number"
-    more = "above" if parameter.exclusive else "from"
-    span = f" {more} {low:g} to {high:g}" if low is not None and high is not None else ""
-    raise ParameterError(
-        f"{parameter.title} ({parameter.name}) is {value!r}, out of its range.", f"It must be {kind}{span}.",
-        parameter.name,
-    )  # fmt: skip
-
-
-def non_default(config: GenerationConfig) -> dict[str, Any]:
-    """Settings of a resolved configuration that differ from the library's defaults, by name."""
-    return {
-        name: value
-        for name, value in sorted(config.to_dict().items())
-        if value is not None and name not in _NOT_SETTINGS and DEFAULTS.get(name) != value
-    }

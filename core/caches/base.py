@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.caches.needs import Need, explain, needs
-from core.strategies.base import Parameter
+from core.parameter import Parameter
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.caches.base import EDITS, CacheBackend
 from core.caches.dynamic import measure
 from core.caches.reasons import keys_and_values_only
-from core.strategies.base import Parameter
+from core.parameter import Parameter
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel

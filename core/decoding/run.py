@@ -22,6 +22,7 @@ from core.decoding.observe import Reading
 from core.decoding.prompt import encode
 from core.decoding.reuse import Reuse
 from core.decoding.stopping import Stop, Stopping, build_stopping, eos_ids
+from core.defaults import non_default
 from core.device_memory import PeakMemory
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.events import (
@@ -37,8 +38,8 @@ from core.events import (
 )
 from core.models.model import LoadedModel
 from core.models.text import TextStream
+from core.parameter import check
 from core.request import Request
-from core.settings import check, non_default
 from core.strategies.base import Strategy
 
 _DRAFT_ROOM = 128

@@ -4,40 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from core.parameter import Parameter
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
-
-Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens"]
-"""`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One setting: enough to draw an editor for it, to check it and to explain it."""
-
-    name: str
-    """GenerationConfig's field, or the key in `Request.options` when `option` is true."""
-    title: str
-    kind: Kind
-    default: Any
-    help: str
-    minimum: float | None = None
-    maximum: float | None = None
-    soft_maximum: float | None = None
-    """Where a slider ends; typing may go on to `maximum`."""
-    step: float | None = None
-    choices: tuple[Any, ...] = ()
-    exclusive: bool = False
-    """The minimum itself is not allowed."""
-    option: bool = False
-    advanced: bool = False
-    """Unfolded on demand."""
-    unset: Any = None
-    """Value that switches the setting off, where that is not the default."""
 
 
 @dataclass(frozen=True, slots=True)

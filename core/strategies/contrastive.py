@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.strategies.base import Parameter, Strategy
+from core.parameter import Parameter
+from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, TOP_K
 
 if TYPE_CHECKING:

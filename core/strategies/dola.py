@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from core.strategies.base import Parameter, Strategy
+from core.parameter import Parameter
+from core.strategies.base import Strategy
 from core.strategies.parameters import (
     EVERYWHERE,
     NEW_TOKENS,

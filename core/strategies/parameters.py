@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.strategies.base import Parameter
+from core.parameter import Parameter
 
 NEW_TOKENS = Parameter(
     "max_new_tokens", "New tokens", "int", 120,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.strategies.base import Parameter
+from core.parameter import Parameter
 from core.strategies.speculative import speculative
 
 TOKENS = Parameter(

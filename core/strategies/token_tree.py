@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core.strategies.base import Parameter
+from core.parameter import Parameter
 from core.strategies.speculative import needs_draft, speculative
 
 if TYPE_CHECKING:

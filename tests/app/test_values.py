@@ -8,8 +8,7 @@ import pytest
 
 from app.state import values
 from app.state.values import ValueProblem
-from core.strategies import registry
-from core.strategies.base import Parameter
+from core.strategies import Parameter, registry
 
 SAMPLING = registry["sampling"]
 

@@ -121,7 +121,7 @@ def test_strategy_contract(strategy: core.strategies.Strategy) -> None:
 
 
 def core_check(parameter: core.strategies.Parameter) -> None:
-    from core.settings import check
+    from core.parameter import check
 
     check(parameter, parameter.default)
 
