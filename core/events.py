@@ -155,6 +155,13 @@ class BeamCandidate:
     """Place among the candidates of its step (of its group, in diverse search), 1 = best."""
     fate: str
     """kept, pruned, finished or early_stopped."""
+    raw_probability: float
+    """By the model alone, before any processing, given its parent."""
+    raw_log_probability: float
+    raw_rank: int
+    """Place among all tokens by raw probability, 1 = the model's first choice behind this parent."""
+    entropy: float
+    """Of the model's own distribution behind the parent, in nats."""
     group: int = 0
     diversity_penalty: float = 0.0
     """What diverse search took off this token's log-probability at this step."""

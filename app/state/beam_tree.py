@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -207,23 +208,23 @@ def _ending(candidate: BeamCandidate) -> str:
 
 
 def _as_token(candidate: BeamCandidate, step: BeamStep, place: int, sequence: int) -> TokenChosen:
-    """Beams say only what they looked at, so entropy and alternatives are those of the continuations considered."""
-    siblings = [c for c in step.candidates if c.parent == candidate.parent]
-    siblings.sort(key=lambda c: -c.log_probability)
-    alternatives = tuple(_alternative(c, rank) for rank, c in enumerate(siblings, 1))
+    """The candidate as the token of a text; its alternatives are the other continuations of the same parent."""
+    siblings = sorted((c for c in step.candidates if c.parent == candidate.parent), key=lambda c: c.raw_rank)
     return TokenChosen(
         step=place, sequence=sequence, id=candidate.id, piece=candidate.piece, text=candidate.text,
-        raw_probability=candidate.probability, probability=candidate.probability,
-        raw_log_probability=candidate.log_probability, log_probability=candidate.log_probability,
-        rank=siblings.index(candidate) + 1,
-        entropy=-sum(c.probability * c.log_probability for c in siblings if c.probability > 0),
-        seconds=step.seconds, alternatives=alternatives, method="beam",
-        special=candidate.ended == "eos",
+        raw_probability=candidate.raw_probability, probability=candidate.probability,
+        raw_log_probability=candidate.raw_log_probability, log_probability=_log(candidate.probability),
+        rank=candidate.raw_rank, entropy=candidate.entropy, seconds=step.seconds,
+        alternatives=tuple(map(_alternative, siblings)), method="beam", special=candidate.ended == "eos",
     )  # fmt: skip
 
 
-def _alternative(candidate: BeamCandidate, rank: int) -> Alternative:
+def _alternative(candidate: BeamCandidate) -> Alternative:
     return Alternative(
-        candidate.id, candidate.piece, candidate.probability, candidate.probability, candidate.log_probability,
-        candidate.log_probability, rank,
+        candidate.id, candidate.piece, candidate.raw_probability, candidate.probability,
+        candidate.raw_log_probability, _log(candidate.probability), candidate.raw_rank,
     )  # fmt: skip
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -math.inf

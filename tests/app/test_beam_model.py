@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
+
 from app.state.beam_tree import BeamTree, best_path, parting
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Hypothesis, SequenceFinished
 from tests.ui.beams import beam_run, beam_steps
@@ -10,7 +14,8 @@ from tests.ui.beams import beam_run, beam_steps
 def candidate(node: int, parent: int, word: str, fate: str = "kept", normalized: float = -1.0, **more: object):
     """One continuation with the figures that a test does not speak of filled in."""
     fields = {"node": node, "parent": parent, "id": node, "piece": word, "probability": 0.5, "log_probability": -0.69,
-              "score": normalized, "normalized": normalized, "rank": 1, "fate": fate, "text": word}  # fmt: skip
+              "score": normalized, "normalized": normalized, "rank": 1, "fate": fate, "raw_probability": 0.4,
+              "raw_log_probability": -0.92, "raw_rank": 2, "entropy": 1.5, "text": word}  # fmt: skip
     return BeamCandidate(**(fields | more))  # type: ignore[arg-type]
 
 
@@ -23,6 +28,14 @@ def small_tree() -> BeamTree:
     tree.append(BeamStep(2, (candidate(6, 4, "<|end|>", "finished", -0.4, text="", ended="eos"),
                              candidate(7, 3, "f", normalized=-0.9)), 6, 0.1))  # fmt: skip
     return tree
+
+
+def test_a_token_tells_what_the_model_thought_of_it_alone() -> None:
+    token = small_tree().tokens(3)[-1]
+    assert (token.raw_probability, token.raw_log_probability, token.rank, token.entropy) == (0.4, -0.92, 2, 1.5)
+    assert token.probability == 0.5
+    assert token.log_probability == pytest.approx(math.log(0.5))
+    assert [(item.id, item.raw_probability, item.rank) for item in token.alternatives] == [(3, 0.4, 2)]
 
 
 def test_paths_and_texts() -> None:

@@ -250,3 +250,30 @@ def test_without_tracing_only_survivors_are_told() -> None:
     steps = [event for event in found.events if isinstance(event, BeamStep)]
     assert all(item.fate != "pruned" for step in steps for item in step.candidates)
     assert all(len(step.candidates) == 3 for step in steps)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"no_repeat_ngram_size": 2, "repetition_penalty": 1.4},
+        {"do_sample": True, "temperature": 1.8, "top_k": 9},
+        {"num_beam_groups": 2, "diversity_penalty": 1.0},
+        {"force_words_ids": [[7, 8]]},
+    ],
+    ids=["plain", "penalties", "sampling", "diverse", "constrained"],
+)
+def test_every_candidate_tells_what_the_model_thought_of_it_alone(settings: dict[str, Any]) -> None:
+    model, prompt = tiny.make("gpt2", seed=3, scale=3.0), tiny.prompt(11)
+    steps = [e for e in run(model, prompt, num_beams=4, max_new_tokens=6, **settings).events if isinstance(e, BeamStep)]
+    texts: dict[int, list[int]] = {0: prompt}
+    for step in steps:
+        for item in step.candidates:
+            before = texts[item.parent]
+            texts[item.node] = [*before, item.id]
+            with torch.no_grad():
+                own = torch.softmax(model.model(torch.tensor([before])).logits[0, -1].double(), -1)
+            assert item.raw_probability == pytest.approx(float(own[item.id]), rel=1e-3)
+            assert item.raw_log_probability == pytest.approx(float(own[item.id].log()), abs=1e-3)
+            assert item.raw_rank == 1 + sum(float(p) > float(own[item.id]) * (1 + 1e-5) for p in own)
+            assert item.entropy == pytest.approx(float(-(own * own.log()).sum()), rel=1e-3)

@@ -72,8 +72,8 @@ class FakeSearch:
         ended = "eos" if fate == "finished" else ""
         return BeamCandidate(
             self._node, parent, 100 + WORDS.index(word) if word in WORDS else 2, word, share,
-            math.log(max(share, 1e-6)), score, score / (self._step + 1), rank, fate, group,
-            0.5 * group, met, "" if ended else word, ended,
+            math.log(max(share, 1e-6)), score, score / (self._step + 1), rank, fate, share, math.log(max(share, 1e-6)),
+            rank, 2.0, group, 0.5 * group, met, "" if ended else word, ended,
         )  # fmt: skip
 
 

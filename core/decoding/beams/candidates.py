@@ -21,6 +21,8 @@ class View:
     group: Group
     scores: torch.Tensor
     """Processed log-probabilities [m, V]."""
+    raw: torch.Tensor
+    """The model's own, [m, V]."""
     length: int
     """New tokens with the one that is chosen now."""
     penalties: torch.Tensor | None
@@ -51,7 +53,7 @@ def look(view: View, settings: Settings, select: Selector, banks: Banks | None) 
 def _nodes(view: View, settings: Settings, values: torch.Tensor, places: torch.Tensor) -> list[Node]:
     """Nodes of continuations: `values` their total scores, `places` into the flattened [m · V]."""
     group, vocabulary, nodes = view.group, view.scores.shape[-1], []
-    for score, place, log_p, share, normalized, penalty in _figures(view, settings, values, places):
+    for score, place, log_p, share, normalized, penalty, *raw in _figures(view, settings, values, places):
         if score != score:
             raise FloatingPointError("a beam's score is not a number")
         if score <= DEAD:
@@ -62,6 +64,7 @@ def _nodes(view: View, settings: Settings, values: torch.Tensor, places: torch.T
             Node(
                 token, parent, group.start + beam, view.length, score, parent.path, normalized=normalized,
                 log_probability=log_p, probability=share, group=group.number, penalty=penalty,
+                raw_log_probability=raw[0], raw_rank=int(raw[1]), entropy=raw[2],
             )
         )  # fmt: skip
     return nodes
@@ -70,14 +73,23 @@ def _nodes(view: View, settings: Settings, values: torch.Tensor, places: torch.T
 def _figures(
     view: View, settings: Settings, values: torch.Tensor, places: torch.Tensor
 ) -> Sequence[tuple[float, ...]]:  # fmt: skip
-    """(score, place, log-probability, probability, normalised score, penalty) of each, in one transfer to the host."""
+    """(score, place, log-probability, probability, normalised score, penalty, and by the model alone log-probability,
+    rank, entropy) of each, in one transfer to the host."""
     scores, vocabulary = view.scores, view.scores.shape[-1]
+    rows = (places // vocabulary).clamp(max=len(scores) - 1)
     log_p = scores.reshape(-1)[places.clamp(max=scores.numel() - 1)]
     share = log_p
     if view.processed:
-        share = log_p - scores.logsumexp(-1)[(places // vocabulary).clamp(max=len(scores) - 1)]
+        share = log_p - scores.logsumexp(-1)[rows]
     normalized = values / length_factor(view.length, settings.length_penalty)
     penalty = torch.zeros_like(values) if view.penalties is None else view.penalties[places % vocabulary]
-    columns = (values, places, log_p, share.exp(), normalized, penalty)
-    rows: list[tuple[float, ...]] = torch.stack([column.double() for column in columns], 1).tolist()
-    return rows
+    columns = (values, places, log_p, share.exp(), normalized, penalty, *_raw_figures(view.raw, rows, places))
+    figures: list[tuple[float, ...]] = torch.stack([column.double() for column in columns], 1).tolist()
+    return figures
+
+
+def _raw_figures(raw: torch.Tensor, rows: torch.Tensor, places: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Log-probability, rank from 1 among all tokens, and entropy in nats by the model alone, each [c]."""
+    log_p = raw[rows, places % raw.shape[-1]]
+    rank = (raw[rows] > log_p[:, None]).sum(-1) + 1
+    return log_p, rank, torch.special.entr(raw.exp()).sum(-1)[rows]

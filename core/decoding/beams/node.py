@@ -26,6 +26,10 @@ class Node:
     """score ÷ length^length_penalty."""
     log_probability: float = 0.0
     probability: float = 0.0
+    raw_log_probability: float = 0.0
+    """By the model alone, as the two that follow."""
+    raw_rank: int = 0
+    entropy: float = 0.0
     number: int = 0
     rank: int = 0
     group: int = 0

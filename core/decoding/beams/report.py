@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from core.decoding.beams.node import Node
@@ -18,7 +19,9 @@ def candidate(node: Node, pieces: Pieces, met: int) -> BeamCandidate:
         node=node.number, parent=node.parent.number, id=node.token, piece=pieces[node.token],
         probability=node.probability, log_probability=node.log_probability, score=node.score,
         normalized=node.normalized, rank=node.rank, fate=node.fate, group=node.group, diversity_penalty=node.penalty,
-        progress=met, text=node.text, ended=node.stop.reason if node.stop else "",
+        raw_probability=math.exp(node.raw_log_probability), raw_log_probability=node.raw_log_probability,
+        raw_rank=node.raw_rank, entropy=node.entropy, progress=met, text=node.text,
+        ended=node.stop.reason if node.stop else "",
     )  # fmt: skip
 
 

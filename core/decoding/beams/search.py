@@ -94,12 +94,13 @@ class Search:
         """Decide one token for all groups; `raw` logits [n, V]."""
         self.length += 1
         limit = self._run.stopping.limit(self.length)
-        shared = self._scoring.shared(self._ids, torch.log_softmax(raw, -1))
+        own = torch.log_softmax(raw, -1)
+        shared = self._scoring.shared(self._ids, own)
         counts = torch.zeros_like(shared[0]) if self._plan.groups > 1 else None
         looked_at: list[Node] = []
         for group in self._groups:
             if not group.done:
-                nodes, chosen = self._step_group(group, shared, counts, limit)
+                nodes, chosen = self._step_group(group, own, shared, counts, limit)
                 looked_at += nodes
                 if counts is not None:
                     counts.index_add_(0, torch.tensor(chosen, device=counts.device), counts.new_ones(len(chosen)))
@@ -110,13 +111,16 @@ class Search:
         return event
 
     def _step_group(
-        self, group: Group, shared: torch.Tensor, counts: torch.Tensor | None, limit: Stop | None
+        self, group: Group, own: torch.Tensor, shared: torch.Tensor, counts: torch.Tensor | None, limit: Stop | None
     ) -> tuple[list[Node], list[int]]:
-        """All nodes it looked at, best first, and the tokens it chose (what diversity counts)."""
+        """All nodes it looked at, best first, and the tokens it chose (what diversity counts).
+
+        `own` [n, V]: log-probabilities of the model alone; `shared` behind what all groups share of the funnel.
+        """
         rows = group.rows
         scores = self._scoring.of_group(group.number, self._ids[rows], shared[rows], counts)
         self._last_scores = scores
-        view = View(group, scores, self.length, self._scoring.penalties(counts), self._scoring.processes)
+        view = View(group, scores, own[rows], self.length, self._scoring.penalties(counts), self._scoring.processes)
         try:
             usual, extra = look(view, self._settings, self._plan.select, self._plan.banks)
         except FloatingPointError:
