@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def build_window(
-    config_dir: str | Path | None = None, engine: Engine | None = None, furnished: bool = True
+    config_dir: str | Path | None = None, engine: Engine | None = None, assembled: bool = True
 ) -> MainWindow:
     """The main window, not yet shown; a QApplication must exist.
 
     `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
-    tests. With `furnished=False` it is an empty frame, quick to show, until its `furnish` is called.
+    tests. With `assembled=False` it is an empty frame, quick to show, until its `assemble` is called.
     """
     from app.storage.settings_file import SettingsStore
     from app.window.main_window import MainWindow
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
-    return MainWindow(store, engine, furnished)
+    return MainWindow(store, engine, assembled)

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
         folder = options.config_dir
         if folder is None and options.screenshot is not None:  # a picture depends on the command line alone
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenscope-"))  # type: ignore[assignment]
-        window = build_window(folder, engine, furnished=False)
+        window = build_window(folder, engine, assembled=False)
         if options.screenshot is None:
             window.show()
             application.processEvents()

@@ -41,7 +41,7 @@ async def start(window: MainWindow, options: Options) -> int:
     """Furnish the window and stay until it is closed, or leave a picture and go. Gives back the exit code."""
     if window.is_closed:  # by a quick hand, while it was still empty
         return 0
-    window.furnish()
+    window.assemble()
     if options.screenshot is None:
         return await _stay(window, options)
     try:
@@ -58,7 +58,7 @@ async def _stay(window: MainWindow, options: Options) -> int:
         problem = str(error)
     window.show()
     if problem:
-        window.messages.show_notice(problem, "The command line could not be followed in full")
+        window.parts.messages.show_notice(problem, "The command line could not be followed in full")
     elif options.run:
         window.run()
     await next_value(window.closed)
@@ -81,24 +81,24 @@ async def _leave_picture(window: MainWindow, options: Options, path: Path) -> in
 
 def apply(window: MainWindow, options: Options) -> None:
     """Set everything the command line says. Raises LaunchProblem."""
-    problems = window.desk.choose(options.model, options.strategy, options.cache, options.drafts)
+    problems = window.parts.controller.choose(options.model, options.strategy, options.cache, options.drafts)
     if problems:
         raise LaunchProblem(" ".join(problems))
-    window.desk.set_more_values(_values(window.desk.strategy, options.params))
+    window.parts.controller.set_more_values(_values(window.parts.controller.strategy, options.params))
     if options.prompt is not None:
-        window.setup.prompt.set_prompt(options.prompt, options.chat)
+        window.parts.setup.prompt.set_prompt(options.prompt, options.chat)
     if options.seed is not None:
-        window.toolbar.seed.spin.setValue(options.seed)
-        window.toolbar.seed.lock.setChecked(True)
-    if options.view and not window.centre.show_view(options.view):
+        window.parts.toolbar.seed.spin.setValue(options.seed)
+        window.parts.toolbar.seed.lock.setChecked(True)
+    if options.view and not window.parts.centre.show_view(options.view):
         raise LaunchProblem(f"There is no view “{options.view}”.")
-    _apply_looks(window, options)
+    _apply_appearance(window, options)
 
 
-def _apply_looks(window: MainWindow, options: Options) -> None:
-    look = window.settings.appearance
+def _apply_appearance(window: MainWindow, options: Options) -> None:
+    look = window.parts.settings.appearance
     look.theme = options.theme or look.theme
-    window.looks.set_font_scale(options.font_scale or look.font_scale)
+    window.parts.appearance.set_font_scale(options.font_scale or look.font_scale)
     if options.size is not None:
         least = window.minimumSize()
         if options.size[0] < least.width() or options.size[1] < least.height():
@@ -124,8 +124,8 @@ def _values(strategy_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str,
 async def _run(window: MainWindow) -> None:
     """Run and wait for the end, and for the views to have drawn it. Raises LaunchProblem when it failed."""
     window.run()
-    if window.desk.problems:
-        raise LaunchProblem(" ".join(window.desk.problems))
+    if window.parts.controller.problems:
+        raise LaunchProblem(" ".join(window.parts.controller.problems))
     outcome = await next_value(window.session.finished)
     assert isinstance(outcome, Outcome)
     await painted(window)

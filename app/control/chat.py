@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class ChatDesk(QObject):
-    """Connects prompt panel, session and chat views with the desk's conversation, which is kept in a file."""
+class ChatController(QObject):
+    """Connects prompt panel, session and chat views with the conversation, which is kept in a file."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
-        self._window, self.conversation = window, window.desk.chat
+        self._window, self.conversation = window, window.controller.chat
         self._store = ChatStore(window.store.folder)
         self._store.restore(self.conversation)
         window.store.notices += self._store.notices
@@ -58,7 +58,7 @@ class ChatDesk(QObject):
             return
         self.conversation.clear()
         self._tell()
-        self._window.desk.focus_prompt()
+        self._window.controller.focus_prompt()
 
     @Slot()
     def regenerate(self) -> None:
@@ -68,7 +68,7 @@ class ChatDesk(QObject):
         seed = self._window.toolbar.seed
         if seed.is_locked:
             seed.spin.setValue(seed.spin.value() + 1)
-        request = self._window.desk.request()
+        request = self._window.controller.request()
         self._window.messages.dismiss()
         self._window.session.start(replace(request, prompt=self.conversation.without_answer()))
 
@@ -78,7 +78,7 @@ class ChatDesk(QObject):
         if self.conversation.can_edit:
             self._window.setup.prompt.set_prompt(self.conversation.take_back(), is_chat=True)
             self._tell()
-            self._window.desk.focus_prompt()
+            self._window.controller.focus_prompt()
 
     @Slot(object)
     def _on_started(self, run: Run) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
 
-class Files(QObject):
+class Library(QObject):
     """Opens the dialogs and does what was chosen in them."""
 
     def __init__(self, window: MainWindow) -> None:
@@ -26,7 +26,7 @@ class Files(QObject):
         bar.saveWanted.connect(self.save_preset)
         bar.openWanted.connect(self.open_preset)
         bar.deleteWanted.connect(self.delete_preset)
-        window.desk.folderWanted.connect(self.open_folder)
+        window.controller.folderWanted.connect(self.open_folder)
         self.show_presets()
 
     @Slot()
@@ -37,7 +37,7 @@ class Files(QObject):
     @Slot(str)
     def use_folder(self, folder: str) -> None:
         """List a model folder and choose it."""
-        if not self._window.desk.add_folder(folder):
+        if not self._window.controller.add_folder(folder):
             self._window.messages.show_setup_error(
                 "This folder holds no model",
                 f"There is no usable config.json in {folder}.",
@@ -53,7 +53,7 @@ class Files(QObject):
     def use_preset(self, path: Path) -> None:
         """Take the settings of a preset's file."""
         try:
-            self._window.desk.apply_preset(presets.load(path))
+            self._window.controller.apply_preset(presets.load(path))
         except presets.PresetProblem as problem:
             self._window.messages.show_setup_error(problem.title, problem.cause, problem.remedy)
 
@@ -71,7 +71,7 @@ class Files(QObject):
     def save_preset_as(self, name: str) -> None:
         """Save the settings under `name`."""
         try:
-            presets.save(self._window.store.presets, self._window.desk.as_preset(name))
+            presets.save(self._window.store.presets, self._window.controller.as_preset(name))
         except presets.PresetProblem as problem:
             self._window.messages.show_setup_error(problem.title, problem.cause, problem.remedy)
         self.show_presets()

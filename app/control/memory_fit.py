@@ -18,7 +18,7 @@ FIRST_MS = 1500
 """After the window was made: by then it has been painted."""
 
 
-class FitDesk(QObject):
+class FitController(QObject):
     """Asks the worker to reckon, one question at a time, and shows the answer at the foot of the setup panel."""
 
     def __init__(self, window: MainWindow) -> None:
@@ -57,10 +57,10 @@ class FitDesk(QObject):
         if self._is_asked or window.session.busy:
             self._is_stale = True  # the end of a run asks again, and so does the answer
             return
-        if not window.isVisible() or not window.desk.model:
+        if not window.isVisible() or not window.controller.model:
             return
         self._is_asked, self._is_stale = True, False
-        window.session.ask(Errand("fit", window.desk.request(seed=0)))
+        window.session.ask(Errand("fit", window.controller.request(seed=0)))
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
@@ -73,6 +73,6 @@ class FitDesk(QObject):
         elif hasattr(found, "figures") and hasattr(found, "advice"):
             self._window.setup.show_fit(found.figures, found.advice)
             if not self._window.toolbar.model.view().isVisible():
-                self._window.desk.reckon_models(found.tokens, found.rows)
+                self._window.controller.reckon_models(found.tokens, found.rows)
         else:
             self._window.setup.show_fit("", "")

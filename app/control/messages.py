@@ -54,7 +54,7 @@ class Messages(QObject):
     @Slot(str)
     def _on_action(self, action: str) -> None:
         if action in _PERMISSIONS.values():
-            self._window.desk.allow(action)
+            self._window.controller.allow(action)
             self._window.save_settings()
         if action != "dismiss":
             self._retry()
@@ -65,4 +65,4 @@ class Messages(QObject):
         if last is not None and last.outcome is not None and last.outcome.kind == "failed":
             self._window.run()
         else:
-            self._window.desk.warm_up()
+            self._window.controller.warm_up()

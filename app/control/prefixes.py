@@ -21,7 +21,7 @@ _LONGEST = 60
 """Characters of a prefix's text that are told."""
 
 
-class PrefixDesk(QObject):
+class PrefixController(QObject):
     """Obeys `prefixSaveWanted(path)` and `prefixLoadWanted(path)` of the views that have them."""
 
     def __init__(self, window: MainWindow) -> None:
@@ -53,10 +53,10 @@ class PrefixDesk(QObject):
     @Slot(str)
     def load(self, path: str) -> None:
         """Read such a file, for the chosen model."""
-        if not self._window.desk.model:
+        if not self._window.controller.model:
             self._complain("No model is chosen, and a prefix belongs to one.", "Choose the model that made it.")
             return
-        self._ask(PrefixRequest(path, self._window.desk.load_request(), self._budget))
+        self._ask(PrefixRequest(path, self._window.controller.load_request(), self._budget))
 
     @property
     def _budget(self) -> int:
@@ -94,7 +94,7 @@ class PrefixDesk(QObject):
     def _on_action(self, action: str) -> None:
         if action == USE:
             self._window.setup.prompt.set_prompt(self._text)
-            self._window.desk.focus_prompt()
+            self._window.controller.focus_prompt()
 
 
 def _about_prefix(error: ErrorReport) -> ErrorReport:

@@ -1,4 +1,4 @@
-"""The desk: everything that can be set, kept in step, and turned into the request of a run."""
+"""The setup's controller: everything that can be set, kept in step, and turned into the request of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOAD_DELAY_MS = 250
 """Walking through the list of models with the keyboard must not load every one of them."""
 
 
-class Desk(QObject):
+class SetupController(QObject):
     """Connects the pickers, the panels and the settings with each other and with the session."""
 
     folderWanted = Signal()

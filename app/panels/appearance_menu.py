@@ -10,20 +10,20 @@ from app.panels.shortcuts import key_of
 from app.storage.settings import SCHEMES
 
 _ACTIONS = (
-    ("looks.enlarge_text", "Larger text"),
-    ("looks.reduce_text", "Smaller text"),
-    ("looks.reset_text", "Normal text size"),
+    ("appearance.enlarge_text", "Larger text"),
+    ("appearance.reduce_text", "Smaller text"),
+    ("appearance.reset_text", "Normal text size"),
     ("", ""),
-    ("looks.toggle_setup", "Prompt and parameters"),
-    ("looks.toggle_inspector", "Inspector"),
-    ("looks.toggle_timeline", "Timeline"),
+    ("appearance.toggle_setup", "Prompt and parameters"),
+    ("appearance.toggle_inspector", "Inspector"),
+    ("appearance.toggle_timeline", "Timeline"),
     ("", ""),
     ("open_settings", "Settings…"),
     ("open_shortcuts", "Keyboard shortcuts"),
 )
 
 
-class LookMenu(QMenu):
+class AppearanceMenu(QMenu):
     """`themeChosen` with the theme's name; `actionChosen` with the name of a window's method."""
 
     themeChosen = Signal(str)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
-    """`action` is a method of the main window or of a part of it (`looks.apply`); empty for keys of a view itself."""
+    """`action` is a method of the window or of a part of it (`appearance.apply`); empty for a view's own keys."""
 
     keys: tuple[str, ...]
     title: str
@@ -26,17 +26,17 @@ SHORTCUTS = (
     Shortcut(("Esc",), "Close what is open, or stop the run", "Run", "escape"),
     Shortcut(("Ctrl+R",), "Run the same again", "Run", "run_again"),
     Shortcut(("Ctrl+L",), "Lock or unlock the seed", "Run", "toolbar.seed.lock.toggle"),
-    Shortcut(("Ctrl+E",), "Go to the prompt", "Go to", "desk.focus_prompt"),
+    Shortcut(("Ctrl+E",), "Go to the prompt", "Go to", "controller.focus_prompt"),
     Shortcut(("Ctrl+M",), "Choose a model", "Go to", "toolbar.model.showPopup"),
     Shortcut(("Ctrl+D",), "Choose a strategy", "Go to", "toolbar.strategy.showPopup"),
-    Shortcut(("Ctrl+O",), "Open a model folder…", "Go to", "files.open_folder"),
-    Shortcut(("Ctrl+S",), "Save the settings as a preset…", "Go to", "files.save_preset"),
-    Shortcut(("Ctrl+B",), "Show or hide prompt and parameters", "Window", "looks.toggle_setup"),
-    Shortcut(("Ctrl+I",), "Show or hide the inspector", "Window", "looks.toggle_inspector"),
-    Shortcut(("Ctrl+T",), "Show or hide the timeline", "Window", "looks.toggle_timeline"),
-    Shortcut(("Ctrl++", "Ctrl+="), "Larger text", "Window", "looks.enlarge_text"),
-    Shortcut(("Ctrl+-",), "Smaller text", "Window", "looks.reduce_text"),
-    Shortcut(("Ctrl+0",), "Text at its normal size", "Window", "looks.reset_text"),
+    Shortcut(("Ctrl+O",), "Open a model folder…", "Go to", "library.open_folder"),
+    Shortcut(("Ctrl+S",), "Save the settings as a preset…", "Go to", "library.save_preset"),
+    Shortcut(("Ctrl+B",), "Show or hide prompt and parameters", "Window", "appearance.toggle_setup"),
+    Shortcut(("Ctrl+I",), "Show or hide the inspector", "Window", "appearance.toggle_inspector"),
+    Shortcut(("Ctrl+T",), "Show or hide the timeline", "Window", "appearance.toggle_timeline"),
+    Shortcut(("Ctrl++", "Ctrl+="), "Larger text", "Window", "appearance.enlarge_text"),
+    Shortcut(("Ctrl+-",), "Smaller text", "Window", "appearance.reduce_text"),
+    Shortcut(("Ctrl+0",), "Text at its normal size", "Window", "appearance.reset_text"),
     Shortcut(("Ctrl+,",), "Settings…", "Window", "open_settings"),
     Shortcut(("F1",), "This list", "Window", "open_shortcuts"),
     Shortcut(("Ctrl+Q",), "Quit", "Window", "close"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QGuiApplication
 
-from app.panels.appearance_menu import LookMenu
+from app.panels.appearance_menu import AppearanceMenu
 from app.panels.side_splitter import WANTED_WIDTHS
 from app.storage.settings import LARGEST_SCALE, SMALLEST_SCALE
 from app.theme.panel_rules import rules
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 STEP = 0.1
 
 
-class Looks(QObject):
+class Appearance(QObject):
     """Owns the menu behind `Aa` and the theme in use."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
         self.theme: Theme | None = None
-        self.menu = LookMenu(window)
+        self.menu = AppearanceMenu(window)
         self.menu.themeChosen.connect(self.set_theme)
         self.menu.actionChosen.connect(window.do)
         window.toolbar.text.setMenu(self.menu)
@@ -121,7 +121,7 @@ class Looks(QObject):
 
     def _show_state(self) -> None:
         panels = self._panels()
-        actions = {f"looks.toggle_{name}": is_open for name, is_open in panels.items()}
+        actions = {f"appearance.toggle_{name}": is_open for name, is_open in panels.items()}
         self.menu.show_state(self._window.settings.appearance.theme, actions)
         for button, is_open in zip(self._window.status.toggles, panels.values(), strict=True):
             button.setChecked(is_open)

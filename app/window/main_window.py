@@ -16,10 +16,10 @@ from app.theme.palettes import PALETTES
 from core.events import Notice
 
 if TYPE_CHECKING:
-    from app.control.chat import ChatDesk
-    from app.control.library import Files
+    from app.control.chat import ChatController
+    from app.control.library import Library
     from app.control.messages import Messages
-    from app.control.setup import Desk
+    from app.control.setup import SetupController
     from app.panels.centre import Centre
     from app.panels.setup import SetupPanel
     from app.panels.side_splitter import SideSplitter
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from app.state.run import Run
     from app.views.inspector.panel import Inspector
     from app.views.timeline import Timeline
-    from app.window.appearance import Looks
-    from app.window.assembly import ViewFeed
+    from app.window.appearance import Appearance
+    from app.window.parts import Parts
+    from app.window.view_feed import ViewFeed
     from core.events import Event
 
 log = logging.getLogger(__name__)
@@ -41,11 +42,11 @@ LEAST_SIZE = (900, 600)
 
 
 class MainWindow(QMainWindow):
-    """Everything on one screen. Its parts are attributes: `session`, `toolbar`, `setup`, `centre`, `inspector`,
-    `timeline`, `status`, and those that act on them: `desk`, `looks`, `files`, `messages`."""
+    """Everything on one screen; its `parts` are there once it is assembled."""
 
     closed = Signal()
 
+    parts: Parts
     session: Session
     toolbar: Toolbar
     setup: SetupPanel
@@ -54,32 +55,32 @@ class MainWindow(QMainWindow):
     timeline: Timeline
     status: StatusLine
     splitter: SideSplitter
-    desk: Desk
-    looks: Looks
-    files: Files
+    controller: SetupController
+    appearance: Appearance
+    library: Library
     messages: Messages
     feed: ViewFeed
-    chat: ChatDesk
+    chat: ChatController
 
-    def __init__(self, store: SettingsStore, engine: Engine | None = None, furnished: bool = True) -> None:
+    def __init__(self, store: SettingsStore, engine: Engine | None = None, assembled: bool = True) -> None:
         super().__init__()
         self.setWindowTitle("Tokenscope")
         self.store, self.settings = store, store.load()
         self._engine = engine
-        self._is_furnished = self._is_warm = self.is_closed = False
+        self._is_assembled = self._is_warm = self.is_closed = False
         self._place()
         self._paint_empty()
-        if furnished:
-            self.furnish()
+        if assembled:
+            self.assemble()
 
-    def furnish(self) -> None:
+    def assemble(self) -> None:
         """Put everything into the frame; once."""
-        if self._is_furnished:
+        if self._is_assembled:
             return
-        from app.window.assembly import furnish  # the panels and views take a while to import
+        from app.window.assembly import assemble  # the panels and views take a while to import
 
-        self._is_furnished = True
-        furnish(self, self._engine)
+        self._is_assembled = True
+        assemble(self, self._engine)
         if self.store.notices:
             self.messages.show_notice("\n".join(self.store.notices), "The settings were repaired")
 
@@ -88,12 +89,12 @@ class MainWindow(QMainWindow):
     @Slot()
     def run(self) -> None:
         """Run what is set; a run under way is stopped first."""
-        problems = self.desk.problems
+        problems = self.controller.problems
         if problems:
             self.messages.show_setup_error("This cannot be run yet", " ".join(problems), "Change it and run again.")
             return
         self.messages.dismiss()
-        self.session.start(self.desk.request())
+        self.session.start(self.controller.request())
 
     @Slot()
     def run_again(self) -> None:
@@ -214,29 +215,29 @@ class MainWindow(QMainWindow):
     @Slot(str)
     def _on_settings(self, section: str) -> None:
         if section == "appearance":
-            self.looks.apply()
+            self.appearance.apply()
         elif section in ("compute", "models"):
-            self.desk.load()
+            self.controller.load()
         self.save_settings()
 
     # --- beginning and end --------------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
-        if self._is_furnished and not self._is_warm:
+        if self._is_assembled and not self._is_warm:
             self._is_warm = True
-            QTimer.singleShot(0, self.desk.warm_up)
+            QTimer.singleShot(0, self.controller.warm_up)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop, wait for the worker, remember everything."""
-        if self._is_furnished:
+        if self._is_assembled:
             self.geometry_store().setValue("window", self.saveGeometry())
             self.hide()
-            self.desk.stop()
+            self.controller.stop()
             self.session.shut_down()
             self.status.stop()
-            self.looks.remember()
-            self.desk.remember()
+            self.appearance.remember()
+            self.controller.remember()
             self.save_settings()
         self.is_closed = True
         event.accept()

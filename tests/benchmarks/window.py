@@ -26,7 +26,7 @@ import tempfile
 from PySide6.QtWidgets import QApplication
 application = QApplication([])
 import app
-window = app.build_window(config_dir=tempfile.mkdtemp(), furnished={furnished})
+window = app.build_window(config_dir=tempfile.mkdtemp(), assembled={assembled})
 """
 _SHOW = """
 import os
@@ -39,10 +39,10 @@ os._exit(0)
 """
 
 
-def start_ratio(rounds: int, furnished: bool) -> float:
+def start_ratio(rounds: int, assembled: bool) -> float:
     """Time from starting Python to the painted window, ÷ the same for an empty window of plain PySide6.
 
-    The program shows its frame first (`furnished` False) and fills it while that is on the screen.
+    The program shows its frame first (`assembled` False) and fills it while that is on the screen.
     """
     # As when installed: compiled modules are kept between starts.
     environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPYCACHEPREFIX": tempfile.mkdtemp()}
@@ -51,7 +51,7 @@ def start_ratio(rounds: int, furnished: bool) -> float:
     def start(code: str) -> Any:
         return subprocess.run([sys.executable, "-c", code + _SHOW], check=True, env=environment)
 
-    return 1 / speed_ratio(lambda: start(_OURS.format(furnished=furnished)), lambda: start(_BARE), rounds)
+    return 1 / speed_ratio(lambda: start(_OURS.format(assembled=assembled)), lambda: start(_BARE), rounds)
 
 
 def run_ratio(tokens: int, rounds: int) -> tuple[float, list[float]]:
@@ -108,6 +108,6 @@ def measure(quick: bool = False) -> dict[str, float]:
     return {
         "window ÷ core": ratio,
         "event-loop lag p99 (ms)": percentile(late, 0.99),
-        "window on screen ÷ bare PySide6": start_ratio(3 if quick else 7, furnished=False),
-        "window complete ÷ bare PySide6": start_ratio(3 if quick else 7, furnished=True),
+        "window on screen ÷ bare PySide6": start_ratio(3 if quick else 7, assembled=False),
+        "window complete ÷ bare PySide6": start_ratio(3 if quick else 7, assembled=True),
     }

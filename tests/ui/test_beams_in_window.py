@@ -35,7 +35,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     window.resize(1280, 800)
     with qtbot.waitExposed(window):
         window.show()
-    assert window.centre.show_view("tree")
+    assert window.parts.centre.show_view("tree")
     return window
 
 
@@ -50,9 +50,9 @@ def has_beams(run: Run, events: object) -> bool:
 
 
 def run(qtbot: QtBot, window: MainWindow, strategy: str, tokens: int) -> None:
-    assert window.desk.choose("storyteller", strategy) == []
-    assert window.desk.set_values({"max_new_tokens": tokens, **STRATEGIES[strategy]}) == []
-    window.setup.prompt.editor.setPlainText("Once upon a time, there was a little")
+    assert window.parts.controller.choose("storyteller", strategy) == []
+    assert window.parts.controller.set_values({"max_new_tokens": tokens, **STRATEGIES[strategy]}) == []
+    window.parts.setup.prompt.editor.setPlainText("Once upon a time, there was a little")
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         window.run()
     assert signal.args[0].error is None
@@ -91,7 +91,7 @@ def test_constraints_are_marked_and_met(qtbot: QtBot, window: MainWindow) -> Non
 def test_a_search_can_be_stopped_midway_and_run_again(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window, "beam_search", 4)
     view = tree_of(window)
-    assert window.desk.set_values({"max_new_tokens": 400}) == []
+    assert window.parts.controller.set_values({"max_new_tokens": 400}) == []
     with qtbot.waitSignal(window.session.eventsArrived, timeout=WAIT_MS, check_params_cb=has_beams):
         window.run()
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:

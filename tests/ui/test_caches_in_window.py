@@ -23,12 +23,12 @@ PROMPT = "Once upon a time, there was a little fox who lived in a den under the 
 def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
     window = build_window(config_dir)
     qtbot.addWidget(window)
-    window.desk.choose(strategy="greedy")
+    window.parts.controller.choose(strategy="greedy")
     with qtbot.waitSignal(window.session.modelReady, timeout=LONG_MS):
         window.show()
-    window.desk.set_values({"max_new_tokens": 24, "min_new_tokens": 24})
-    window.setup.prompt.set_prompt(PROMPT)
-    window.centre.show_view("memory")
+    window.parts.controller.set_values({"max_new_tokens": 24, "min_new_tokens": 24})
+    window.parts.setup.prompt.set_prompt(PROMPT)
+    window.parts.centre.show_view("memory")
     yield window
     window.close()
 
@@ -57,9 +57,9 @@ def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
     texts = {}
     view = find(window, MemoryView, "memoryView")
     for name, backend in caches.registry.items():
-        window.desk.choose(cache=name)
+        window.parts.controller.choose(cache=name)
         if name in window.session.model.refused_caches:
-            item = window.toolbar.cache.model().item(window.toolbar.cache.findData(name))
+            item = window.parts.toolbar.cache.model().item(window.parts.toolbar.cache.findData(name))
             assert not item.isEnabled()
             continue
         text = write(qtbot, window)
@@ -75,19 +75,19 @@ def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
 def test_memory_that_ends(qtbot: QtBot, window: MainWindow) -> None:
     whole = write(qtbot, window)
     hook = window.session._worker._engine._model.model.register_forward_pre_hook(NoMemory(28), with_kwargs=True)
-    window.settings.compute.reuse = False
+    window.parts.settings.compute.reuse = False
     assert write(qtbot, window) == whole
-    assert "ran out of memory" in window.centre.notice_banner.accessibleDescription()
+    assert "ran out of memory" in window.parts.centre.notice_banner.accessibleDescription()
     view = find(window, MemoryView, "memoryView")
     assert ("disk", "keys") in view.model.parts
     assert view.model.plan.backend == "offloaded"
     assert "Offloaded" in view._notice.text()
-    window.settings.compute.memory_fallback = False
+    window.parts.settings.compute.memory_fallback = False
     beginning = write(qtbot, window)
     assert beginning
     assert whole.startswith(beginning)
     assert window.session.run.outcome.kind == "failed"
-    assert window.centre.error_banner.title.text() == "Out of memory"
+    assert window.parts.centre.error_banner.title.text() == "Out of memory"
     hook.remove()
     assert write(qtbot, window) == whole
-    assert not window.centre.error_banner.isVisible()
+    assert not window.parts.centre.error_banner.isVisible()

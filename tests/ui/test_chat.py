@@ -31,12 +31,12 @@ def engine() -> ScriptedEngine:
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
     window = open_window(qtbot, config_dir, engine)
-    qtbot.mouseClick(window.setup.prompt.mode.button("chat"), Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(window.parts.setup.prompt.mode.button("chat"), Qt.MouseButton.LeftButton)
     return window
 
 
 def say(qtbot: QtBot, window: MainWindow, text: str) -> None:
-    window.setup.prompt.editor.setPlainText(text)
+    window.parts.setup.prompt.editor.setPlainText(text)
     assert run(qtbot, window).kind != "failed"
 
 
@@ -45,34 +45,36 @@ def press(qtbot: QtBot, window: MainWindow, name: str) -> None:
 
 
 def test_five_turns(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
-    assert window.centre.columns[0].current == "chat"
+    assert window.parts.centre.columns[0].current == "chat"
     for question in QUESTIONS:
         say(qtbot, window, question)
-        assert window.setup.prompt.editor.toPlainText() == ""
-    assert [turn.role for turn in window.desk.chat.turns] == ["user", "assistant"] * 5
-    assert {turn.content for turn in window.desk.chat.turns[1::2]} == {"Yes, it did."}
+        assert window.parts.setup.prompt.editor.toPlainText() == ""
+    assert [turn.role for turn in window.parts.chat.conversation.turns] == ["user", "assistant"] * 5
+    assert {turn.content for turn in window.parts.chat.conversation.turns[1::2]} == {"Yes, it did."}
     assert [len(request.prompt) for request in engine.runs] == [1, 3, 5, 7, 9]
     assert engine.runs[-1].prompt[1]["content"] == "Yes, it did."
 
 
 def test_enter_sends_and_the_text_mode_stays_text(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
-    window.setup.prompt.editor.setPlainText("Hi")
+    window.parts.setup.prompt.editor.setPlainText("Hi")
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        qtbot.keyClick(window.setup.prompt.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert len(window.desk.chat.turns) == 2
-    qtbot.mouseClick(window.setup.prompt.mode.button("text"), Qt.MouseButton.LeftButton)
-    assert window.centre.columns[0].current == "tokens"
+        qtbot.keyClick(window.parts.setup.prompt.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert len(window.parts.chat.conversation.turns) == 2
+    qtbot.mouseClick(window.parts.setup.prompt.mode.button("text"), Qt.MouseButton.LeftButton)
+    assert window.parts.centre.columns[0].current == "tokens"
     say(qtbot, window, "Once upon")
     assert engine.runs[-1].prompt == "Once upon"
-    assert window.setup.prompt.editor.toPlainText() == "Once upon"
-    assert len(window.desk.chat.turns) == 2
+    assert window.parts.setup.prompt.editor.toPlainText() == "Once upon"
+    assert len(window.parts.chat.conversation.turns) == 2
 
 
 def test_without_a_message_nothing_runs(window: MainWindow, engine: ScriptedEngine) -> None:
-    window.setup.prompt.editor.setPlainText("")
+    window.parts.setup.prompt.editor.setPlainText("")
     window.run()
     assert engine.runs == []
-    assert "no message" in window.centre.error_banner.accessibleDescription() + " ".join(window.desk.problems)
+    assert "no message" in window.parts.centre.error_banner.accessibleDescription() + " ".join(
+        window.parts.controller.problems
+    )
 
 
 def test_regenerate_edit_and_new_chat(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
@@ -82,24 +84,24 @@ def test_regenerate_edit_and_new_chat(qtbot: QtBot, window: MainWindow, engine: 
         press(qtbot, window, "regenerateButton")
     assert engine.runs[-1].prompt == engine.runs[-2].prompt
     assert engine.runs[-1].seed != engine.runs[-2].seed
-    assert len(window.desk.chat.turns) == 4
+    assert len(window.parts.chat.conversation.turns) == 4
     press(qtbot, window, "editTurnButton")
-    assert window.setup.prompt.editor.toPlainText() == "And?"
-    assert len(window.desk.chat.turns) == 2
+    assert window.parts.setup.prompt.editor.toPlainText() == "And?"
+    assert len(window.parts.chat.conversation.turns) == 2
     press(qtbot, window, "newChatButton")
-    assert window.desk.chat.turns == []
+    assert window.parts.chat.conversation.turns == []
 
 
 def test_a_stopped_answer_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
-    window.setup.prompt.set_prompt("Hi", is_chat=True)
+    window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
     window.run()
     qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         window.stop()
-    assert window.desk.chat.turns[-1].content.startswith(" fox named Mia.")
-    assert not window.desk.chat.is_open
+    assert window.parts.chat.conversation.turns[-1].content.startswith(" fox named Mia.")
+    assert not window.parts.chat.conversation.is_open
 
 
 def test_the_tokens_of_the_last_answer_can_be_picked(qtbot: QtBot, window: MainWindow) -> None:
@@ -117,42 +119,42 @@ def test_a_full_context_is_told(qtbot: QtBot, window: MainWindow, engine: Script
     engine.context = 16
     say(qtbot, window, "a message much longer than before, so that both cannot stay")
     assert len(engine.runs[-1].prompt) == 1
-    assert [turn.held for turn in window.desk.chat.turns] == [False, False, True, True]
+    assert [turn.held for turn in window.parts.chat.conversation.turns] == [False, False, True, True]
 
 
 def test_the_chat_is_there_at_the_next_start(
     qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, config_dir: Path
 ) -> None:
     say(qtbot, window, "Hi")
-    cost = window.desk.chat.turns[1].cost
+    cost = window.parts.chat.conversation.turns[1].cost
     window.close()
     again = open_window(qtbot, config_dir, engine)
-    assert [turn.content for turn in again.desk.chat.turns] == ["Hi", "Yes, it did."]
-    assert again.desk.chat.turns[1].cost == cost
+    assert [turn.content for turn in again.parts.chat.conversation.turns] == ["Hi", "Yes, it did."]
+    assert again.parts.chat.conversation.turns[1].cost == cost
     assert find(again, ChatView, "chatView").isVisible()
     say(qtbot, again, "And?")
     assert [turn["content"] for turn in engine.runs[-1].prompt] == ["Hi", "Yes, it did.", "And?"]
     press(qtbot, again, "newChatButton")
     again.close()
-    assert open_window(qtbot, config_dir, engine).desk.chat.turns == []
+    assert open_window(qtbot, config_dir, engine).parts.chat.conversation.turns == []
 
 
 def test_a_chat_that_cannot_be_read_is_told(qtbot: QtBot, config_dir: Path) -> None:
     (config_dir / "chat.json").write_text("{", encoding="utf-8")
     window = open_window(qtbot, config_dir)
-    assert window.desk.chat.turns == []
-    assert "chat.broken-" in window.centre.notice_banner.accessibleDescription()
+    assert window.parts.chat.conversation.turns == []
+    assert "chat.broken-" in window.parts.centre.notice_banner.accessibleDescription()
 
 
 def test_an_answer_under_way_when_the_window_closes_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
-    window.setup.prompt.set_prompt("Hi", is_chat=True)
+    window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
     window.run()
     qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
     window.close()
     again = open_window(qtbot, config_dir, engine)
-    assert again.desk.chat.turns[1].content.startswith(" fox named Mia.")
+    assert again.parts.chat.conversation.turns[1].content.startswith(" fox named Mia.")
 
 
 def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
@@ -167,7 +169,7 @@ def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEn
 
 def test_the_end_of_memory_is_told_at_once(window: MainWindow) -> None:
     window.on_events(Run(RunRequest("m")), [Notice("memory_fallback", "cpu ran out of memory")])
-    assert window.centre.notice_banner.isVisible()
+    assert window.parts.centre.notice_banner.isVisible()
 
 
 def test_reuse_grows_from_turn_to_turn(qtbot: QtBot, config_dir: Path) -> None:
@@ -175,17 +177,17 @@ def test_reuse_grows_from_turn_to_turn(qtbot: QtBot, config_dir: Path) -> None:
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
         window.show()
-    window.desk.choose(strategy="greedy")
-    window.desk.set_values({"max_new_tokens": 6})
-    window.setup.prompt.set_prompt("", is_chat=True)
+    window.parts.controller.choose(strategy="greedy")
+    window.parts.controller.set_values({"max_new_tokens": 6})
+    window.parts.setup.prompt.set_prompt("", is_chat=True)
     for question in QUESTIONS:
-        window.setup.prompt.editor.setPlainText(question)
+        window.parts.setup.prompt.editor.setPlainText(question)
         with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
             window.run()
-    answers = window.desk.chat.turns[1::2]
+    answers = window.parts.chat.conversation.turns[1::2]
     reused = [turn.reused for turn in answers]
     assert reused[0] == 0
     assert reused == sorted(set(reused))
     for before, after in pairwise(answers):
         assert after.reused >= before.reused + before.computed, "everything before the new turn is reused"
-    assert f"{reused[-1]:,} reused" in window.status.figures["prefill"].text()
+    assert f"{reused[-1]:,} reused" in window.parts.status.figures["prefill"].text()

@@ -204,8 +204,8 @@ def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
     window: MainWindow = open_window(qtbot, config_dir, ScriptedEngine())
     run_window(qtbot, window)
     shown = window.session.run
-    window.centre.show_view("compare")
-    view = next(view for view in window.centre.views if view.objectName() == "compareView")
+    window.parts.centre.show_view("compare")
+    view = next(view for view in window.parts.centre.views if view.objectName() == "compareView")
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         view.button.click()
     entries = view.comparisons["caches"].entries
@@ -219,10 +219,10 @@ def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
 
 def test_a_cache_that_fails_is_a_row_and_the_others_go_on(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine(fail_caches=("dynamic", "static")))
-    window.desk.choose(cache="offloaded")
+    window.parts.controller.choose(cache="offloaded")
     run_window(qtbot, window)
-    window.centre.show_view("compare")
-    view = next(view for view in window.centre.views if view.objectName() == "compareView")
+    window.parts.centre.show_view("compare")
+    view = next(view for view in window.parts.centre.views if view.objectName() == "compareView")
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         view.button.click()
     states = {entry.candidate.key: entry.state for entry in view.comparisons["caches"].entries}
@@ -231,5 +231,5 @@ def test_a_cache_that_fails_is_a_row_and_the_others_go_on(qtbot: QtBot, config_d
     rows = {row[0]: row[1:] for row in (texts(view, number) for number in range(view.results.rowCount()))}
     assert rows["Static"][0] == "static gives up at token 3."
     assert rows["Offloaded"][4] == "the reference" or "the same" in rows["Offloaded"][4]
-    assert not window.centre.error_banner.isVisible()
+    assert not window.parts.centre.error_banner.isVisible()
     window.close()

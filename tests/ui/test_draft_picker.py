@@ -45,7 +45,7 @@ def drafts(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, tmp_path: Path, drafts: list[str]) -> MainWindow:
     window = open_window(qtbot, config_dir)
-    window.desk.choose(model_folder(tmp_path / "target", 9), "token_tree")
+    window.parts.controller.choose(model_folder(tmp_path / "target", 9), "token_tree")
     return window
 
 
@@ -107,15 +107,15 @@ def test_both_themes_draw_the_boxes(qtbot: QtBot, picker: DraftPicker) -> None:
 
 
 def test_several_reach_the_run(window: MainWindow, drafts: list[str]) -> None:
-    assert window.desk.choose(drafts=drafts[:2]) == []
-    assert window.desk.request().drafters == tuple(drafts[:2])
-    window.toolbar.strategy.choose("greedy")
-    assert window.desk.request().drafters == ()
+    assert window.parts.controller.choose(drafts=drafts[:2]) == []
+    assert window.parts.controller.request().drafters == tuple(drafts[:2])
+    window.parts.toolbar.strategy.choose("greedy")
+    assert window.parts.controller.request().drafters == ()
 
 
 def test_the_command_line_takes_several(window: MainWindow, drafts: list[str]) -> None:
     apply(window, parse(["--draft", drafts[1], "--draft", drafts[0]]))
-    assert window.desk.request().drafters == (drafts[1], drafts[0])
+    assert window.parts.controller.request().drafters == (drafts[1], drafts[0])
 
 
 def test_a_draft_that_is_missing_or_writes_otherwise_is_told(window: MainWindow, drafts: list[str]) -> None:
@@ -126,23 +126,23 @@ def test_a_draft_that_is_missing_or_writes_otherwise_is_told(window: MainWindow,
 
 
 def test_without_any_draft_nothing_starts(window: MainWindow) -> None:
-    window.toolbar.draft.offer([PickerItem("x", "x", "", "It writes with another tokenizer.")])
-    assert any("No draft model" in problem for problem in window.desk.problems)
-    assert not window.toolbar.run.isEnabled() or window.desk.drafters == ()
+    window.parts.toolbar.draft.offer([PickerItem("x", "x", "", "It writes with another tokenizer.")])
+    assert any("No draft model" in problem for problem in window.parts.controller.problems)
+    assert not window.parts.toolbar.run.isEnabled() or window.parts.controller.drafters == ()
 
 
 def test_settings_keep_them(window: MainWindow, drafts: list[str]) -> None:
-    window.desk.choose(drafts=drafts[:2])
-    window.desk.remember()
-    assert window.settings.choices.drafts == drafts[:2]
+    window.parts.controller.choose(drafts=drafts[:2])
+    window.parts.controller.remember()
+    assert window.parts.settings.choices.drafts == drafts[:2]
     assert Choices.read({"version": 1, "draft": "small"}) == (Choices(drafts=["small"]), [])
     assert Choices.read({"version": 1, "draft": ""}) == (Choices(), [])
 
 
 def test_presets_keep_them(tmp_path: Path, window: MainWindow, drafts: list[str]) -> None:
-    window.desk.choose(drafts=drafts[:2])
-    saved = presets.load(presets.save(tmp_path / "presets", window.desk.as_preset("pair")))
+    window.parts.controller.choose(drafts=drafts[:2])
+    saved = presets.load(presets.save(tmp_path / "presets", window.parts.controller.as_preset("pair")))
     assert saved.drafters == tuple(drafts[:2])
-    window.toolbar.draft.choose(drafts[0])
-    window.desk.apply_preset(saved)
-    assert window.desk.request().drafters == tuple(drafts[:2])
+    window.parts.toolbar.draft.choose(drafts[0])
+    window.parts.controller.apply_preset(saved)
+    assert window.parts.controller.request().drafters == tuple(drafts[:2])

@@ -47,12 +47,12 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
     seen = []
     for change in (
-        lambda: window.desk.set_values({"max_new_tokens": 100}),
-        lambda: window.desk.set_values({"max_new_tokens": 200}),
-        lambda: window.desk.set_values({"max_new_tokens": 200, "num_return_sequences": 3}),
-        lambda: window.desk.choose(cache="quantized"),
-        lambda: window.setup.prompt.set_prompt("Once upon a time " * 20),
-        lambda: window.desk.choose(model="summarizer"),
+        lambda: window.parts.controller.set_values({"max_new_tokens": 100}),
+        lambda: window.parts.controller.set_values({"max_new_tokens": 200}),
+        lambda: window.parts.controller.set_values({"max_new_tokens": 200, "num_return_sequences": 3}),
+        lambda: window.parts.controller.choose(cache="quantized"),
+        lambda: window.parts.setup.prompt.set_prompt("Once upon a time " * 20),
+        lambda: window.parts.controller.choose(model="summarizer"),
     ):
         with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as heard:
             change()
@@ -60,7 +60,7 @@ def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
         assert line(window).text().startswith("Needs ")
         assert line(window).isVisible()
     assert f"{heard.args[0].result.tokens:,} tokens" in str(
-        window.toolbar.model.itemData(0, Qt.ItemDataRole.ToolTipRole)
+        window.parts.toolbar.model.itemData(0, Qt.ItemDataRole.ToolTipRole)
     )
     assert len(set(seen)) == len(seen)
     assert seen[0] < seen[1] < seen[2]
@@ -74,10 +74,10 @@ def test_what_would_make_it_fit_is_said_before_it_is_loaded(
 ) -> None:
     monkeypatch.setattr(fit, "free_memory", lambda: 0)
     with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as heard:
-        window.desk.choose(strategy="beam_search")
+        window.parts.controller.choose(strategy="beam_search")
     monkeypatch.setattr(fit, "free_memory", lambda: 2 * heard.args[0].result.cache)
     with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit):
-        window.desk.set_values({"max_new_tokens": 400, "num_beams": 8})
+        window.parts.controller.set_values({"max_new_tokens": 400, "num_beams": 8})
     assert "It would fit with at most" in line(window).text()
     assert "beams" in line(window).text()
     assert line(window).property("role") == "warning"
@@ -92,7 +92,7 @@ def test_it_waits_for_the_end_of_a_run_and_goes_when_nothing_can_be_said(qtbot: 
     assert line(window).text() == f"{Told.figures} {Told.advice}"
     engine.estimate = None
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):
-        window.desk.set_values({"max_new_tokens": 7})
+        window.parts.controller.set_values({"max_new_tokens": 7})
     assert not line(window).isVisible()
     assert engine.reckoned[-1].params["max_new_tokens"] == 7
     window.close()

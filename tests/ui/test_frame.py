@@ -25,7 +25,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 def sides(window: MainWindow) -> tuple[int, int]:
     QApplication.processEvents()
-    left, _middle, right = window.splitter.sizes()
+    left, _middle, right = window.parts.splitter.sizes()
     return left, right
 
 
@@ -38,14 +38,14 @@ def test_side_panels_get_back_what_a_small_window_took(window: MainWindow) -> No
 
 def test_side_panels_get_back_what_large_type_took(window: MainWindow) -> None:
     before = sides(window)
-    window.looks.set_font_scale(1.5)
-    window.looks.set_font_scale(1.0)
+    window.parts.appearance.set_font_scale(1.5)
+    window.parts.appearance.set_font_scale(1.0)
     assert sides(window) == before == WANTED_WIDTHS
 
 
 def test_widths_that_were_dragged_are_kept(qtbot: QtBot, config_dir: Path, window: MainWindow) -> None:
-    handle = window.splitter.handle(1)
-    window.splitter.moveSplitter(380, 1)
+    handle = window.parts.splitter.handle(1)
+    window.parts.splitter.moveSplitter(380, 1)
     assert sides(window)[0] == pytest.approx(380, abs=2)
     window.resize(1600, 900)
     assert sides(window)[0] == pytest.approx(380, abs=2)
@@ -64,16 +64,16 @@ def test_nonsense_in_the_geometry_file_is_no_harm(qtbot: QtBot, config_dir: Path
 
 
 def test_a_closed_panel_leaves_its_room_to_the_middle(window: MainWindow) -> None:
-    window.looks.toggle_setup()
+    window.parts.appearance.toggle_setup()
     assert sides(window)[1] == WANTED_WIDTHS[1]
-    assert window.centre.width() > 1280 - WANTED_WIDTHS[1] - 5
-    window.status.setup_toggle.click()
+    assert window.parts.centre.width() > 1280 - WANTED_WIDTHS[1] - 5
+    window.parts.status.setup_toggle.click()
     assert sides(window) == WANTED_WIDTHS
 
 
 def tabs_out_of_sight(window: MainWindow) -> list[int]:
     """Tabs that are neither to be seen whole nor in the menu beside the tabs."""
-    tabs = window.centre.columns[0].tabs
+    tabs = window.parts.centre.columns[0].tabs
     listed = {action.data() for action in tabs.more.menu().actions() if action.isVisible()}
     seen = {i for i in range(tabs.count()) if tabs.isTabVisible(i) and tabs.tabRect(i).right() < tabs.width()}
     return [index for index in range(tabs.count()) if (index in listed) == (index in seen)]
@@ -81,10 +81,10 @@ def tabs_out_of_sight(window: MainWindow) -> list[int]:
 
 def cut_parts(window: MainWindow) -> list[str]:
     """Parts of the middle's head that reach beyond it."""
-    column, cut = window.centre.columns[0], []
-    for part in (column.tabs, column.tabs.more, column.tools, window.centre.split):
-        left = part.mapTo(window.centre, part.rect().topLeft()).x()
-        if part.isVisible() and not 0 <= left <= window.centre.width() - part.width():
+    column, cut = window.parts.centre.columns[0], []
+    for part in (column.tabs, column.tabs.more, column.tools, window.parts.centre.split):
+        left = part.mapTo(window.parts.centre, part.rect().topLeft()).x()
+        if part.isVisible() and not 0 <= left <= window.parts.centre.width() - part.width():
             cut.append(type(part).__name__)
     return cut
 
@@ -94,21 +94,21 @@ def cut_parts(window: MainWindow) -> list[str]:
     ("width", "scale"), [(900, 1.0), (1000, 1.0), (1280, 1.0), (1920, 1.0), (1280, 1.5), (900, 1.5)]
 )
 def test_every_view_can_be_reached_at_every_width(window: MainWindow, width: int, scale: float, theme: str) -> None:
-    window.looks.set_theme(theme)
-    window.looks.set_font_scale(scale)
+    window.parts.appearance.set_theme(theme)
+    window.parts.appearance.set_font_scale(scale)
     window.resize(width, 800)
-    for number in range(window.centre.columns[0].tabs.count()):
-        window.centre.show_number(number)
+    for number in range(window.parts.centre.columns[0].tabs.count()):
+        window.parts.centre.show_number(number)
         QApplication.processEvents()
-        tabs = window.centre.columns[0].tabs
+        tabs = window.parts.centre.columns[0].tabs
         assert tabs.isTabVisible(tabs.currentIndex())
         assert tabs_out_of_sight(window) == []
         assert cut_parts(window) == []
 
 
 def test_tools_stand_beside_the_tabs_where_there_is_room(window: MainWindow) -> None:
-    column = window.centre.columns[0]
-    window.centre.show_view("tokens")
+    column = window.parts.centre.columns[0]
+    window.parts.centre.show_view("tokens")
     window.resize(1280, 800)
     QApplication.processEvents()
     assert column.tools.mapTo(column, column.tools.rect().center()).y() < column.tabs.height() + 5
@@ -119,25 +119,25 @@ def test_tools_stand_beside_the_tabs_where_there_is_room(window: MainWindow) -> 
 
 
 def test_the_menu_of_tabs_brings_a_view_to_the_front(window: MainWindow) -> None:
-    window.looks.set_font_scale(1.5)
+    window.parts.appearance.set_font_scale(1.5)
     window.resize(900, 600)
     QApplication.processEvents()
-    tabs = window.centre.columns[0].tabs
+    tabs = window.parts.centre.columns[0].tabs
     action = next(action for action in tabs.more.menu().actions() if action.text().startswith("Compare"))
     assert action.isVisible()
     action.trigger()
-    assert window.centre.columns[0].current == "compare"
+    assert window.parts.centre.columns[0].current == "compare"
     assert tabs.isTabVisible(tabs.currentIndex())
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])
 def test_no_name_of_a_setting_is_cut(window: MainWindow, scale: float) -> None:
-    window.looks.set_font_scale(scale)
-    window.setup.parameters.set_advanced(True)
+    window.parts.appearance.set_font_scale(scale)
+    window.parts.setup.parameters.set_advanced(True)
     for strategy in strategies.registry.values():
-        window.desk.choose(strategy=strategy.name)
+        window.parts.controller.choose(strategy=strategy.name)
         QApplication.processEvents()
-        for row in window.setup.parameters.rows.values():
+        for row in window.parts.setup.parameters.rows.values():
             label = row.label
             assert isinstance(label, WrappedLabel)
             flags = int(Qt.TextFlag.TextWordWrap)
@@ -150,21 +150,21 @@ def test_no_name_of_a_setting_is_cut(window: MainWindow, scale: float) -> None:
 
 @pytest.mark.parametrize(("scale", "width"), [(1.0, 1280), (1.0, 900), (1.5, 1280), (1.5, 900)])
 def test_the_side_panels_are_not_cut(qtbot: QtBot, window: MainWindow, scale: float, width: int) -> None:
-    window.looks.set_font_scale(scale)
+    window.parts.appearance.set_font_scale(scale)
     window.resize(width, 800)
     run(qtbot, window)
     QApplication.processEvents()
-    for area in (window.inspector, window.setup.findChild(QScrollArea, "setupScroll")):
+    for area in (window.parts.inspector, window.parts.setup.findChild(QScrollArea, "setupScroll")):
         assert area.widget().width() <= area.viewport().width()
-    assert sum(window.splitter.sizes()) <= width
-    assert window.splitter.sizes()[1] >= window.centre.minimumSizeHint().width()
+    assert sum(window.parts.splitter.sizes()) <= width
+    assert window.parts.splitter.sizes()[1] >= window.parts.centre.minimumSizeHint().width()
 
 
 @pytest.mark.parametrize(("scale", "size"), [(1.0, (1280, 800)), (1.5, (1280, 800)), (1.5, (900, 600))])
 def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float, size: tuple[int, int]) -> None:
-    window.looks.set_font_scale(scale)
+    window.parts.appearance.set_font_scale(scale)
     window.resize(*size)
-    banner = window.centre.error_banner
+    banner = window.parts.centre.error_banner
     cause = "The prompt has 3,602 tokens, 1,554 more than the model's context of 2,048."
     banner.show_message("The prompt cannot be used", cause, "Shorten it, or choose another model.", "line\n" * 40)
     banner.unfold.click()
@@ -174,10 +174,10 @@ def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float,
     assert edges[-1][1] < banner.height()
     drawn = banner.cause.fontMetrics().boundingRect(banner.cause.rect(), int(Qt.TextFlag.TextWordWrap), cause)
     assert drawn.height() <= banner.cause.height()
-    assert window.centre.columns[0].stack.height() > 40
+    assert window.parts.centre.columns[0].stack.height() > 40
     banner.dismiss()
     QApplication.processEvents()
-    assert window.centre.messages.height() == 0
+    assert window.parts.centre.messages.height() == 0
 
 
 def _parts_of(banner: Banner) -> tuple[QWidget, ...]:

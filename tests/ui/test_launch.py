@@ -25,7 +25,7 @@ def start(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> Launch:
     """Do what `python -m app` does, within this process."""
 
     def started(engine: ScriptedEngine, *words: object) -> int:
-        window = build_window(config_dir, engine, furnished=False)
+        window = build_window(config_dir, engine, assembled=False)
         qtbot.addWidget(window)
         with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
             code = loop.run_until_complete(launch.start(window, parse([str(word) for word in words])))
@@ -90,12 +90,12 @@ def test_a_picture_that_cannot_be_saved(start: Launch, tmp_path: Path, capsys: p
 
 def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
     engine = ScriptedEngine()
-    window = build_window(config_dir, engine, furnished=False)
+    window = build_window(config_dir, engine, assembled=False)
     qtbot.addWidget(window)
 
     async def scene() -> int:
         staying = asyncio.ensure_future(launch.start(window, parse(["--run", "--prompt", "Hello"])))
-        while not window._is_furnished:
+        while not window._is_assembled:
             await asyncio.sleep(0)
         outcome = await launch.next_value(window.session.finished)
         assert outcome.kind == "completed"  # type: ignore[attr-defined]
@@ -108,11 +108,11 @@ def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: 
     assert window.session.run.text == "".join(STORY)
 
 
-def test_a_frame_closed_at_once_is_not_furnished(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
-    window = build_window(config_dir, ScriptedEngine(), furnished=False)
+def test_a_frame_closed_at_once_is_not_assembled(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
+    window = build_window(config_dir, ScriptedEngine(), assembled=False)
     qtbot.addWidget(window)
     window.close()
     with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
         assert loop.run_until_complete(launch.start(window, parse([]))) == 0
     asyncio.set_event_loop(None)
-    assert not window._is_furnished
+    assert not window._is_assembled

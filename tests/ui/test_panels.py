@@ -169,10 +169,10 @@ def test_the_wheel_scrolls_the_panel_not_the_values(qtbot: QtBot, panel: Paramet
 
 def test_help_follows_the_focus(qtbot: QtBot, window: MainWindow) -> None:
     window.activateWindow()
-    with qtbot.waitSignal(window.setup.parameters.helpWanted):
-        QApplication.sendEvent(window.setup.parameters.rows["top_k"].editor, QEvent(QEvent.Type.FocusIn))
-    assert "most likely tokens" in window.setup.help.text()
-    assert "Default 50" in window.setup.help.text()
+    with qtbot.waitSignal(window.parts.setup.parameters.helpWanted):
+        QApplication.sendEvent(window.parts.setup.parameters.rows["top_k"].editor, QEvent(QEvent.Type.FocusIn))
+    assert "most likely tokens" in window.parts.setup.help.text()
+    assert "Default 50" in window.parts.setup.help.text()
 
 
 def test_rare_settings_are_folded(qtbot: QtBot, panel: ParameterPanel) -> None:
@@ -222,16 +222,16 @@ def test_settings_of_the_draw_are_greyed_while_nothing_is_drawn(qtbot: QtBot, pa
 def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
     example = Example("x", "X", "Write on", strategy="contrastive", params={"penalty_alpha": 0.4, "top_k": 6}, seed=5,
                       about="Watch the loop break.")  # fmt: skip
-    window.toolbar.strategy.choose("greedy")
-    window.desk.apply_example(example)
-    request = window.desk.request()
+    window.parts.toolbar.strategy.choose("greedy")
+    window.parts.controller.apply_example(example)
+    request = window.parts.controller.request()
     assert (request.prompt, request.strategy, request.seed) == ("Write on", "contrastive", 5)
     assert (request.params["penalty_alpha"], request.params["top_k"]) == (0.4, 6)
-    assert window.setup.help.text() == "Watch the loop break."
+    assert window.parts.setup.help.text() == "Watch the loop break."
 
 
 def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
-    prompt = window.setup.prompt
+    prompt = window.parts.setup.prompt
     chips = [chip for chip in prompt.findChildren(QPushButton) if chip.objectName().startswith("example.")]
     assert chips
     with qtbot.waitSignal(prompt.exampleChosen) as signal:
@@ -244,17 +244,17 @@ def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
 
 def test_a_chat_is_read_as_turns(window: MainWindow) -> None:
     chat = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"})
-    window.desk.apply_example(Example("c", "C", messages=chat))
-    assert window.desk.request().prompt == chat
-    window.desk.apply_example(Example("t", "T", "plain"))
-    assert window.desk.request().prompt == "plain"
+    window.parts.controller.apply_example(Example("c", "C", messages=chat))
+    assert window.parts.controller.request().prompt == chat
+    window.parts.controller.apply_example(Example("t", "T", "plain"))
+    assert window.parts.controller.request().prompt == "plain"
 
 
 def test_models_without_a_chat_template_grey_chats_out(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", "storyteller")))
-    window.toolbar.model.choose("storyteller")
+    window.parts.toolbar.model.choose("storyteller")
     run(qtbot, window)
-    chat = window.setup.prompt.mode.button("chat")
+    chat = window.parts.setup.prompt.mode.button("chat")
     assert not chat.isEnabled()
     assert "no chat template" in chat.toolTip()
 
@@ -262,9 +262,9 @@ def test_models_without_a_chat_template_grey_chats_out(qtbot: QtBot, config_dir:
 def test_what_a_model_cannot_do_is_disabled_with_the_reason(qtbot: QtBot, config_dir: Path) -> None:
     info = ModelInfo("storyteller", "storyteller", refused_strategies={"dola": "It has 2 layers; DoLa needs 4."})
     window = open_window(qtbot, config_dir, ScriptedEngine(info=info))
-    window.toolbar.model.choose("storyteller")
+    window.parts.toolbar.model.choose("storyteller")
     run(qtbot, window)
-    combo = window.toolbar.strategy
+    combo = window.parts.toolbar.strategy
     row = combo.findData("dola")
     assert not combo.model().item(row).isEnabled()
     assert combo.itemData(row, SUBTITLE) == "It has 2 layers; DoLa needs 4."
@@ -272,68 +272,71 @@ def test_what_a_model_cannot_do_is_disabled_with_the_reason(qtbot: QtBot, config
 
 
 def test_pickers_show_name_and_amount(qtbot: QtBot, window: MainWindow) -> None:
-    combo = window.toolbar.model
+    combo = window.parts.toolbar.model
     assert combo.itemData(combo.count() - 1) == FOLDER_ITEM
     assert combo.findText("storyteller") == combo.findData("storyteller")
     run(qtbot, window)
     assert combo.accessibleDescription() == "5.7 M · bundled · CPU"
-    window.toolbar.strategy.choose("sampling")
+    window.parts.toolbar.strategy.choose("sampling")
     find(window, QDoubleSpinBox, "param.temperature").setValue(0.8)
-    assert window.toolbar.strategy.accessibleDescription() == "temperature 0.8"
+    assert window.parts.toolbar.strategy.accessibleDescription() == "temperature 0.8"
 
 
 def test_a_folder_is_listed_chosen_and_remembered(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     folder = tmp_path / "my-model"
     folder.mkdir()
-    window.files.use_folder(str(folder))
-    assert window.centre.error_banner.isVisible()
+    window.parts.library.use_folder(str(folder))
+    assert window.parts.centre.error_banner.isVisible()
     (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": 2, "n_embd": 8}), encoding="utf-8")
     (folder / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
-    window.files.use_folder(str(folder))
-    assert window.desk.model == str(folder)
-    assert window.settings.models.folders == [str(folder)]
-    assert window.toolbar.model.currentText() == "my-model"
+    window.parts.library.use_folder(str(folder))
+    assert window.parts.controller.model == str(folder)
+    assert window.parts.settings.models.folders == [str(folder)]
+    assert window.parts.toolbar.model.currentText() == "my-model"
 
 
 def test_presets_are_saved_chosen_and_deleted(qtbot: QtBot, window: MainWindow) -> None:
-    window.toolbar.strategy.choose("sampling")
-    window.setup.parameters.set_values({"temperature": 0.55})
-    window.files.save_preset_as("Mine")
-    assert json.loads((window.store.presets / "Mine.json").read_text(encoding="utf-8"))["temperature"] == 0.55
-    window.toolbar.strategy.choose("greedy")
+    window.parts.toolbar.strategy.choose("sampling")
+    window.parts.setup.parameters.set_values({"temperature": 0.55})
+    window.parts.library.save_preset_as("Mine")
+    assert json.loads((window.parts.store.presets / "Mine.json").read_text(encoding="utf-8"))["temperature"] == 0.55
+    window.parts.toolbar.strategy.choose("greedy")
     find(window, QPushButton, "preset.Mine").click()
-    assert (window.desk.strategy, window.setup.parameters.changed_values()) == ("sampling", {"temperature": 0.55})
-    window.files.delete_preset(window.store.presets / "Mine.json")
+    assert (window.parts.controller.strategy, window.parts.setup.parameters.changed_values()) == (
+        "sampling",
+        {"temperature": 0.55},
+    )
+    window.parts.library.delete_preset(window.parts.store.presets / "Mine.json")
     qtbot.waitUntil(lambda: not window.findChildren(QPushButton, "preset.Mine"), timeout=WAIT_MS)
 
 
 def test_presets_tell_what_they_keep(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "generation_config.json"
     path.write_text(json.dumps({"do_sample": True, "temperature": 0.6, "pad_token_id": 0}), encoding="utf-8")
-    window.files.use_preset(path)
-    assert "pad_token_id" in window.centre.notice_banner.cause.text()
-    assert window.desk.as_preset("x").extra == {"pad_token_id": 0}
+    window.parts.library.use_preset(path)
+    assert "pad_token_id" in window.parts.centre.notice_banner.cause.text()
+    assert window.parts.controller.as_preset("x").extra == {"pad_token_id": 0}
     path.write_text("{", encoding="utf-8")
-    window.files.use_preset(path)
-    assert window.centre.error_banner.isVisible()
+    window.parts.library.use_preset(path)
+    assert window.parts.centre.error_banner.isVisible()
 
 
 def test_settings_apply_at_once(qtbot: QtBot, window: MainWindow) -> None:
-    window.settings.models.allow_pickle.append("some/model")
+    window.parts.settings.models.allow_pickle.append("some/model")
     window.open_settings()
     dialog = find(window, SettingsDialog, "settingsDialog")
     find(dialog, QWidget, "themeChoice").setCurrentIndex(2)
-    assert window.looks.theme.name == "dark"
+    assert window.parts.appearance.theme.name == "dark"
     find(dialog, QSpinBox, "scaleChoice").setValue(130)
-    assert window.looks.theme.scale == 1.3
+    assert window.parts.appearance.theme.scale == 1.3
     find(dialog, QSpinBox, "topChoice").setValue(0)
-    assert window.desk.request().top_n == 0
+    assert window.parts.controller.request().top_n == 0
     find(dialog, QSpinBox, "threadsChoice").setValue(1)
-    assert window.desk.load_request().threads == 1
+    assert window.parts.controller.load_request().threads == 1
     dialog.allowed.setCurrentRow(0)
     find(dialog, QPushButton, "revokeButton").click()
-    assert window.settings.models.allow_pickle == []
-    assert json.loads(window.store.path.read_text(encoding="utf-8"))["compute"]["top_n"] == 0
+    assert window.parts.settings.models.allow_pickle == []
+    assert json.loads(window.parts.store.path.read_text(encoding="utf-8"))["compute"]["top_n"] == 0
     dialog.close()
 
 
@@ -362,13 +365,13 @@ def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
 
 
 def test_the_menu_does_what_it_says(window: MainWindow) -> None:
-    actions = {action.data(): action for action in window.looks.menu.actions() if action.data()}
+    actions = {action.data(): action for action in window.parts.appearance.menu.actions() if action.data()}
     actions["dark"].trigger()
-    assert window.settings.appearance.theme == "dark"
-    actions["looks.toggle_timeline"].trigger()
-    assert not window.timeline.isVisible()
-    assert not actions["looks.toggle_timeline"].isChecked()
-    assert not window.status.timeline_toggle.isChecked()
+    assert window.parts.settings.appearance.theme == "dark"
+    actions["appearance.toggle_timeline"].trigger()
+    assert not window.parts.timeline.isVisible()
+    assert not actions["appearance.toggle_timeline"].isChecked()
+    assert not window.parts.status.timeline_toggle.isChecked()
 
 
 def test_prompt_grows_within_bounds(window: MainWindow) -> None:
@@ -381,19 +384,19 @@ def test_prompt_grows_within_bounds(window: MainWindow) -> None:
 
 
 def test_views_can_be_split(qtbot: QtBot, window: MainWindow) -> None:
-    window.centre.set_split(True)
-    assert len(window.centre.columns) == 2
+    window.parts.centre.set_split(True)
+    assert len(window.parts.centre.columns) == 2
     run(qtbot, window)
-    first, second = (column.views[0] for column in window.centre.columns)
+    first, second = (column.views[0] for column in window.parts.centre.columns)
     assert first.objectName() == "tokenView"
     assert second.objectName() == "tokenView2"
-    window.centre.set_split(False)
-    assert len(window.centre.columns) == 1
+    window.parts.centre.set_split(False)
+    assert len(window.parts.centre.columns) == 1
 
 
 def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
-    column = window.centre.columns[0]
-    window.centre.show_view("tokens")
+    column = window.parts.centre.columns[0]
+    window.parts.centre.show_view("tokens")
     column.resize(1400, 600)
     one = column.header.height()
     monkeypatch.setattr(column.side, "sizeHint", lambda: QSize(column.width(), 20))
@@ -405,16 +408,16 @@ def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypa
 
 
 def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
-    window.toolbar.strategy.choose("greedy")
-    assert not window.toolbar.draft.isVisible()
-    assert window.desk.request().drafters == ()
-    window.toolbar.strategy.choose("assisted")
-    assert window.toolbar.draft.isVisible()
-    combo = window.toolbar.draft
+    window.parts.toolbar.strategy.choose("greedy")
+    assert not window.parts.toolbar.draft.isVisible()
+    assert window.parts.controller.request().drafters == ()
+    window.parts.toolbar.strategy.choose("assisted")
+    assert window.parts.toolbar.draft.isVisible()
+    combo = window.parts.toolbar.draft
     if combo.currentIndex() < 0:
-        assert any("draft" in problem for problem in window.desk.problems)
+        assert any("draft" in problem for problem in window.parts.controller.problems)
     else:
-        assert window.desk.request().drafters == (combo.currentData(),)
+        assert window.parts.controller.request().drafters == (combo.currentData(),)
 
 
 def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:

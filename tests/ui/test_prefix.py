@@ -19,7 +19,7 @@ LONG_MS = 6 * WAIT_MS
 
 
 def view(window: MainWindow) -> MemoryView:
-    window.centre.show_view("memory")
+    window.parts.centre.show_view("memory")
     return find(window, MemoryView, "memoryView")
 
 
@@ -33,7 +33,7 @@ def ask(qtbot: QtBot, window: MainWindow, signal: str, path: Path) -> None:
 def test_nothing_to_save_yet(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     view(window).prefixSaveWanted.emit("x.safetensors")
-    assert "Nothing has been read yet" in window.centre.error_banner.accessibleDescription()
+    assert "Nothing has been read yet" in window.parts.centre.error_banner.accessibleDescription()
 
 
 def test_the_menu_asks_for_files(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_the_menu_asks_for_files(qtbot: QtBot, config_dir: Path, tmp_path: Path)
         qtbot.waitUntil(lambda: not window.findChildren(QFileDialog), timeout=WAIT_MS)
         assert (engine.prefixes[-1].ids is not None) == expected
     assert engine.prefixes[0].ids[-1] == window.session.run.tokens[-1].id
-    assert "12 tokens" in window.centre.notice_banner.accessibleDescription()
-    window.centre.notice_banner.button("usePrefix").click()
-    assert window.setup.prompt.editor.toPlainText() == "Once upon a time"
+    assert "12 tokens" in window.parts.centre.notice_banner.accessibleDescription()
+    window.parts.centre.notice_banner.button("usePrefix").click()
+    assert window.parts.setup.prompt.editor.toPlainText() == "Once upon a time"
 
 
 def test_what_goes_wrong_is_told_with_its_remedy(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_goes_wrong_is_told_with_its_remedy(qtbot: QtBot, config_dir: Path,
     window = open_window(qtbot, config_dir, engine)
     engine.error = CacheError("p is no saved prefix.", "Choose a prefix saved by this program.")
     ask(qtbot, window, "prefixLoadWanted", tmp_path / "p")
-    banner = window.centre.error_banner
+    banner = window.parts.centre.error_banner
     assert banner.isVisible()
     assert banner.title.text() == "The prefix cannot be used"
     assert "Choose a prefix saved" in banner.remedy.text()
@@ -72,10 +72,10 @@ def test_what_goes_wrong_is_told_with_its_remedy(qtbot: QtBot, config_dir: Path,
 def real(qtbot: QtBot, config_dir: Path, model: str = "storyteller") -> MainWindow:
     window = build_window(config_dir)
     qtbot.addWidget(window)
-    window.desk.choose(model=model, strategy="greedy")
+    window.parts.controller.choose(model=model, strategy="greedy")
     with qtbot.waitSignal(window.session.modelReady, timeout=LONG_MS):
         window.show()
-    window.desk.set_values({"max_new_tokens": 8})
+    window.parts.controller.set_values({"max_new_tokens": 8})
     return window
 
 
@@ -83,11 +83,11 @@ def real(qtbot: QtBot, config_dir: Path, model: str = "storyteller") -> MainWind
 def saved(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> Path:
     """A prefix that an earlier start of the program has saved."""
     window, path = real(qtbot, config_dir), tmp_path / "story.safetensors"
-    window.setup.prompt.set_prompt("Once upon a time, there was a little fox who")
+    window.parts.setup.prompt.set_prompt("Once upon a time, there was a little fox who")
     run(qtbot, window)
     ask(qtbot, window, "prefixSaveWanted", path)
-    assert not window.centre.error_banner.isVisible()
-    assert "story.safetensors" in window.centre.notice_banner.accessibleDescription()
+    assert not window.parts.centre.error_banner.isVisible()
+    assert "story.safetensors" in window.parts.centre.notice_banner.accessibleDescription()
     window.close()
     return path
 
@@ -95,14 +95,14 @@ def saved(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> Path:
 def test_a_later_start_begins_from_a_saved_prefix(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
     window = real(qtbot, config_dir)
     ask(qtbot, window, "prefixLoadWanted", saved)
-    window.centre.notice_banner.button("usePrefix").click()
-    window.setup.prompt.set_prompt(window.setup.prompt.editor.toPlainText() + " Then the fox")
+    window.parts.centre.notice_banner.button("usePrefix").click()
+    window.parts.setup.prompt.set_prompt(window.parts.setup.prompt.editor.toPlainText() + " Then the fox")
     run(qtbot, window)
     reused = window.session.run.prefilled.reused
     assert reused > 12
     assert f"Started from {reused} tokens" in view(window)._reuse.text()
     assert view(window)._reuse.isVisible()
-    window.setup.prompt.set_prompt("A bear")
+    window.parts.setup.prompt.set_prompt("A bear")
     run(qtbot, window)
     assert view(window)._reuse.text().startswith("Started from 1 token ")  # the one every text begins with
     window.close()
@@ -111,7 +111,7 @@ def test_a_later_start_begins_from_a_saved_prefix(qtbot: QtBot, config_dir: Path
 def test_another_model_and_a_broken_file(qtbot: QtBot, config_dir: Path, saved: Path) -> None:
     window = real(qtbot, config_dir, "storyteller-draft")
     ask(qtbot, window, "prefixLoadWanted", saved)
-    banner = window.centre.error_banner
+    banner = window.parts.centre.error_banner
     assert "made by storyteller" in banner.cause.text()
     assert banner.remedy.text() == "Load the model it was made with."
     saved.write_bytes(saved.read_bytes()[:200])

@@ -33,14 +33,14 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 def run(qtbot: QtBot, window: MainWindow) -> Outcome:
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        qtbot.mouseClick(window.toolbar.run, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
     return signal.args[0]
 
 
 def set_up(window: MainWindow, strategy: str, prompt: str, **params: object) -> None:
-    window.desk.choose(strategy=strategy)
-    window.desk.set_values(params)
-    window.setup.prompt.set_prompt(prompt)
+    window.parts.controller.choose(strategy=strategy)
+    window.parts.controller.set_values(params)
+    window.parts.setup.prompt.set_prompt(prompt)
 
 
 def test_the_window_writes_what_the_core_writes(qtbot: QtBot, window: MainWindow) -> None:
@@ -56,10 +56,10 @@ def test_the_window_writes_what_the_core_writes(qtbot: QtBot, window: MainWindow
 
 def test_a_locked_seed_repeats_the_text(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "sampling", "Once upon a time", max_new_tokens=12, temperature=1.2)
-    window.toolbar.seed.lock.setChecked(True)
+    window.parts.toolbar.seed.lock.setChecked(True)
     texts = []
     for seed in (1, 1, 2):
-        window.toolbar.seed.spin.setValue(seed)
+        window.parts.toolbar.seed.spin.setValue(seed)
         run(qtbot, window)
         texts.append(window.session.run.text)
     assert texts[0] == texts[1] != texts[2]
@@ -69,8 +69,10 @@ def test_every_strategy_runs_or_is_disabled(qtbot: QtBot, window: MainWindow) ->
     """One window for all of them: what one leaves behind must not trip the next."""
     for strategy in core.strategies.registry:
         set_up(window, strategy, "Once upon a time, there was a little", max_new_tokens=8)
-        item = window.toolbar.strategy.model().item(window.toolbar.strategy.currentIndex())
-        if not item.isEnabled() or (core.strategies.registry[strategy].takes_drafters and not window.desk.drafters):
+        item = window.parts.toolbar.strategy.model().item(window.parts.toolbar.strategy.currentIndex())
+        if not item.isEnabled() or (
+            core.strategies.registry[strategy].takes_drafters and not window.parts.controller.drafters
+        ):
             continue
         outcome = run(qtbot, window)
         assert outcome.kind == "completed", (strategy, outcome.error)
@@ -81,21 +83,21 @@ def test_a_setting_out_of_reach_is_told_in_the_window(qtbot: QtBot, window: Main
     set_up(window, "greedy", "word " * 3000, max_new_tokens=4)
     outcome = run(qtbot, window)
     assert outcome.error.kind == "PromptTooLongError"
-    assert window.centre.error_banner.isVisible()
+    assert window.parts.centre.error_banner.isVisible()
     set_up(window, "greedy", "Once", max_new_tokens=4)
     assert run(qtbot, window).kind == "completed"
-    assert not window.centre.error_banner.isVisible()
+    assert not window.parts.centre.error_banner.isVisible()
 
 
 def test_another_model_takes_its_place(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "greedy", "translate English to French: The old owls love flowers.", max_new_tokens=8)
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS) as ready:
-        window.desk.choose(model="summarizer")
+        window.parts.controller.choose(model="summarizer")
         outcome = run(qtbot, window)
     assert outcome.kind == "completed"
     assert ready.args[0].name == "summarizer"
-    dola = window.toolbar.strategy.findData("dola")
-    assert not window.toolbar.strategy.model().item(dola).isEnabled()
+    dola = window.parts.toolbar.strategy.findData("dola")
+    assert not window.parts.toolbar.strategy.model().item(dola).isEnabled()
 
 
 def test_stops_between_two_tokens(qtbot: QtBot, window: MainWindow) -> None:

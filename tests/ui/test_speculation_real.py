@@ -38,19 +38,19 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     window.resize(1280, 800)
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
         window.show()
-    window.centre.show_view("speculation")
-    window.setup.prompt.set_prompt(PROMPT)
+    window.parts.centre.show_view("speculation")
+    window.parts.setup.prompt.set_prompt(PROMPT)
     return window
 
 
 def set_up(window: MainWindow, strategy: str, drafts: tuple[str, ...] = (), **params: object) -> None:
-    assert window.desk.choose(strategy=strategy, drafts=drafts) == []
-    window.desk.set_values({"max_new_tokens": 16, "schedule": "constant", **params})
+    assert window.parts.controller.choose(strategy=strategy, drafts=drafts) == []
+    window.parts.controller.set_values({"max_new_tokens": 16, "schedule": "constant", **params})
 
 
 def run(qtbot: QtBot, window: MainWindow) -> Outcome:
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        qtbot.mouseClick(window.toolbar.run, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
     return signal.args[0]
 
 
@@ -61,8 +61,8 @@ def view_of(window: MainWindow) -> SpeculationView:
 
 
 def plain_text(qtbot: QtBot, window: MainWindow) -> str:
-    window.desk.choose(strategy="greedy")
-    window.desk.set_values({"max_new_tokens": 16})
+    window.parts.controller.choose(strategy="greedy")
+    window.parts.controller.set_values({"max_new_tokens": 16})
     assert run(qtbot, window).kind == "completed"
     return window.session.run.text
 
@@ -114,7 +114,7 @@ def test_stops_in_the_middle_and_runs_on(qtbot: QtBot, window: MainWindow) -> No
     assert signal.args[0].kind == "stopped"
     assert 8 < len(stopped.tokens) < 300
     before = stopped.text
-    window.setup.prompt.set_prompt(PROMPT + before)
+    window.parts.setup.prompt.set_prompt(PROMPT + before)
     set_up(window, "token_tree", ONE, widths="1 2 2 1")
     assert run(qtbot, window).kind == "completed"
     on = window.session.run
@@ -133,10 +133,10 @@ def test_a_draft_that_has_gone_is_told_and_another_takes_its_place(
     outcome = run(qtbot, window)
     assert outcome.kind == "failed"
     assert "gone" in f"{outcome.error.title} {outcome.error.cause}"
-    assert window.centre.error_banner.isVisible()
+    assert window.parts.centre.error_banner.isVisible()
     set_up(window, "assisted", ONE)
     assert run(qtbot, window).kind == "completed"
-    assert not window.centre.error_banner.isVisible()
+    assert not window.parts.centre.error_banner.isVisible()
 
 
 def test_a_draft_with_another_tokenizer_is_refused_with_the_reason(
@@ -147,12 +147,12 @@ def test_a_draft_with_another_tokenizer_is_refused_with_the_reason(
     words = json.loads(path.read_text(encoding="utf-8"))
     words["added_tokens"].append({**words["added_tokens"][-1], "id": 60_000, "content": "<other>"})
     path.write_text(json.dumps(words), encoding="utf-8")
-    window.desk.choose(strategy="assisted")
-    problems = window.desk.choose(drafts=[str(folder)])
+    window.parts.controller.choose(strategy="assisted")
+    problems = window.parts.controller.choose(drafts=[str(folder)])
     assert "another tokenizer" in problems[0]
-    picker = window.toolbar.draft
+    picker = window.parts.toolbar.draft
     assert not picker.model().item(picker.findData(str(folder))).isEnabled()
-    assert window.desk.drafters == ONE
+    assert window.parts.controller.drafters == ONE
     model, draft = core.load("storyteller"), core.load(str(folder))
     reason = core.strategies.registry["assisted"].why_not(model, core.Request("Once", drafters=(draft,)))
     assert reason is not None
@@ -160,9 +160,9 @@ def test_a_draft_with_another_tokenizer_is_refused_with_the_reason(
 
 
 def test_without_a_draft_the_window_says_what_is_missing(qtbot: QtBot, window: MainWindow) -> None:
-    window.desk.choose(model="storyteller-draft-b", strategy="assisted")
-    if window.desk.drafters:
+    window.parts.controller.choose(model="storyteller-draft-b", strategy="assisted")
+    if window.parts.controller.drafters:
         pytest.skip("a smaller model than the smallest is here")
     window.run()
-    assert any("No draft model is chosen" in problem for problem in window.desk.problems)
+    assert any("No draft model is chosen" in problem for problem in window.parts.controller.problems)
     assert window.session.run is None or window.session.run.request.strategy != "assisted"

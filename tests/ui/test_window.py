@@ -42,9 +42,9 @@ def test_names_that_others_rely_on(window: MainWindow) -> None:
     for name in ("tokenView", "treeView", "memoryView", "inspector", "timeline", "errorBanner"):
         find(window, QWidget, name)
     for strategy in strategies.registry.values():
-        window.toolbar.strategy.choose(strategy.name)
-        assert window.desk.strategy == strategy.name
-        editors = {part.objectName() for part in window.setup.parameters.findChildren(QWidget, _PARAMETER)}
+        window.parts.toolbar.strategy.choose(strategy.name)
+        assert window.parts.controller.strategy == strategy.name
+        editors = {part.objectName() for part in window.parts.setup.parameters.findChildren(QWidget, _PARAMETER)}
         assert editors == {f"param.{parameter.name}" for parameter in strategy.parameters}
 
 
@@ -60,55 +60,55 @@ def test_every_control_has_an_accessible_name(window: MainWindow) -> None:
 
 
 def test_run_from_the_button(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
-    window.setup.prompt.editor.setPlainText("A small fox")
+    window.parts.setup.prompt.editor.setPlainText("A small fox")
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        qtbot.mouseClick(window.toolbar.run, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
     assert signal.args[0].kind == "completed"
     assert window.session.run.text == "".join(STORY)
-    assert (engine.runs[0].prompt, engine.runs[0].model) == ("A small fox", window.desk.model)
-    assert window.status.outcome.text() == f"EOS after {len(STORY)} tokens"
-    assert "118 tok/s" in window.status.figures["decode"].text()
-    assert window.toolbar.run.face == "run"
+    assert (engine.runs[0].prompt, engine.runs[0].model) == ("A small fox", window.parts.controller.model)
+    assert window.parts.status.outcome.text() == f"EOS after {len(STORY)} tokens"
+    assert "118 tok/s" in window.parts.status.figures["decode"].text()
+    assert window.parts.toolbar.run.face == "run"
 
 
 @pytest.mark.parametrize("way", ["button", "escape"])
 def test_run_becomes_stop_in_place(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, way: str) -> None:
     engine.hold = threading.Event()
-    place = window.toolbar.run.geometry()
+    place = window.parts.toolbar.run.geometry()
     window.run()
     qtbot.waitUntil(lambda: len(window.session.run.tokens) == 10, timeout=WAIT_MS)
-    assert (window.toolbar.run.face, window.toolbar.run.geometry()) == ("stop", place)
+    assert (window.parts.toolbar.run.face, window.parts.toolbar.run.geometry()) == ("stop", place)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         if way == "button":
-            qtbot.mouseClick(window.toolbar.run, Qt.MouseButton.LeftButton)
+            qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
         else:
-            qtbot.keyClick(window.setup.prompt.editor, Qt.Key.Key_Escape)
-        assert window.toolbar.run.face == "stopping"
-        assert not window.toolbar.run.isEnabled()
+            qtbot.keyClick(window.parts.setup.prompt.editor, Qt.Key.Key_Escape)
+        assert window.parts.toolbar.run.face == "stopping"
+        assert not window.parts.toolbar.run.isEnabled()
     assert signal.args[0].kind == "stopped"
-    assert window.toolbar.run.geometry() == place
+    assert window.parts.toolbar.run.geometry() == place
     assert window.session.run.text == "".join(STORY[:10])
 
 
 def test_ctrl_enter_runs_from_the_prompt(qtbot: QtBot, window: MainWindow) -> None:
     window.activateWindow()
-    window.setup.prompt.editor.setFocus()
+    window.parts.setup.prompt.editor.setFocus()
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        qtbot.keyClick(window.setup.prompt.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert "\n" not in window.setup.prompt.editor.toPlainText()
+        qtbot.keyClick(window.parts.setup.prompt.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert "\n" not in window.parts.setup.prompt.editor.toPlainText()
 
 
 def test_again_repeats_the_run_whatever_was_set_since(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     run(qtbot, window)
-    window.setup.prompt.editor.setPlainText("Something else")
-    window.toolbar.seed.spin.setValue(99)
+    window.parts.setup.prompt.editor.setPlainText("Something else")
+    window.parts.toolbar.seed.spin.setValue(99)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         window.run_again()
     assert engine.runs[1] == engine.runs[0]
 
 
 def test_seed_lock(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
-    seed = window.toolbar.seed
+    seed = window.parts.toolbar.seed
     seed.spin.setValue(7)
     seed.lock.setChecked(True)
     run(qtbot, window)
@@ -120,10 +120,10 @@ def test_seed_lock(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> 
 
 
 def test_settings_reach_the_engine(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
-    window.toolbar.strategy.setCurrentIndex(window.toolbar.strategy.findText("Sampling"))
+    window.parts.toolbar.strategy.setCurrentIndex(window.parts.toolbar.strategy.findText("Sampling"))
     find(window, QWidget, "param.temperature").setValue(0.8)
     find(window, QWidget, "param.max_new_tokens").setValue(33)
-    window.settings.compute.top_n = 3
+    window.parts.settings.compute.top_n = 3
     run(qtbot, window)
     request = engine.runs[0]
     assert (request.strategy, request.top_n, request.cache) == ("sampling", 3, "dynamic")
@@ -133,7 +133,7 @@ def test_settings_reach_the_engine(qtbot: QtBot, window: MainWindow, engine: Scr
 
 def test_an_error_stands_in_the_window(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     engine.fail_at, engine.error = 5, NumericError("NaN at step 5.", "Load it in float32.")
-    banner = window.centre.error_banner
+    banner = window.parts.centre.error_banner
     assert not banner.isVisible()
     assert run(qtbot, window).kind == "failed"
     assert banner.isVisible()
@@ -153,14 +153,14 @@ def test_an_error_stands_in_the_window(qtbot: QtBot, window: MainWindow, engine:
 def test_escape_dismisses_what_is_open(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     engine.fail_at, engine.error = 0, NumericError("x", "y")
     run(qtbot, window)
-    qtbot.keyClick(window.setup.prompt.editor, Qt.Key.Key_Escape)
-    assert not window.centre.error_banner.isVisible()
+    qtbot.keyClick(window.parts.setup.prompt.editor, Qt.Key.Key_Escape)
+    assert not window.parts.centre.error_banner.isVisible()
 
 
 def test_permission_is_asked_for_one_model_and_kept(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     engine.load_error = PickledWeightsError("Only pickled weights.", "Allow it if you trust it.")
     run(qtbot, window)
-    banner = window.centre.error_banner
+    banner = window.parts.centre.error_banner
     assert banner.button("retry") is None
     engine.load_error = None
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
@@ -168,29 +168,36 @@ def test_permission_is_asked_for_one_model_and_kept(qtbot: QtBot, window: MainWi
     assert signal.args[0].kind == "completed"
     assert engine.loads[-1].allow_pickle
     assert not engine.loads[-1].allow_remote_code
-    assert window.settings.models.allow_pickle == [window.desk.model]
-    assert "allow_pickle" in window.store.path.read_text(encoding="utf-8")
+    assert window.parts.settings.models.allow_pickle == [window.parts.controller.model]
+    assert "allow_pickle" in window.parts.store.path.read_text(encoding="utf-8")
 
 
 def test_notices_of_a_run_are_shown(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     script = engine.stream
     engine.stream = lambda request, cancel: iter([Notice("x", "So it was."), *script(request, cancel)])
     run(qtbot, window)
-    assert window.centre.notice_banner.isVisible()
-    assert window.centre.notice_banner.cause.text() == "So it was."
+    assert window.parts.centre.notice_banner.isVisible()
+    assert window.parts.centre.notice_banner.cause.text() == "So it was."
 
 
 def test_unreadable_setting_is_refused_before_it_runs(window: MainWindow, engine: ScriptedEngine) -> None:
     find(window, QPlainTextEdit, "param.bad_words_ids").setPlainText("[[1, 2")
     window.run()
-    assert window.centre.error_banner.isVisible()
-    assert "Never write" in window.centre.error_banner.cause.text()
+    assert window.parts.centre.error_banner.isVisible()
+    assert "Never write" in window.parts.centre.error_banner.cause.text()
     assert engine.runs == []
 
 
 def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     run(qtbot, window)
-    parts = (window.toolbar.run, window.setup, window.centre, window.inspector, window.timeline, window.status)
+    parts = (
+        window.parts.toolbar.run,
+        window.parts.setup,
+        window.parts.centre,
+        window.parts.inspector,
+        window.parts.timeline,
+        window.parts.status,
+    )
 
     def places() -> list[tuple[QPoint, object]]:
         return [(part.mapTo(window, QPoint(0, 0)), part.size()) for part in parts]
@@ -208,44 +215,50 @@ def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, eng
 def test_several_texts_can_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
     find(window, QSpinBox, "param.num_return_sequences").setValue(3)
     run(qtbot, window)
-    assert not window.centre.texts.isVisible()  # the token view has a choice of its own
-    window.centre.show_view("memory")
-    assert window.centre.texts.isVisible()
-    assert window.centre.texts.count() == 3
-    window.centre.texts.setCurrentIndex(2)
+    assert not window.parts.centre.texts.isVisible()  # the token view has a choice of its own
+    window.parts.centre.show_view("memory")
+    assert window.parts.centre.texts.isVisible()
+    assert window.parts.centre.texts.count() == 3
+    window.parts.centre.texts.setCurrentIndex(2)
     assert window.session.run.shown == 2
 
 
 def test_themes_change_live(window: MainWindow) -> None:
     grounds = []
     for name in ("light", "dark"):
-        window.looks.set_theme(name)
+        window.parts.appearance.set_theme(name)
         grounds.append(window.grab().toImage().pixelColor(3, 3))
     assert grounds[0].lightness() > 200 > 60 > grounds[1].lightness()
 
 
 def test_a_system_theme_follows_the_system(window: MainWindow) -> None:
-    window.looks.set_theme("system")
-    window.looks._on_system_scheme()
-    assert window.looks.theme.name in ("light", "dark")
+    window.parts.appearance.set_theme("system")
+    window.parts.appearance._on_system_scheme()
+    assert window.parts.appearance.theme.name in ("light", "dark")
 
 
 def test_text_size_scales_by_keys(qtbot: QtBot, window: MainWindow) -> None:
-    before = window.toolbar.run.height()
+    before = window.parts.toolbar.run.height()
     for _ in range(5):
-        window.do("looks.enlarge_text")
-    assert window.settings.appearance.font_scale == 1.5
-    assert window.toolbar.run.height() == round(before * 1.5)
-    window.do("looks.reset_text")
-    assert window.toolbar.run.height() == before
+        window.do("appearance.enlarge_text")
+    assert window.parts.settings.appearance.font_scale == 1.5
+    assert window.parts.toolbar.run.height() == round(before * 1.5)
+    window.do("appearance.reset_text")
+    assert window.parts.toolbar.run.height() == before
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])
 def test_the_smallest_window_shows_every_part(window: MainWindow, scale: float) -> None:
-    window.looks.set_font_scale(scale)
+    window.parts.appearance.set_font_scale(scale)
     window.resize(900, 600)
     assert window.size().toTuple() == (900, 600)
-    for part in (window.toolbar.run, window.toolbar.seed, window.setup.prompt.editor, window.centre, window.inspector):
+    for part in (
+        window.parts.toolbar.run,
+        window.parts.toolbar.seed,
+        window.parts.setup.prompt.editor,
+        window.parts.centre,
+        window.parts.inspector,
+    ):
         left = part.mapTo(window, QPoint(0, 0))
         assert left.x() >= 0
         assert left.x() + part.width() <= 900
@@ -254,29 +267,29 @@ def test_the_smallest_window_shows_every_part(window: MainWindow, scale: float) 
 
 def test_panels_collapse_and_are_remembered(qtbot: QtBot, config_dir: Path) -> None:
     first = open_window(qtbot, config_dir)
-    first.looks.toggle_inspector()
-    first.setup.parameters.set_advanced(True)
-    first.setup.prompt.set_prompt("Remember me")
-    first.toolbar.strategy.choose("greedy")
-    first.setup.parameters.set_values({"repetition_penalty": 1.3})
-    first.looks.set_font_scale(1.2)
+    first.parts.appearance.toggle_inspector()
+    first.parts.setup.parameters.set_advanced(True)
+    first.parts.setup.prompt.set_prompt("Remember me")
+    first.parts.toolbar.strategy.choose("greedy")
+    first.parts.setup.parameters.set_values({"repetition_penalty": 1.3})
+    first.parts.appearance.set_font_scale(1.2)
     first.close()
     second = open_window(qtbot, config_dir)
-    assert not second.inspector.isVisible()
-    assert second.setup.isVisible()
-    assert second.setup.parameters.is_advanced
-    assert second.setup.prompt.editor.toPlainText() == "Remember me"
-    assert second.desk.strategy == "greedy"
-    assert second.setup.parameters.changed_values() == {"repetition_penalty": 1.3}
-    assert second.settings.appearance.font_scale == 1.2
+    assert not second.parts.inspector.isVisible()
+    assert second.parts.setup.isVisible()
+    assert second.parts.setup.parameters.is_advanced
+    assert second.parts.setup.prompt.editor.toPlainText() == "Remember me"
+    assert second.parts.controller.strategy == "greedy"
+    assert second.parts.setup.parameters.changed_values() == {"repetition_penalty": 1.3}
+    assert second.parts.settings.appearance.font_scale == 1.2
     assert second.size() == first.size()
 
 
 def test_repaired_settings_are_told(qtbot: QtBot, config_dir: Path) -> None:
     (config_dir / "settings.json").write_text("{", encoding="utf-8")
     window = open_window(qtbot, config_dir)
-    assert window.centre.notice_banner.isVisible()
-    assert "settings.broken-" in window.centre.notice_banner.cause.text()
+    assert window.parts.centre.notice_banner.isVisible()
+    assert "settings.broken-" in window.parts.centre.notice_banner.cause.text()
 
 
 def test_a_window_closed_while_running_leaves_nothing(qtbot: QtBot, config_dir: Path) -> None:
@@ -290,13 +303,13 @@ def test_a_window_closed_while_running_leaves_nothing(qtbot: QtBot, config_dir: 
 
 
 def test_an_empty_frame_has_the_themes_ground(qtbot: QtBot, config_dir: Path) -> None:
-    window = build_window(config_dir, ScriptedEngine(), furnished=False)
+    window = build_window(config_dir, ScriptedEngine(), assembled=False)
     qtbot.addWidget(window)
     window.settings.appearance.theme = "dark"
     window._paint_empty()
     assert window.grab().toImage().pixelColor(5, 5) == QColor("#1b1f26")
-    window.furnish()
-    window.furnish()
+    window.assemble()
+    window.assemble()
     find(window, QWidget, "runButton")
 
 
@@ -307,7 +320,7 @@ def test_the_model_is_loaded_only_after_the_first_paint(qtbot: QtBot, config_dir
     assert engine.loads == []
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
         window.show()
-    assert [load.model for load in engine.loads] == [window.desk.model]
+    assert [load.model for load in engine.loads] == [window.parts.controller.model]
 
 
 def test_opening_the_window_imports_nothing_heavy(config_dir: Path) -> None:

@@ -1,0 +1,85 @@
+"""Connects the views with the session: what comes in, and what the reader asks for in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Slot
+
+from app.state.run import Run
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+
+class ViewFeed(QObject):
+    """Connects every view, those of a later second column too, with the session."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window, self._session = window, window.session
+        for view in (*window.centre.views, window.inspector, window.timeline):
+            self.connect_view(view)
+        window.centre.viewAdded.connect(self.connect_view)
+        window.centre.viewShown.connect(self.on_view_shown)
+        window.session.finished.connect(self.on_finished)
+        window.session.measured.connect(self.on_measured)
+
+    @Slot(object)
+    def connect_view(self, view: Any) -> None:
+        """Feed a view from the session, and obey what the reader does in it."""
+        session = self._session
+        session.runStarted.connect(view.show_run)
+        session.eventsArrived.connect(view.events_arrived)
+        session.cursorMoved.connect(view.cursor_moved)
+        session.selectionChanged.connect(view.selection_changed)
+        self._obey(view)
+        self._tell(view)
+        view.show_run(session.run)
+
+    def _obey(self, view: Any) -> None:
+        """Do what the reader asks for in a view, as far as it has such signals."""
+        session, window = self._session, self._window
+        for name, slot in (
+            ("tokenActivated", session.select_token),
+            ("cursorRequested", session.move_cursor),
+            ("sequenceActivated", session.show_sequence),
+            ("reportSelected", window.inspector.show_report),
+            ("inspectorRequested", window.appearance.show_inspector),
+            ("measureWanted", session.measure),
+        ):
+            if hasattr(view, name):
+                getattr(view, name).connect(slot)
+
+    def _tell(self, view: Any) -> None:
+        """Let a view know of models and measurements, as far as it listens."""
+        session = self._session
+        for signal, name in (
+            (session.measured, "measured"),
+            (session.measuringChanged, "measuring_changed"),
+            (session.modelReady, "model_ready"),
+        ):
+            if hasattr(view, name):
+                signal.connect(getattr(view, name))
+        if session.model is not None and hasattr(view, "model_ready"):
+            view.model_ready(session.model)
+
+    @Slot(object)
+    def on_view_shown(self, view: Any) -> None:
+        """The inspector speaks of what this view has picked, or of tokens."""
+        self._window.inspector.show_report(getattr(view, "report", None))
+
+    @Slot(object)
+    def on_finished(self, _outcome: object) -> None:
+        """Views learn that no more events come, however the run ended."""
+        run = self._session.run
+        for view in (*self._window.centre.views, self._window.inspector, self._window.timeline):
+            if run is not None:
+                view.events_arrived(run, ())
+
+    @Slot(object)
+    def on_measured(self, run: Run) -> None:
+        """Show what a comparison found, or why it found nothing."""
+        compared = any(getattr(view, "is_comparing", False) for view in self._window.centre.views)
+        if run.outcome is not None and run.outcome.error is not None and not compared:
+            self._window.messages.show_error(run.outcome.error)
