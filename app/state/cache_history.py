@@ -37,7 +37,7 @@ class Point:
     """False where it lies between two measurements."""
 
 
-class MemoryModel:
+class CacheHistory:
     """Grows with a run's events; `at(x)` and the curves tell of any place in it."""
 
     def __init__(self) -> None:
@@ -45,11 +45,21 @@ class MemoryModel:
         self.plan: CachePlan | None = None
         self.notices: list[str] = []
         self.written = 0
+        self._followed = 0
+        self._curve: tuple[int, list[Point]] | None = None
+        """The curve that was asked for last, and up to where; None once more has come."""
         self._switched: int | None = None
         """Tokens written when memory ended, until the next cache has been measured."""
 
+    def follow(self, events: Sequence[Event]) -> None:
+        """Sort in what has come since it was last asked; `events` are all of the run's, and only ever grow."""
+        if len(events) > self._followed:
+            self.append(events[self._followed :])
+            self._followed = len(events)
+
     def append(self, events: Iterable[Event]) -> None:
         """Sort in what has come."""
+        self._curve = None
         for event in events:
             match event:
                 case TokenChosen() | BeamStep():
@@ -155,8 +165,11 @@ class MemoryModel:
 
     def curve(self, last: int) -> list[Point]:
         """The points to draw up to `last`, those between measurements where the curve bends among them."""
-        if not self.points:
-            return []
+        if self._curve is None or self._curve[0] != last:
+            self._curve = last, self._curve_to(last) if self.points else []
+        return self._curve[1]
+
+    def _curve_to(self, last: int) -> list[Point]:
         exact = self.plan is not None and self.plan.block is None and self.points[-1].tokens
         end = min(last, self.written if exact else self.points[-1].x)
         xs = {point.x for point in self.points if point.x <= end} | {end}

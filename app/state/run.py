@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from app.state.beam_tree import BeamTree
+from app.state.cache_history import CacheHistory
 from app.state.requests import Outcome, RunRequest
 from core.events import (
     BeamsRanked,
@@ -59,6 +60,7 @@ class Run:
         self.beams: BeamTree | None = None
         """The tree of a beam search; its texts are those that lead at the cursor, which then counts steps."""
         self._endings: dict[int, SequenceFinished] = {}
+        self._cache_history = CacheHistory()
         self.shown = 0
         self.cursor = 0
         self.following = True
@@ -103,6 +105,12 @@ class Run:
     def text(self) -> str:
         """The shown text up to the cursor, without the prompt."""
         return self.sequence.text_until(self.cursor)
+
+    @property
+    def cache_history(self) -> CacheHistory:
+        """The cache over the whole run so far: reckoned once, and only when somebody asks, for all who show it."""
+        self._cache_history.follow(self.events)
+        return self._cache_history
 
     @property
     def selected_token(self) -> TokenChosen | None:

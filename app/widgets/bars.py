@@ -35,6 +35,8 @@ class BarRow:
     tip: str = ""
     strokes: tuple[str, ...] = field(default=())
     """Colour names of the bars, where they differ from the usual ones."""
+    hints: tuple[float, ...] = ()
+    """Shares of the track that faint strokes reach, on a scale of their own, where the bars would be too short."""
 
 
 class Bars(QWidget):
@@ -186,6 +188,10 @@ class Bars(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("line", 0.5))
         painter.drawRoundedRect(QRectF(cell.left(), top, cell.width(), block), 2, 2)
+        for n, (length, color) in enumerate(zip(row.hints, _colors(row), strict=False)):
+            stroke = theme.px(1)
+            middle = top + n * (thick + 1) + (thick - stroke) / 2
+            painter.fillRect(QRectF(cell.left(), middle, cell.width() * length, stroke), theme.color(color, 0.55))
         for n, (length, color) in enumerate(zip(row.lengths, _colors(row), strict=False)):
             width = cell.width() * min(max(length, 0.0), 1.0)
             if width > 0:

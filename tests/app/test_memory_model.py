@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.state.cache_history import MemoryModel, filled
+from app.state.cache_history import CacheHistory, filled
 from app.state.requests import RunRequest
 from app.state.run import Run
 from app.views.compare.comparison import Comparison, Entry, cache_candidates, first_difference, strategy_candidates
@@ -60,8 +60,8 @@ def events(p: CachePlan, written: int, every: int = 8) -> list[Event]:
     return found
 
 
-def model_of(p: CachePlan, written: int = 40) -> MemoryModel:
-    model = MemoryModel()
+def model_of(p: CachePlan, written: int = 40) -> CacheHistory:
+    model = CacheHistory()
     model.append(events(p, written))
     return model
 
@@ -132,13 +132,13 @@ def test_room_that_waits() -> None:
 
 
 def test_both_halves_and_a_state() -> None:
-    halves = MemoryModel()
+    halves = CacheHistory()
     parts = (("host", "self", 4), ("host", "cross", 36))
     halves.append([plan(), *story(1), CacheMeasured(0, 1, 40, 40, parts, (40,))])
     rows = memory_tokens.rows(halves, make_run(story(1)), 1)
     assert [len(row.states) for row in rows] == [START, START]
     assert halves.parts == [("host", "cross"), ("host", "self")]
-    state = MemoryModel()
+    state = CacheHistory()
     flat = CachePlan("model_specific", "states", (("states", 64),), START, (START, START + 9), (64, 64), (64, 64))
     state.append([flat, *story(3), CacheMeasured(2, 0, 64, 64, (("host", "state", 64),), (64,))])
     run = make_run(story(3))
@@ -156,7 +156,7 @@ def test_the_report_speaks_of_the_cursor() -> None:
     assert report.token == "1.8 KiB"
     assert "first 2 tokens stay as sinks" in report.sentence
     assert ("evicted", f"{START + 32 - 19} tokens") in [row.cells for row in report.rows]
-    assert report_on(MemoryModel(), run, 3) is None
+    assert report_on(CacheHistory(), run, 3) is None
 
 
 def test_the_formula_has_the_numbers_in_it() -> None:
@@ -166,7 +166,7 @@ def test_the_formula_has_the_numbers_in_it() -> None:
 
 
 def test_fallbacks_are_kept_as_a_line() -> None:
-    model = MemoryModel()
+    model = CacheHistory()
     model.append([Notice("memory_fallback", "Going on with “Offloaded”."), Notice("setting_ignored", "no")])
     assert model.notices == ["Going on with “Offloaded”."]
 
@@ -244,7 +244,7 @@ def test_what_the_encoder_read_never_changes_between_measurements() -> None:
     lengths = tuple(range(1, 40))
     sizes = tuple(4 * (EACH * n + 2 * 960) for n in lengths)
     p = CachePlan("encoder_decoder", "", (), 1, lengths, sizes, sizes, None, 0, None, None, None)
-    model, tokens = MemoryModel(), story(30)
+    model, tokens = CacheHistory(), story(30)
     model.append([p, tokens[0], both_halves(1, 1, p), *tokens[1:4], both_halves(4, 4, p), *tokens[4:20],
                   both_halves(20, 4, p), *tokens[20:]])  # fmt: skip
     for x in (4, 9, 20, 30):
@@ -259,7 +259,7 @@ def test_what_the_encoder_read_never_changes_between_measurements() -> None:
 
 def test_another_cache_takes_over_where_memory_ended() -> None:
     old, new = plan(), plan(capacity=200)
-    model, tokens = MemoryModel(), story(40)
+    model, tokens = CacheHistory(), story(40)
     model.append([old, tokens[0], measured(1, old), *tokens[1:9], measured(9, old), *tokens[9:20],
                   Notice("memory_fallback", "cpu ran out of memory"), new, *tokens[20:30], measured(30, new),
                   *tokens[30:]])  # fmt: skip

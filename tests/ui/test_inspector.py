@@ -79,7 +79,21 @@ def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector)
     for row, item in zip(shown, chosen.alternatives, strict=True):
         assert row.figures[0] == brief_percent(item.raw_probability)
         assert (row.figures[1] == "cut") == (item.probability == 0.0) == row.faint
-    assert max(max(row.lengths) for row in shown) == pytest.approx(1.0)
+        assert row.lengths == (item.raw_probability, item.probability), "bars are of 100 %"
+
+
+def test_where_all_are_unlikely_faint_strokes_show_them_on_a_scale_of_their_own() -> None:
+    unlikely = token(0, " fox", 0.085, probability=0.085)
+    unlikely = replace(unlikely, alternatives=tuple(
+        replace(item, raw_probability=share, probability=share)
+        for item, share in zip(unlikely.alternatives, (0.085, 0.0425, 0.01), strict=False)
+    ))  # fmt: skip
+    shown = rows.alternative_rows(unlikely)
+    assert [row.lengths for row in shown[:3]] == [(0.085,), (0.0425,), (0.01,)]
+    assert [row.hints[0] for row in shown[:3]] == pytest.approx([1.0, 0.5, 0.01 / 0.085])
+    assert "of 100 %" in shown[0].tip
+    likely = rows.alternative_rows(token(0, " fox", 0.31))
+    assert {row.hints for row in likely} == {()}
 
 
 def test_one_bar_is_enough_where_the_settings_changed_nothing() -> None:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.state.cache_history import CacheHistory
 from app.state.requests import Outcome, RunRequest
 from app.state.run import Run
 from app.theme.theme import theme_for
@@ -92,6 +93,26 @@ def test_it_obeys_the_cursor(view: MemoryView) -> None:
     assert view.report.token != whole
     assert f"{(START + 8) * EACH:,} bytes" in view.report.facts
     assert view.chart._xs[-1] == 9
+
+
+def test_two_columns_show_one_history_that_is_reckoned_once(
+    view: MemoryView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, sorted_in = MemoryView(), []
+    qtbot.addWidget(other)
+    append = CacheHistory.append
+    monkeypatch.setattr(
+        CacheHistory, "append", lambda self, events: sorted_in.extend(events := list(events)) or append(self, events)
+    )
+    run, found = begun(), events(plan(), 30)
+    for shown in (view, other):
+        shown.show_run(run)
+    for event in found:
+        run.apply([event])
+        for shown in (view, other):
+            shown.events_arrived(run, [event])
+    assert other.model is view.model
+    assert sorted_in == run.events
 
 
 def test_hovering_the_curve_and_a_token_tells_what_they_cost(view: MemoryView) -> None:

@@ -14,6 +14,9 @@ from core.events import Alternative, LayerChoice, Stage, TokenChosen
 
 SAME = 5e-4
 """Probabilities closer than this are the same to the eye."""
+SMALL = 0.25
+"""Where even the likeliest candidate has less, faint strokes show the candidates on a scale of their own."""
+_HINT = "\nThe bar is of 100 %; the faint stroke is of the likeliest here"
 
 _FIGURE = re.compile(r"(?<![\w.,])(?:under )?\d[\d.,]*(?: of \d[\d.,]*| %)")
 
@@ -53,21 +56,29 @@ def alternative_head(token: TokenChosen) -> tuple[str, ...]:
 def alternative_rows(token: TokenChosen) -> list[BarRow]:
     """The likeliest candidates; above what the model gave them, below what the settings made of it."""
     both = is_processed(token)
-    shares = [max(a.raw_probability, a.probability) for a in token.alternatives]
-    longest = max(shares, default=0.0) or 1.0
-    return [_alternative_row(a, token, longest, both) for a in token.alternatives]
+    longest = max((max(_shares(a, both)) for a in token.alternatives), default=0.0)
+    hint = 1 / longest if 0 < longest < SMALL else 0.0
+    return [_alternative_row(a, token, both, hint) for a in token.alternatives]
 
 
-def _alternative_row(item: Alternative, token: TokenChosen, longest: float, both: bool) -> BarRow:
+def _shares(item: Alternative, both: bool) -> tuple[float, ...]:
+    """What its bars stand for."""
+    return (item.raw_probability, item.probability) if both else (item.probability,)
+
+
+def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: float) -> BarRow:
+    """`hint`: how many times longer the faint strokes are than the bars; 0 for none."""
     cut = item.probability == 0.0
+    shares = _shares(item, both)
     final = "cut" if cut else brief_percent(item.probability)
     return BarRow(
         label=token_text(item.text),
-        lengths=(item.raw_probability / longest, item.probability / longest)[0 if both else 1 :],
+        lengths=shares,
+        hints=tuple(share * hint for share in shares) if hint else (),
         figures=(brief_percent(item.raw_probability), final) if both else (final,),
         strong=item.id == token.id,
         faint=cut,
-        tip=_alternative_tip(item, token.id == item.id),
+        tip=_alternative_tip(item, token.id == item.id) + (_HINT if hint else ""),
     )
 
 

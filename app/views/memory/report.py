@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.state.cache_history import MemoryModel, Part, Point, filled
+from app.state.cache_history import CacheHistory, Part, Point, filled
 from app.state.figures import human_bytes
 from app.state.run import Run
 from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
@@ -25,7 +25,7 @@ def tokens(count: int) -> str:
     return f"{count:,} token" if count == 1 else f"{count:,} tokens"
 
 
-def report_on(model: MemoryModel, run: Run, x: int) -> NodeReport | None:
+def report_on(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
     """The cache when `x` tokens were written; None before the first measurement."""
     point = model.at(x)
     if point is None:
@@ -44,7 +44,7 @@ def report_on(model: MemoryModel, run: Run, x: int) -> NodeReport | None:
     )
 
 
-def _facts(model: MemoryModel, run: Run, point: Point, x: int) -> str:
+def _facts(model: CacheHistory, run: Run, point: Point, x: int) -> str:
     device = run.started.device.upper() if run.started is not None else ""
     places = {place for (place, _), size in point.parts if size}
     where = " and on disk" if "disk" in places else ""
@@ -56,7 +56,7 @@ def _facts(model: MemoryModel, run: Run, point: Point, x: int) -> str:
     return " · ".join(facts)
 
 
-def _rows(model: MemoryModel, point: Point, length: int) -> list[ReportRow]:
+def _rows(model: CacheHistory, point: Point, length: int) -> list[ReportRow]:
     names, sizes = model.parts, dict(point.parts)
     rows = [ReportRow((part_name(part, names), f"{sizes[part]:,}")) for part in names if sizes.get(part)]
     plan = model.plan
@@ -80,7 +80,7 @@ def reuse_line(run: Run) -> str:
     return f"Started from {tokens(reused)} of the prompt read before; {computed:,} computed."
 
 
-def sentence(model: MemoryModel, point: Point, length: int) -> str:
+def sentence(model: CacheHistory, point: Point, length: int) -> str:
     """One thing worth knowing, from the run's own figures."""
     plan = model.plan
     if plan is None:
@@ -107,7 +107,7 @@ def sentence(model: MemoryModel, point: Point, length: int) -> str:
     return _plain_sentence(model, point, length, dynamic)
 
 
-def _plain_sentence(model: MemoryModel, point: Point, length: int, dynamic: str) -> str:
+def _plain_sentence(model: CacheHistory, point: Point, length: int, dynamic: str) -> str:
     plan = model.plan
     assert plan is not None
     if plan.window is not None:
@@ -126,7 +126,7 @@ def _plain_sentence(model: MemoryModel, point: Point, length: int, dynamic: str)
     return f"Every token adds {model.per_token:,} bytes, and none is ever forgotten."
 
 
-def formula_lines(model: MemoryModel, length: int) -> str:
+def formula_lines(model: CacheHistory, length: int) -> str:
     """The formula in words, then in numbers, then its result; empty where there is none."""
     plan, size = model.plan, model.predicted(length)
     if plan is None or not plan.formula or size is None:
@@ -136,7 +136,7 @@ def formula_lines(model: MemoryModel, length: int) -> str:
     return "\n".join(shown)
 
 
-def formula_line(model: MemoryModel, length: int) -> str:
+def formula_line(model: CacheHistory, length: int) -> str:
     """The formula in numbers and its result, on one line."""
     lines = formula_lines(model, length).split("\n")[1:]
     return "predicted " + " ".join(lines) if lines else ""

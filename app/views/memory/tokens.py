@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.state.cache_history import MemoryModel, Point
+from app.state.cache_history import CacheHistory, Point
 from app.state.run import Run
 from app.views.text.wording import token_text
 
@@ -26,7 +26,7 @@ class TokenRow:
     """The prompt's tokens come first (else they are all there is, or there are none)."""
 
 
-def rows(model: MemoryModel, run: Run, x: int) -> list[TokenRow]:
+def rows(model: CacheHistory, run: Run, x: int) -> list[TokenRow]:
     """Every token the cache has read at `x`, and what became of it; nothing for a state without tokens."""
     point = model.at(x)
     if point is None or (not point.tokens and not model.per_token):
@@ -42,7 +42,7 @@ def rows(model: MemoryModel, run: Run, x: int) -> list[TokenRow]:
     ]
 
 
-def states(model: MemoryModel, point: Point, length: int) -> tuple[str, ...]:
+def states(model: CacheHistory, point: Point, length: int) -> tuple[str, ...]:
     """A state for each of `length` tokens, and for the room behind them."""
     plan = model.plan
     if plan is None:
@@ -55,7 +55,7 @@ def states(model: MemoryModel, point: Point, length: int) -> tuple[str, ...]:
     return (HELD,) * length + (ROOM,) * max(0, (plan.capacity or 0) - length)
 
 
-def held(model: MemoryModel, point: Point, length: int) -> tuple[tuple[int, int], ...]:
+def held(model: CacheHistory, point: Point, length: int) -> tuple[tuple[int, int], ...]:
     """Places [start, stop) that are held: as measured, else by the window's rule."""
     if point.measured and point.held:
         return point.held
@@ -75,7 +75,7 @@ def _windowed(spans: tuple[tuple[int, int], ...], sinks: int, length: int) -> tu
     return tuple(marks)
 
 
-def cost(model: MemoryModel, state: str) -> int:
+def cost(model: CacheHistory, state: str) -> int:
     """Bytes a token in that state takes, all rows and layers together."""
     if state in (EVICTED, ROOM):
         return model.per_token if state == ROOM else 0
@@ -87,7 +87,7 @@ def cost(model: MemoryModel, state: str) -> int:
     return model.per_token
 
 
-def describe(model: MemoryModel, run: Run, row: TokenRow, place: int) -> str:
+def describe(model: CacheHistory, run: Run, row: TokenRow, place: int) -> str:
     """What hovering over a token says: its text, its fate, its cost."""
     state = row.states[place]
     if state == ROOM:

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
-from app.state.cache_history import MemoryModel, Part, Point
+from app.state.cache_history import CacheHistory, Part, Point
 from app.state.figures import human_bytes
 from app.state.run import Run
 from app.theme.theme import Theme
@@ -42,8 +42,7 @@ class MemoryView(ScrolledPage):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("memoryView", _TITLE, _HINT, parent)
         self._run: Run | None = None
-        self.model = MemoryModel()
-        self._seen = 0
+        self.model = CacheHistory()
         self.report: NodeReport | None = None
         self.chart = AreaChart("Bytes held, by tokens written", self._page)
         self.legend, self.cells = MemoryLegend(self._page), TokenCells(self._page)
@@ -92,7 +91,7 @@ class MemoryView(ScrolledPage):
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
-        self._run, self.model, self._seen = run, MemoryModel(), 0
+        self._run, self.model = run, CacheHistory()
         self._catch_up()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
@@ -119,8 +118,7 @@ class MemoryView(ScrolledPage):
     def _catch_up(self) -> None:
         run = self._run
         if run is not None:
-            self.model.append(run.events[self._seen :])
-            self._seen = len(run.events)
+            self.model = run.cache_history
         if self.isVisible() or run is None:
             self._draw()
 
