@@ -7,7 +7,20 @@ Probabilities are shares of 1, log-probabilities natural logarithms, times secon
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam"]
+"""How a token was picked."""
+Origin = Literal["target", "draft", "correction", "bonus"]
+"""Who proposed a token."""
+Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped"]
+"""Why a sequence ended: by itself, at a limit, at a stop text, or because somebody stopped it."""
+BeamFate = Literal["kept", "pruned", "finished", "early_stopped"]
+DraftFate = Literal["accepted", "refused", "unreached"]
+ExtraKind = Literal["bonus", "correction", "none"]
+"""What a round of speculation adds of the target's own."""
+NoticeKind = Literal["memory_fallback", "setting_ignored"]
+RunEnd = Literal["completed", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +101,8 @@ class Stage:
     """Share of the model's own distribution that the survivors hold."""
     top: tuple[tuple[int, float], ...] = ()
     """The n likeliest (token id, probability) after the stage, most likely first."""
+    value: float | None = None
+    """The setting's value, where it is one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +137,16 @@ class TokenChosen(Event):
     seconds: float
     """Since the token before it (or since the prompt was read)."""
     alternatives: tuple[Alternative, ...] = ()
-    """By raw probability, most likely first; the chosen one is always among them unless tracing is off."""
+    """The n likeliest by the model alone and the n likeliest after processing, by raw probability, most likely first;
+    the chosen one is always among them unless tracing is off."""
     funnel: tuple[Stage, ...] = ()
-    method: str = "greedy"
-    """How it was picked: greedy, sampled, contrastive, dola, … (`explain` speaks of it)."""
-    die: float | None = None
-    """Sampling: the number in [0, 1) that was drawn, where a single number decided."""
+    method: Method = "greedy"
     layer_choice: LayerChoice | None = None
     special: bool = False
     """An end-of-sequence or other control token: it adds no text."""
-    origin: str = "target"
-    """Who proposed it: target, draft, correction, bonus."""
+    origin: Origin = "target"
+    final_rank: int | None = None
+    """Place by probability after every processor; None where nothing was processed, so that it is `rank`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +167,7 @@ class BeamCandidate:
     """score / length ** length_penalty: what finished hypotheses are compared by."""
     rank: int
     """Place among the candidates of its step (of its group, in diverse search), 1 = best."""
-    fate: str
-    """kept, pruned, finished or early_stopped."""
+    fate: BeamFate
     raw_probability: float
     """By the model alone, before any processing, given its parent."""
     raw_log_probability: float
@@ -169,8 +182,8 @@ class BeamCandidate:
     """Constraint tokens met on the way from the prompt to here."""
     text: str = ""
     """What it adds to the text of its path (as TokenChosen.text)."""
-    ended: str = ""
-    """Why the text ends with it (as SequenceFinished.reason); empty where it would go on."""
+    ended: Ending | None = None
+    """Why the text ends with it; None where it would go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +197,8 @@ class BeamStep(Event):
     seconds: float
     required: int = 0
     """Constraint tokens in all: what `progress` is when everything is met."""
+    length_penalty: float = 1.0
+    """Exponent of the length that scores are divided by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +221,12 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class BeamsRanked(Event):
-    """The final ranking, best first; `formula` spells the score out with this run's numbers."""
+    """The final ranking, best first: score = log_probability ÷ length ** length_penalty."""
 
     hypotheses: tuple[Hypothesis, ...]
-    formula: str
+    length_penalty: float = 1.0
+    diversity_penalty: float = 0.0
+    """What a group pays for a token that an earlier one took; 0.0 without groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +243,7 @@ class DraftNode:
     """Which drafter proposed it, from 0."""
     draft_probability: float
     target_probability: float
-    fate: str
-    """accepted, refused or unreached."""
+    fate: DraftFate
     ratio: float | None = None
     """min(1, p/q) where it was decided by a die; None where the target's own choice decided or it was not reached."""
     die: float | None = None
@@ -248,7 +264,7 @@ class DraftRound(Event):
     """Nodes of the accepted path, in order."""
     extra_id: int
     extra_piece: str
-    extra_kind: str
+    extra_kind: ExtraKind
     """bonus (everything on the path was accepted), correction (a drafted token was refused) or none (cut short)."""
     draft_seconds: float
     verify_seconds: float
@@ -270,14 +286,13 @@ class SequenceFinished(Event):
     """One sequence ended."""
 
     sequence: int
-    reason: str
-    """eos, length, context, time, stop_string or stopped."""
-    detail: str = ""
-    """What ended it, in words: the stop string, the limit."""
+    reason: Ending
+    stop_string: str = ""
+    """The one that ended it."""
+    limit: float | None = None
+    """What ended it: new tokens (length), tokens of the whole text (context) or seconds (time)."""
     tail: str = ""
     """Text that was still held back (an incomplete character), released as it is."""
-    cut: int = 0
-    """Characters at the end of the streamed text that a stop string's rules take back (always 0 today)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +345,7 @@ class CachePlan(Event):
 class Notice(Event):
     """Something the reader should know and that did not stop the run."""
 
-    kind: str
-    """setting_ignored, context_nearly_full, memory_fallback, …"""
+    kind: NoticeKind
     message: str
 
 
@@ -366,8 +380,7 @@ class Metrics:
 class Finished(Event):
     """Last event of every run that was not ended by an error; best sequence first."""
 
-    reason: str
-    """completed or stopped."""
+    reason: RunEnd
     sequences: tuple[tuple[int, ...], ...]
     """New tokens only."""
     texts: tuple[str, ...]

@@ -14,7 +14,7 @@ from core.decoding.run import DecodingRun, Written
 from core.defaults import non_default
 from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError
-from core.events import Event, Finished, Metrics
+from core.events import Event, Finished, Metrics, RunEnd
 from core.memory.fallback import with_fallback
 from core.models.catalog import size_words
 from core.models.model import LoadedModel
@@ -34,7 +34,7 @@ class Result:
     """Beam scores."""
     events: list[Event]
     metrics: Metrics
-    reason: str
+    reason: RunEnd
     """completed or stopped."""
 
 

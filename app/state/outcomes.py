@@ -25,9 +25,8 @@ def ending(finished: SequenceFinished | None, tokens: int) -> str:
     """Why one text ended, e.g. `EOS after 50 tokens`; empty while it has not."""
     if finished is None:
         return ""
-    words = _REASONS.get(finished.reason, finished.reason.replace("_", " ") + " after {tokens}")
-    text = words.format(tokens=count(tokens, "token"))
-    return f"{text}: {finished.detail!r}" if finished.reason == "stop_string" and finished.detail else text
+    text = _REASONS[finished.reason].format(tokens=count(tokens, "token"))
+    return f"{text}: {finished.stop_string!r}" if finished.stop_string else text
 
 
 def describe(run: Run) -> str:

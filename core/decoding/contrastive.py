@@ -101,7 +101,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
 
 def _read(run: DecodingRun, scores: list[torch.Tensor], trial: Trial, chosen: torch.Tensor) -> Reading:
     """The step's figures, with every candidate among the alternatives unless tracing is off."""
-    names = [(stage.name, stage.label) for stage in run.funnel.stages]
+    names = [stage.heading for stage in run.funnel.stages]
     reading = read_step(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
     return with_candidates(reading, trial, scores[0][0], run.model.pieces) if run.request.top_n else reading
 

@@ -19,6 +19,8 @@ from core.models.model import LoadedModel
 
 lp: Any = logits_process  # its annotations are narrower than what its classes accept
 Processor = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Heading = tuple[str, str, float | None]
+"""Name, label and value of a stage, as `core.events.Stage` has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,13 @@ class NamedProcessor:
     name: str
     label: str
     process: Processor
+    value: float | None = None
+    """The setting's value, where it is one number."""
+
+    @property
+    def heading(self) -> Heading:
+        """What an event says of it."""
+        return self.name, self.label, self.value
 
 
 @dataclass(slots=True)
@@ -85,7 +94,8 @@ def build_funnel(context: Context) -> Funnel:
             continue
         if (rule.needs_eos and context.eos is None) or (rule.needs_source and context.encoder_ids is None):
             continue
-        stages.append(NamedProcessor(rule.name, rule.label.format(v=_short(value)), _build(rule, value, context)))
+        label, number = rule.label.format(v=_short(value)), _number(value)
+        stages.append(NamedProcessor(rule.name, label, _build(rule, value, context), number))
     return Funnel(stages)
 
 
@@ -102,6 +112,10 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return str(value) if isinstance(value, (int, str)) else f"{len(value)}" if isinstance(value, Sequence) else ""
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def _guidance(value: float, c: Context) -> Processor:

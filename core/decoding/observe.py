@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from typing import Any
 
 import torch
 
+from core.decoding.funnel import Heading
 from core.events import Alternative, Stage
 from core.models.text import Pieces
 
-_FIXED = 5
+_FIXED = 6
 """Figures every reading begins with: raw and processed log-probability, how many tokens are likelier by the model
-alone, negative entropy, chosen token."""
+alone and after processing, negative entropy, chosen token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +29,20 @@ class Reading:
     entropy: float
     alternatives: tuple[Alternative, ...] = ()
     funnel: tuple[Stage, ...] = ()
+    final_rank: int | None = None
+    """Place after processing; None where nothing was processed."""
 
 
 def read_step(
     scores: Sequence[torch.Tensor],
     chosen: torch.Tensor,
     top_n: int,
-    names: Sequence[tuple[str, str]],
+    names: Sequence[Heading],
     pieces: Pieces,
 ) -> list[Reading]:
     """Read a step.
 
-    `scores`: the raw logits and the scores after every stage, each [B, V]; `names`: (name, label) of the stages;
+    `scores`: the raw logits and the scores after every stage, each [B, V]; `names`: the stages' headings;
     `chosen`: token ids [B]. One transfer brings all figures to the host. `top_n` 0 reads the chosen token only.
     """
     top_n = min(top_n, scores[0].shape[-1])
@@ -54,20 +57,26 @@ def read_step(
             columns += [final.gather(1, top.indices), _stage_columns(scores, probabilities, top_n)]
     # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
     rows = torch.cat(columns, dim=1).tolist()
-    return [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
+    readings = [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
+    if final is raw:
+        return readings
+    return [_with_final_top(reading, raw[n], final[n], pieces) for n, reading in enumerate(readings)]
 
 
 def _fixed_columns(
     raw: torch.Tensor, final: torch.Tensor, probabilities: torch.Tensor, chosen: torch.Tensor
 ) -> list[torch.Tensor]:
-    """Five of [B, 1], in the order of a Reading."""
+    """Six of [B, 1], in the order of a Reading."""
     index = chosen[:, None]
     picked = raw.gather(1, index)
     above = (raw > picked).sum(1, keepdim=True)
     entropy = torch.linalg.vecdot(probabilities, raw)[:, None]  # negative; NaN where a logit is -inf, see `_reading`
     # One number type throughout: to join several types takes five times as long.
-    integers = above.to(raw.dtype), index.to(raw.dtype)
-    return [picked, picked if final is raw else final.gather(1, index), integers[0], entropy, integers[1]]
+    ahead, token = above.to(raw.dtype), index.to(raw.dtype)
+    if final is raw:
+        return [picked, picked, ahead, ahead, entropy, token]
+    kept = final.gather(1, index)
+    return [picked, kept, ahead, (final > kept).sum(1, keepdim=True).to(raw.dtype), entropy, token]
 
 
 def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, top_n: int) -> torch.Tensor:
@@ -83,15 +92,14 @@ def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, 
     return torch.cat([sums, top.indices.to(sums.dtype), top.values], dim=-1).transpose(0, 1).flatten(1)
 
 
-def _reading(
-    row: list[float], top_n: int, names: Sequence[tuple[str, str]], pieces: Pieces, logits: torch.Tensor
-) -> Reading:
-    raw, final, above, entropy, token = row[:_FIXED]
+def _reading(row: list[float], top_n: int, names: Sequence[Heading], pieces: Pieces, logits: torch.Tensor) -> Reading:
+    raw, final, above, ahead, entropy, token = row[:_FIXED]
     rank, entropy, survivors = int(above) + 1, max(-entropy, 0.0), len(logits)
+    final_rank = int(ahead) + 1 if names else None
     if math.isnan(entropy):
         entropy, survivors = _with_banned(logits)
     if not top_n:
-        return Reading(int(token), raw, final, rank, entropy)
+        return Reading(int(token), raw, final, rank, entropy, final_rank=final_rank)
     ids = [int(value) for value in row[_FIXED : _FIXED + top_n]]
     before = row[_FIXED + top_n : _FIXED + 2 * top_n]
     rest = row[_FIXED + 2 * top_n :]
@@ -105,7 +113,28 @@ def _reading(
     ]))  # fmt: skip
     if token not in ids:
         found.append(alternative(int(token), raw, final, rank, pieces))
-    return Reading(int(token), raw, final, rank, entropy, tuple(found), (opening, *_funnel(rest[top_n:], top_n, names)))
+    funnel = (opening, *_funnel(rest[top_n:], top_n, names))
+    return Reading(int(token), raw, final, rank, entropy, tuple(found), funnel, final_rank)
+
+
+def _with_final_top(reading: Reading, raw: torch.Tensor, final: torch.Tensor, pieces: Pieces) -> Reading:
+    """The reading with the likeliest after processing among the alternatives too; log-probabilities [V].
+
+    They are nearly always there already: only what changes the order of tokens brings others in.
+    """
+    if not reading.funnel:
+        return reading
+    known = {item.id for item in reading.alternatives}
+    missing = [token for token, _ in reading.funnel[-1].top if token not in known]
+    if not missing:
+        return reading
+    index = torch.tensor(missing, device=raw.device)
+    own = raw[index]
+    ranks = (raw[None] > own[:, None]).sum(1) + 1
+    columns = (missing, own.tolist(), final[index].tolist(), ranks.tolist())
+    more = [alternative(token, one, other, rank, pieces) for token, one, other, rank in zip(*columns, strict=True)]
+    ordered = sorted([*reading.alternatives, *more], key=lambda item: item.rank)
+    return replace(reading, alternatives=tuple(ordered))
 
 
 def _with_banned(logits: torch.Tensor) -> tuple[float, int]:
@@ -128,10 +157,10 @@ _Open: Any = make_dataclass(
 """An Alternative that is not frozen: filling a frozen one goes through `object.__setattr__`, field by field."""
 
 
-def _funnel(row: list[float], top_n: int, names: Sequence[tuple[str, str]]) -> Iterator[Stage]:
+def _funnel(row: list[float], top_n: int, names: Sequence[Heading]) -> Iterator[Stage]:
     """The stages behind the raw scores."""
     width = 3 + 2 * top_n
-    for index, (name, label) in enumerate(names if row else ()):
+    for index, (name, label, value) in enumerate(names if row else ()):
         part = row[index * width : (index + 1) * width]
         top = [(int(part[3 + i]), part[3 + top_n + i]) for i in range(top_n) if part[3 + top_n + i] > 0]
-        yield Stage(name, label, int(part[0]), min(part[1], 1.0), min(part[2], 1.0), tuple(top))
+        yield Stage(name, label, int(part[0]), min(part[1], 1.0), min(part[2], 1.0), tuple(top), value)

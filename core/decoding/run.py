@@ -29,7 +29,9 @@ from core.events import (
     CacheMeasured,
     Event,
     LayerChoice,
+    Method,
     Metrics,
+    Origin,
     Prefilled,
     PromptToken,
     RunStarted,
@@ -240,8 +242,8 @@ class DecodingRun:
         return Note(len(track.ids) - 1, token, text, seconds, track.stop)
 
     def note_events(
-        self, track: Track, note: Note, reading: Reading, method: str, layer_choice: LayerChoice | None = None,
-        origin: str = "target", seconds: float = 0.0,
+        self, track: Track, note: Note, reading: Reading, method: Method, layer_choice: LayerChoice | None = None,
+        origin: Origin = "target", seconds: float = 0.0,
     ) -> Iterator[Event]:  # fmt: skip
         """A noted token's TokenChosen, and SequenceFinished when it ends there. `seconds`: what reading it took."""
         pieces = self.model.pieces
@@ -251,12 +253,14 @@ class DecodingRun:
             raw_log_probability=reading.raw_log_probability, log_probability=reading.log_probability,
             rank=reading.rank, entropy=reading.entropy, seconds=note.seconds + seconds,
             alternatives=reading.alternatives, funnel=reading.funnel, method=method, layer_choice=layer_choice,
-            special=note.token in pieces.special, origin=origin,
+            special=note.token in pieces.special, origin=origin, final_rank=reading.final_rank,
         )  # fmt: skip
         if note.stop:
             yield self._finish_track(track, note.stop)
 
-    def token_events(self, track: Track, reading: Reading, method: str, origin: str = "target") -> Iterator[Event]:
+    def token_events(
+        self, track: Track, reading: Reading, method: Method, origin: Origin = "target"
+    ) -> Iterator[Event]:
         """Append a token to its sequence and tell of it at once."""
         yield from self.note_events(track, self.note(track, reading.token), reading, method, origin=origin)
 
@@ -285,7 +289,7 @@ class DecodingRun:
         """Close what is still open (the user stopped) and keep the sequences as the run's results."""
         for track in tracks:
             if track.stop is None:
-                track.stop = Stop("stopped", "you")
+                track.stop = Stop("stopped")
                 yield self._finish_track(track, track.stop)
         yield self.measure(max((len(track.ids) for track in tracks), default=0))
         self.results = [Written(tuple(track.ids), track.text, None, track.number) for track in tracks]
@@ -295,7 +299,7 @@ class DecodingRun:
     def _finish_track(self, track: Track, stop: Stop) -> SequenceFinished:
         tail = track.stream.flush()
         track.texts.append(tail)
-        return SequenceFinished(track.number, stop.reason, stop.detail, tail)
+        return SequenceFinished(track.number, stop.reason, stop.string, stop.limit, tail)
 
     def is_cancelled(self) -> bool:
         """Whether the user asked to stop; remembers it."""

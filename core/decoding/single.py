@@ -9,13 +9,13 @@ import torch
 
 from core.decoding.run import DecodingRun, Track
 from core.decoding.writing import Writer
-from core.events import Event, LayerChoice
+from core.events import Event, LayerChoice, Method
 
 
 class Picker(Protocol):
     """How the next token is taken from processed scores."""
 
-    method: str
+    method: Method
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Token ids [B] from scores [B, V]."""
@@ -24,7 +24,7 @@ class Picker(Protocol):
 class Greedy:
     """The best score."""
 
-    method = "greedy"
+    method: Method = "greedy"
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """argmax; the lowest id among equals."""
@@ -34,7 +34,7 @@ class Greedy:
 class Multinomial:
     """A draw from the distribution."""
 
-    method = "sampled"
+    method: Method = "sampled"
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """One draw from softmax(scores) for each row."""
@@ -77,9 +77,9 @@ def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = 
     rows = run.sequences
     tracks = [run.track(number) for number in range(rows)]
     ids = Ids(run.start_ids, rows, run.model.device)
-    names = [(stage.name, stage.label) for stage in run.funnel.stages]
+    names = [stage.heading for stage in run.funnel.stages]
     if contrast:
-        names.insert(0, (contrast.name, contrast.label))
+        names.insert(0, (contrast.name, contrast.label, None))
     writer = Writer(run, tracks, names, picker.method)
     try:
         yield from _steps(run, tracks, ids, picker, contrast, writer)

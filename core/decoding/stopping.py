@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 
 from transformers import GenerationConfig
 
+from core.events import Ending
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a sequence ended: reason as in SequenceFinished, and the words for it."""
+    """Why a sequence ended: reason, stop string and limit as in SequenceFinished."""
 
-    reason: str
-    detail: str = ""
+    reason: Ending
+    string: str = ""
+    limit: float | None = None
 
 
 @dataclass(slots=True)
@@ -26,6 +29,8 @@ class Stopping:
     strings: tuple[str, ...]
     deadline: float | None
     seconds: float = 0.0
+    context: int | None = None
+    """Tokens that the model's context holds; None without a limit."""
     _tails: dict[int, str] = field(default_factory=dict)
 
     def check(self, sequence: int, token: int, count: int, text: str) -> Stop | None:
@@ -35,18 +40,18 @@ class Stopping:
     def ending(self, token: int, tail: str) -> Stop | None:
         """Whether the text ends by itself with `token`; `tail` is its end where stop strings may stand."""
         if token in self.eos:
-            return Stop("eos", "the end token")
+            return Stop("eos")
         found = next((string for string in self.strings if string in tail), None) if tail else None
         return Stop("stop_string", found) if found else None
 
     def limit(self, count: int) -> Stop | None:
         """Whether a text of `count` new tokens has reached a limit."""
         if count >= self.max_new:
-            return Stop("length", f"the limit of {self.max_new:,} tokens")
+            return Stop("length", limit=self.max_new)
         if self.room is not None and count >= self.room:
-            return Stop("context", "the end of the model's context")
+            return Stop("context", limit=self.context)
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            return Stop("time", f"the time limit of {self.seconds:g} s")
+            return Stop("time", limit=self.seconds)
         return None
 
     def _tail(self, sequence: int, text: str) -> str:
@@ -74,6 +79,7 @@ def build_stopping(config: GenerationConfig, start: int, context: int | None) ->
         strings=(strings,) if isinstance(strings, str) else tuple(string for string in strings if string),
         deadline=time.monotonic() + config.max_time if config.max_time else None,
         seconds=config.max_time or 0.0,
+        context=context,
     )
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import torch
 
+from core.decoding.funnel import Heading
 from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun, Note, Track
-from core.events import Event, LayerChoice
+from core.events import Event, LayerChoice, Method
 
 _PAIR = 2
 """More would let a text grow on after the user stopped it."""
@@ -38,10 +39,8 @@ class _Step:
 class Writer:
     """Appends tokens to their sequences and turns them into events."""
 
-    def __init__(
-        self, run: DecodingRun, tracks: Sequence[Track], names: Sequence[tuple[str, str]], method: str
-    ) -> None:
-        """`names`: (name, label) of the stages whose scores will come."""
+    def __init__(self, run: DecodingRun, tracks: Sequence[Track], names: Sequence[Heading], method: Method) -> None:
+        """`names`: headings of the stages whose scores will come."""
         self._run, self._tracks, self._names, self._method = run, tracks, names, method
         self._waiting: list[_Step] = []
         self._begun = time.perf_counter()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from core.events import BeamCandidate, BeamStep
+from core.events import BeamCandidate, BeamStep, Ending
 
-_ENDINGS = {
+_ENDINGS: dict[Ending, str] = {
     "eos": "The text ends here by itself",
     "stop_string": "The text ends here, at a stop text",
     "length": "The limit ends the text here",
     "context": "The end of the model's context ends the text here",
     "time": "The time limit ends the text here",
+    "stopped": "The text was stopped here",
 }
 
 
@@ -45,7 +46,7 @@ def _kept(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
 
 
 def _finished(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
-    ending = _ENDINGS.get(candidate.ended, "The text ends here")
+    ending = _ENDINGS[candidate.ended] if candidate.ended else "The text ends here"
     return f"finished. {ending}, with a final score of {candidate.normalized:.2f}."
 
 
@@ -63,7 +64,7 @@ def _pruned(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
 
 
 def _pruned_end(candidate: BeamCandidate, beams: int) -> str:
-    ending = _ENDINGS.get(candidate.ended, "The text ends here")
+    ending = _ENDINGS[candidate.ended] if candidate.ended else "The text ends here"
     if candidate.rank > beams:
         return f"dropped. {ending}, and only one among the best {beams} of a step may end."
     return f"dropped. {ending}, but better texts had ended already, or it lacks what the text must contain."

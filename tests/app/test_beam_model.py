@@ -80,7 +80,7 @@ def test_no_more_ended_hypotheses_than_beams() -> None:
 
 def test_the_final_ranking_has_the_last_word() -> None:
     tree = small_tree()
-    tree.append(BeamsRanked((Hypothesis(7, (2, 3, 7), "bcf", -2.7, 3, -0.3, False),), "score = …"))
+    tree.append(BeamsRanked((Hypothesis(7, (2, 3, 7), "bcf", -2.7, 3, -0.3, False),)))
     assert tree.leader(3) == 7
     assert [(row.text, row.state) for row in tree.hypotheses(3)] == [("bcf", "stopped")]
     assert tree.leader(2) == 3

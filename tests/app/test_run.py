@@ -7,7 +7,7 @@ import pytest
 from app.state import outcomes
 from app.state.requests import RunRequest
 from app.state.run import Run
-from core.events import CacheMeasured, Finished, Metrics, Notice, Prefilled, SequenceFinished
+from core.events import CacheMeasured, Ending, Finished, Metrics, Notice, Prefilled, SequenceFinished
 from tests.ui.fake_engine import ScriptedEngine, chosen
 
 
@@ -85,17 +85,16 @@ def test_notices_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "detail", "words"),
+    ("reason", "string", "words"),
     [
         ("eos", "", "EOS after 1 token"),
         ("length", "", "length limit after 1 token"),
         ("stop_string", "The end", "stop text after 1 token: 'The end'"),
-        ("something_new", "", "something new after 1 token"),
     ],
 )
-def test_endings_in_words(reason: str, detail: str, words: str) -> None:
+def test_endings_in_words(reason: Ending, string: str, words: str) -> None:
     run = Run(RunRequest("m"))
-    ended = SequenceFinished(0, reason, detail)
+    ended = SequenceFinished(0, reason, string)
     run.apply([chosen(0, " a"), ended, Finished("completed", ((1,),), (" a",), Metrics())])
     assert outcomes.completed(run) == outcomes.Outcome("completed", words)
 

@@ -121,6 +121,28 @@ def test_figures_against_the_model() -> None:
     assert event.funnel[2].mass == pytest.approx((raw / 0.7).softmax(-1).topk(7).values.sum().item(), abs=1e-4)
 
 
+def test_the_likeliest_after_processing_are_among_the_alternatives() -> None:
+    """Processors may lift a token from far below: rank and runner-up are those of the whole distribution."""
+    model, ids = tiny.shared("llama"), tiny.prompt()
+    config = GenerationConfig(max_new_tokens=30, sequence_bias=[[[token], float(token % 7)] for token in range(3, 60)])
+    lifted, result = 0, core.run(model, core.Request(ids, config, top_n=4))
+    for event in tokens(result):
+        with torch.no_grad():
+            raw = model.model(torch.tensor([ids + result.sequences[0][: event.step]])).logits[0, -1]
+        bias = torch.tensor([float(token % 7) if 3 <= token < 60 else 0.0 for token in range(tiny.VOCABULARY)])
+        final, raw = (raw + bias).log_softmax(-1), raw.log_softmax(-1)
+        assert event.final_rank == int((final > final[event.id]).sum()) + 1 == 1
+        known = {item.id: item for item in event.alternatives}
+        assert {*final.topk(4).indices.tolist(), *raw.topk(4).indices.tolist()} == set(known) | {event.id}
+        lifted += len(known) > 5
+        for token, item in known.items():
+            assert item.rank == int((raw > raw[token]).sum()) + 1
+            assert (item.raw_log_probability, item.log_probability) == pytest.approx(
+                (raw[token].item(), final[token].item()), abs=1e-3
+            )
+    assert lifted > 10
+
+
 def test_tracing_off() -> None:
     config = GenerationConfig(max_new_tokens=4)
     for event in tokens(core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config, top_n=0))):
@@ -168,7 +190,7 @@ def test_a_model_that_forbids_tokens_itself() -> None:
     """Logits of -inf have no share in the entropy and are no survivors, with a stage behind them or without."""
     logits = torch.tensor([[0.0, -math.inf, math.log(3.0), -math.inf]])
     cut = logits.masked_fill(torch.tensor([[True, False, False, False]]), -math.inf)
-    for scores, names in (([logits], []), ([logits, cut], [("top_k", "top-k 1")])):
+    for scores, names in (([logits], []), ([logits, cut], [("top_k", "top-k 1", 1)])):
         (reading,) = read_step(scores, torch.tensor([2]), 4, names, Pieces(None))
         assert reading.entropy == pytest.approx(0.25 * math.log(4) + 0.75 * math.log(4 / 3), abs=1e-6)
         assert [stage.survivors for stage in reading.funnel] == [2, 1][: len(scores)]

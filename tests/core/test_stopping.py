@@ -34,7 +34,7 @@ def test_stop_string_across_tokens() -> None:
     assert [rules.check(0, 5, i, text) for i, text in enumerate(["the e", "n", "d"])] == [None] * 3
     stop = rules.check(0, 5, 3, ". And")
     assert stop is not None
-    assert (stop.reason, stop.detail) == ("stop_string", "end.")
+    assert (stop.reason, stop.string) == ("stop_string", "end.")
 
 
 def test_stop_strings_of_several_sequences_do_not_mix() -> None:
@@ -64,7 +64,7 @@ def test_stop_string_in_a_run(strings: str | list[str]) -> None:
     assert wanted in result.texts[0]
     assert text.startswith(result.texts[0])
     assert len(result.texts[0]) < len(text)
-    assert (finish(result).reason, finish(result).detail) == ("stop_string", wanted)
+    assert (finish(result).reason, finish(result).stop_string) == ("stop_string", wanted)
 
 
 def test_time_limit() -> None:
@@ -77,7 +77,7 @@ def test_time_limit() -> None:
 def test_reasons_in_words() -> None:
     config = GenerationConfig(max_new_tokens=5, suppress_tokens=[2])
     end = finish(core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config)))
-    assert (end.reason, end.detail) == ("length", "the limit of 5 tokens")
+    assert (end.reason, end.limit) == ("length", 5)
 
 
 def test_room_left_in_the_context() -> None:

@@ -69,7 +69,7 @@ class FakeSearch:
     def _candidate(
         self, parent: int, word: str, share: float, score: float, rank: int, fate: str, group: int, met: int
     ) -> BeamCandidate:
-        ended = "eos" if fate == "finished" else ""
+        ended = "eos" if fate == "finished" else None
         return BeamCandidate(
             self._node, parent, 100 + WORDS.index(word) if word in WORDS else 2, word, share,
             math.log(max(share, 1e-6)), score, score / (self._step + 1), rank, fate, share, math.log(max(share, 1e-6)),
@@ -88,7 +88,7 @@ def ranking(run: Run) -> BeamsRanked:
     rows = run.beams.hypotheses(len(run.beams.steps))
     found = tuple(Hypothesis(r.node, (), r.text, r.score * r.length, r.length, r.score, r.state == "finished", r.group)
                   for r in rows)  # fmt: skip
-    return BeamsRanked(found, "score = Σ log p ÷ length^1")
+    return BeamsRanked(found)
 
 
 def beam_run(steps: Sequence[BeamStep], sequences: int = 1, ranked: bool = False) -> Run:

@@ -40,7 +40,7 @@ def chosen(step: int, text: str, sequence: int = 0, seconds: float = 0.008) -> T
     alternatives[min(rank, 6) - 1] = _alternative(step, rank - 1, p, text, 400 + step)
     return TokenChosen(
         step, sequence, 400 + step, text, text, p * 0.9, p, math.log(p * 0.9), math.log(p), rank,
-        entropy=2.2 * (1 - p), seconds=seconds, alternatives=tuple(alternatives), method="sampled", die=0.42,
+        entropy=2.2 * (1 - p), seconds=seconds, alternatives=tuple(alternatives), method="sampled",
         funnel=(
             Stage("raw", "raw", VOCABULARY, 1.0, 1.0),
             Stage("temperature", "T 0.8", VOCABULARY, 1.0, 1.0),

@@ -86,7 +86,7 @@ def token(step: int, text: str, raw: float = 0.5, rank: int = 1, sequence: int =
             Stage("temperature", "T 0.8", VOCABULARY, 1.0, 1.0),
             Stage("top_p", "top-p 0.92", top_p, 0.92, 0.9),
         ),
-        "method": "sampled", "die": rng.random(),
+        "method": "sampled",
     }  # fmt: skip
     return TokenChosen(**(fields | changes))  # type: ignore[arg-type]
 

@@ -152,7 +152,7 @@ def test_many_stages_are_listed_and_found_under_the_pointer(inspector: Inspector
 
 
 def _contrastive() -> TokenChosen:
-    chosen = token(0, " fox", 0.31, 3, method="contrastive", die=None)
+    chosen = token(0, " fox", 0.31, 3, method="contrastive")
     scored = tuple(
         replace(item, degeneration_penalty=0.1 * n, score=0.4 * item.probability - 0.06 * n) if n < 4 else item
         for n, item in enumerate(chosen.alternatives)

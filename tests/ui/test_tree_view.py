@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
@@ -15,7 +17,7 @@ from app.views import VIEWS
 from app.views.inspector.node_card import NodeCard
 from app.views.shared.reports import NodeReport
 from app.views.tree.hypotheses import SCORE, TEXT, shared_words
-from app.views.tree.report import report_on
+from app.views.tree.report import formula, report_on
 from app.views.tree.view import TreeView
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking
 from tests.ui.scripted import make_run, story
@@ -214,6 +216,8 @@ def test_the_score_is_spelled_out_with_the_nodes_figures() -> None:
     lines = report_on(run.beams, node.node).formula.replace("−", "-").split("\n")
     assert lines[0] == f"{parent.score:.3f} + ({node.log_probability:.3f}) = {node.score:.3f}"
     assert lines[1] == f"{node.score:.3f} ÷ 3 = {node.normalized:.3f}"
+    short = replace(run.beams.steps[2], length_penalty=-0.5)
+    assert "÷ 3^−0.5 =" in formula(run.beams, node, short)
 
 
 def test_a_node_of_the_shown_text_is_a_token_too(qtbot: QtBot) -> None:

@@ -140,7 +140,7 @@ def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
         for before, stage in zip((None, *token.funnel), token.funnel, strict=False)
     ]
     if stages:
-        done = "drawn" if token.die is not None or "sampled" in token.method else "chosen"
+        done = "drawn" if token.method in ("sampled", "dola_sampled") else "chosen"
         stages.append(FunnelStage(1, done, f"{token_text(token.piece)} was {done}.", last=True))
     return stages
 
@@ -169,8 +169,6 @@ def numbers(token: TokenChosen) -> list[tuple[str, str]]:
         ("Entropy", f"{token.entropy / math.log(2):.2f} bits"),
         ("Perplexity", f"{choices:,.1f}{likeness}"),
     ]
-    if token.die is not None:
-        rows.append(("The dice", f"{token.die:.4f} of 1"))
     rows.append(("Time", f"{token.seconds * 1000:,.1f} ms"))
     return rows
 

@@ -61,7 +61,7 @@ def status(run: Run, sequence: int) -> str:
     count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
     drawn = drawn_count(run, sequence)
     words = f"{drawn:,} of {count:,} tokens" if drawn < count else f"{count:,} token{'' if count == 1 else 's'}"
-    return f"{words} · {REASONS.get(ended.reason, ended.reason)}" if ended else words
+    return f"{words} · {REASONS[ended.reason]}" if ended else words
 
 
 def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, head: int, shown: bool) -> None:

@@ -70,13 +70,9 @@ def _row(rival: BeamCandidate, own: bool) -> ReportRow:
 
 
 def formula(tree: BeamTree, candidate: BeamCandidate, step: BeamStep) -> str:
-    """`Σ log p ÷ length` with the node's figures; the exponent is found from them where it is not 1."""
-    length = step.step + 1
+    """`Σ log p ÷ length^penalty` with the node's figures."""
+    length, penalty = step.step + 1, step.length_penalty
     parent = tree.candidate(candidate.parent).score if candidate.parent in tree else 0.0
     sum_line = f"{minus(parent, 3)} + ({minus(candidate.log_probability, 3)}) = {minus(candidate.score, 3)}"
-    if not candidate.normalized or not candidate.score:
-        return sum_line
-    factor = candidate.score / candidate.normalized
-    power = "" if abs(factor - length) < 1e-3 * length else f" (length {length}, length penalty applied)"
-    divisor = f"{length}" if not power else f"{factor:.4g}"
-    return f"{sum_line}\n{minus(candidate.score, 3)} ÷ {divisor} = {minus(candidate.normalized, 3)}{power}"
+    divisor = f"{length}" if penalty == 1 else f"{length}^{penalty:g}".replace("-", "−")
+    return f"{sum_line}\n{minus(candidate.score, 3)} ÷ {divisor} = {minus(candidate.normalized, 3)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from core.decoding.beams.constraints import Progress
 from core.decoding.beams.spelling import PathText
 from core.decoding.stopping import Stop
+from core.events import BeamFate
 
 
 @dataclass(slots=True, eq=False)
@@ -41,7 +42,7 @@ class Node:
     progress: Progress | None = None
     stop: Stop | None = None
     """Why the text ends here; None while it goes on."""
-    fate: str = "pruned"
+    fate: BeamFate = "pruned"
 
     def ids(self) -> tuple[int, ...]:
         """New tokens from the prompt to here."""

@@ -1,4 +1,4 @@
-"""What a beam search says of itself: the step as an event, and the final ranking with its formula."""
+"""What a beam search says of itself: the step as an event, and the final ranking."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ def candidate(node: Node, pieces: Pieces, met: int) -> BeamCandidate:
         normalized=node.normalized, rank=node.rank, fate=node.fate, group=node.group, diversity_penalty=node.penalty,
         raw_probability=math.exp(node.raw_log_probability), raw_log_probability=node.raw_log_probability,
         raw_rank=node.raw_rank, entropy=node.entropy, progress=met, text=node.text,
-        ended=node.stop.reason if node.stop else "",
+        ended=node.stop.reason if node.stop else None,
     )  # fmt: skip
 
 
-def ranking(nodes: Sequence[Node], texts: Sequence[str], penalty: float, diverse: bool) -> BeamsRanked:
-    """The hypotheses, best first, and how their scores came about."""
+def ranking(
+    nodes: Sequence[Node], texts: Sequence[str], length_penalty: float, diversity_penalty: float
+) -> BeamsRanked:
+    """The hypotheses, best first, and what their scores were made with."""
     hypotheses = tuple(
         Hypothesis(
             node=node.number, ids=node.ids(), text=text, log_probability=node.score, length=node.length,
@@ -34,14 +36,4 @@ def ranking(nodes: Sequence[Node], texts: Sequence[str], penalty: float, diverse
         )
         for node, text in zip(nodes, texts, strict=True)
     )  # fmt: skip
-    return BeamsRanked(hypotheses, formula(hypotheses[0] if hypotheses else None, penalty, diverse))
-
-
-def formula(first: Hypothesis | None, penalty: float, diverse: bool) -> str:
-    """`score = Σ log p ÷ length^1; the best: −12.30 ÷ 17^1 = −0.72`."""
-    total = "(Σ log p − diversity penalties)" if diverse else "Σ log p"
-    words = f"score = {total} ÷ length^{penalty:g}"
-    if first is None:
-        return words
-    figures = f"{first.log_probability:.2f} ÷ {first.length}^{penalty:g} = {first.score:.2f}"
-    return f"{words}; the best: {figures}".replace("-", "−")
+    return BeamsRanked(hypotheses, length_penalty, diversity_penalty)

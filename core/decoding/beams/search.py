@@ -159,6 +159,7 @@ class Search:
             best=leader.number if leader else 0,
             seconds=time.perf_counter() - self._clock,
             required=banks.constraints.total if banks else 0,
+            length_penalty=self._settings.length_penalty,
         )
 
     def feed(self) -> torch.Tensor:
@@ -187,10 +188,10 @@ class Search:
         if nodes:
             run.note_length(nodes[0].length)
         yield run.measure(self.length)
-        yield ranking(nodes, texts, self._settings.length_penalty, self._plan.diversity_penalty > 0)
+        yield ranking(nodes, texts, self._settings.length_penalty, self._plan.diversity_penalty)
         for number, node in enumerate(nodes[: self._returned]):
-            stop = node.stop or Stop("stopped", "you")
-            yield SequenceFinished(number, stop.reason, stop.detail, self._speller.flush(node.path))
+            stop = node.stop or Stop("stopped")
+            yield SequenceFinished(number, stop.reason, stop.string, stop.limit, self._speller.flush(node.path))
             run.results.append(Written(node.ids(), texts[number], node.normalized, number))
 
     def _final(self) -> list[Node]:

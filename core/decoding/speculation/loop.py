@@ -21,7 +21,7 @@ from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, merge
 from core.decoding.speculation.verify import Dice, Verdict, sample_tree, walk_greedy
 from core.decoding.writing import Writer
-from core.events import CostCurve, Event
+from core.events import CostCurve, Event, Method, Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Speculation:
         self.tally = Tally()
         self._dice = Dice(run.generator)
         self._clock = clock_of(run.model.device)
-        self._method = "sampled" if shape.samples else "greedy"
+        self._method: Method = "sampled" if shape.samples else "greedy"
         self._writer = Writer(run, [self.track], target.names, self._method)
 
     def decode(self) -> Iterator[Event]:
@@ -183,11 +183,12 @@ class Speculation:
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
         picked = [score[[0, *verdict.path]] for score in scores]
         self.run.check_scores(picked[-1], picked[0], len(self.track.ids))
-        last = "bonus" if verdict.is_bonus else "correction"
+        drafted: list[Origin] = ["draft"] * len(verdict.path)
+        last: Origin = "bonus" if verdict.is_bonus else "correction"
         chosen = torch.tensor(tokens, device=self.run.model.device)
-        return self._write(picked, chosen, [*["draft"] * len(verdict.path), last])
+        return self._write(picked, chosen, [*drafted, last])
 
-    def _write(self, scores: list[torch.Tensor], chosen: torch.Tensor, origins: list[str]) -> list[Event]:
+    def _write(self, scores: list[torch.Tensor], chosen: torch.Tensor, origins: list[Origin]) -> list[Event]:
         """Append tokens [n] until the text ends; scores [n, V] decided them."""
         run, events = self.run, list[Event]()
         step = len(self.track.ids)

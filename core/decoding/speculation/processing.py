@@ -21,7 +21,7 @@ class NodeFunnel:
 
     def __init__(self, stages: Iterable[NamedProcessor]) -> None:
         self.stages = list(stages)
-        self.names = [(stage.name, stage.label) for stage in self.stages]
+        self.names = [stage.heading for stage in self.stages]
         self.needs_prefix = any(stage.name not in _BLIND for stage in self.stages)
 
     def rows(self, prefixes: list[torch.Tensor], raw: torch.Tensor) -> torch.Tensor:

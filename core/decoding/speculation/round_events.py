@@ -13,7 +13,7 @@ from core.decoding.speculation.auto_length import expected_speedup
 from core.decoding.speculation.cost import remembered_cost
 from core.decoding.speculation.tree import DraftTree
 from core.decoding.speculation.verify import Verdict
-from core.events import DraftNode, DraftRound
+from core.events import DraftFate, DraftNode, DraftRound, ExtraKind
 from core.models.text import Pieces
 
 
@@ -111,7 +111,7 @@ def round_event(found: Found, written: int, shares: Sequence[float], figures: Fi
     tree, verdict = found.tree, found.verdict
     path = verdict.path[:written]
     has_extra = written > len(verdict.path)
-    kind = ("bonus" if verdict.is_bonus else "correction") if has_extra else "none"
+    kind: ExtraKind = ("bonus" if verdict.is_bonus else "correction") if has_extra else "none"
     return DraftRound(
         round=figures.round, step=figures.step, nodes=_nodes(tree, verdict, path, shares, pieces),
         accepted=tuple(path), extra_id=verdict.extra if has_extra else -1,
@@ -150,7 +150,7 @@ def _shared(tree: DraftTree) -> dict[int, tuple[int, ...]]:
     return {node: tuple(sorted(who)) for node, who in found.items() if len(who) > 1}
 
 
-def _fate(node: int, taken: set[int], reached: bool, verdict: Verdict, was_thrown: bool) -> str:
+def _fate(node: int, taken: set[int], reached: bool, verdict: Verdict, was_thrown: bool) -> DraftFate:
     """With dice, a sibling behind the accepted one was never tried."""
     if node in taken:
         return "accepted"

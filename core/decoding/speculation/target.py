@@ -24,7 +24,7 @@ class Target:
         self.passes = Passes(run.forward)
         guides = [stage for stage in run.funnel.stages if stage.name == "guidance_scale"]
         self.funnel = NodeFunnel(stage for stage in run.funnel.stages if stage.name != "guidance_scale")
-        self.names = [(stage.name, stage.label) for stage in (*guides, *self.funnel.stages)]
+        self.names = [stage.heading for stage in (*guides, *self.funnel.stages)]
         self._guide = _Guide(run) if guides else None
 
     def first(self, output: Output, text: Text) -> list[torch.Tensor]:
