@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 
@@ -13,6 +13,7 @@ from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.storage.chat_file import ChatStore
 from app.storage.examples import Example
+from app.views.base import View
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -42,14 +43,13 @@ class ChatController(QObject):
         prompt.exampleChosen.connect(self._on_example)
 
     @Slot(object)
-    def connect_view(self, view: Any) -> None:
-        """Let a chat view show the conversation, and obey what the reader does in it."""
-        if hasattr(view, "set_conversation"):
-            view.set_conversation(self.conversation)
-            view.newWanted.connect(self.new_chat)
-            view.regenerateWanted.connect(self.regenerate)
-            view.editWanted.connect(self.edit_last)
-            view.whenFullChosen.connect(self._on_when_full)
+    def connect_view(self, view: View) -> None:
+        """Let a view show the conversation, and obey what the reader does in it."""
+        view.set_conversation(self.conversation)
+        view.signals.newChatWanted.connect(self.new_chat)
+        view.signals.regenerateWanted.connect(self.regenerate)
+        view.signals.editLastWanted.connect(self.edit_last)
+        view.signals.whenFullChosen.connect(self._on_when_full)
 
     @Slot()
     def new_chat(self) -> None:
@@ -141,5 +141,4 @@ class ChatController(QObject):
         if not self.conversation.is_open:
             self._keep()
         for view in self._window.centre.views:
-            if hasattr(view, "conversation_changed"):
-                view.conversation_changed()
+            view.conversation_changed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 
@@ -12,6 +12,7 @@ from app.control.messages import SETUP
 from app.session.worker import Answer
 from app.state.figures import human_bytes
 from app.state.requests import Errand, ErrorReport, PrefixNews, PrefixRequest
+from app.views.base import View
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -34,11 +35,10 @@ class PrefixController(QObject):
         window.messages.notices.actionChosen.connect(self._on_action)
 
     @Slot(object)
-    def connect_view(self, view: Any) -> None:
+    def connect_view(self, view: View) -> None:
         """Obey what the reader does in it."""
-        if hasattr(view, "prefixSaveWanted"):
-            view.prefixSaveWanted.connect(self.save)
-            view.prefixLoadWanted.connect(self.load)
+        view.signals.prefixSaveWanted.connect(self.save)
+        view.signals.prefixLoadWanted.connect(self.load)
 
     @Slot(str)
     def save(self, path: str) -> None:

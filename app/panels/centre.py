@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
@@ -23,6 +22,8 @@ from app.panels.message_area import MessageArea
 from app.panels.view_tabs import ViewTabs
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.views import ViewSpec
+from app.views.base import View
 from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
 
@@ -34,7 +35,7 @@ class ViewColumn(QWidget):
 
     viewShown = Signal(object)
 
-    def __init__(self, specs: Sequence[Any], suffix: str = "", parent: QWidget | None = None) -> None:
+    def __init__(self, specs: Sequence[ViewSpec], suffix: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._specs = list(specs)
         self.views = [spec.factory() for spec in self._specs]
@@ -58,7 +59,7 @@ class ViewColumn(QWidget):
         return str(self._specs[self.tabs.currentIndex()].name)
 
     @property
-    def shown(self) -> Any:
+    def shown(self) -> View:
         """The view that is shown."""
         return self.views[self.tabs.currentIndex()]
 
@@ -85,8 +86,7 @@ class ViewColumn(QWidget):
     def _fill(self) -> None:
         for view in self.views:
             self.stack.addWidget(view)
-            make = getattr(view, "header_widget", None)
-            self.tools.addWidget((make() if make else None) or QWidget())
+            self.tools.addWidget(view.header_widget() or QWidget())
 
     def _lay_out(self) -> None:
         self.header = QFrame()
@@ -160,7 +160,7 @@ class Centre(QWidget):
     viewShown = Signal(object)
     sequenceWanted = Signal(int)
 
-    def __init__(self, specs: Sequence[Any], parent: QWidget | None = None) -> None:
+    def __init__(self, specs: Sequence[ViewSpec], parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="centre")
         self._specs = list(specs)
         self._theme: Theme | None = None
@@ -178,7 +178,7 @@ class Centre(QWidget):
         self.set_loading(False)
 
     @property
-    def views(self) -> Iterator[Any]:
+    def views(self) -> Iterator[View]:
         """Every view there is, of both columns."""
         for column in self.columns:
             yield from column.views
@@ -229,11 +229,11 @@ class Centre(QWidget):
             self.texts.setCurrentIndex(run.shown)
 
     def _offer_texts(self) -> None:
-        self.texts.setVisible(self.texts.count() > 1 and not hasattr(self.columns[0].shown, "sequenceActivated"))
+        self.texts.setVisible(self.texts.count() > 1 and not self.columns[0].shown.chooses_sequence)
         self.columns[0].fit_header()
 
     @Slot(object)
-    def _on_view_shown(self, view: Any) -> None:
+    def _on_view_shown(self, view: View) -> None:
         self._offer_texts()
         self.viewShown.emit(view)
 

@@ -1,8 +1,6 @@
 """The views: what the centre of the window can show of a run, one tab each.
 
-A view is a QWidget with `set_theme(theme)`, `show_run(run | None)`, `events_arrived(run, events)`,
-`cursor_moved(run)` and `selection_changed(run)`. It may offer `header_widget()` (its tools, for the right end of
-the tab bar) and emit `tokenActivated(int)`, `sequenceActivated(int)` and `cursorRequested(int)`.
+What a view is told and what it may ask for stands in `app.views.base`.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
+    from app.views.base import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +20,17 @@ class ViewSpec:
 
     name: str
     title: str
-    factory: Callable[[], QWidget]
+    factory: Callable[[], View]
 
 
-def _made_by(module: str, cls: str) -> Callable[[], QWidget]:
+def _made_by(module: str, cls: str) -> Callable[[], View]:
     """A factory that imports the view's module only when the first one is wanted."""
-    return lambda: getattr(import_module(f"{__name__}.{module}"), cls)()
+
+    def make() -> View:
+        view: View = getattr(import_module(f"{__name__}.{module}"), cls)()
+        return view
+
+    return make
 
 
 VIEWS: tuple[ViewSpec, ...] = (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QSize, Qt, QTimer, Slot
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
+from app.views.base import View
 from app.views.text.wording import bits, percent, token_text
 from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
@@ -45,13 +46,11 @@ class PlayButton(QToolButton):
         self.setToolTip(f"{label} (Space)")
 
 
-class Timeline(QFrame):
-    """`cursorRequested(n)`: the user, or the replay, wants the first n tokens drawn."""
-
-    cursorRequested = Signal(int)
+class Timeline(View):
+    """Where the cursor stands, and the replay that moves it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="timeline")
+        super().__init__("timeline", parent)
         self._run: Run | None = None
         self._values: list[float] = []
         self._shown: tuple[int, int] = (0, 0)
@@ -82,7 +81,7 @@ class Timeline(QFrame):
         self.speed_button.setToolTip("Speed of the replay")
         self.speed_button.setMenu(self._speed_menu())
         self.count_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        row = QHBoxLayout(self)
+        row = self._row = QHBoxLayout(self)
         for widget in (self.play_button, self.back_button, self.forward_button):
             row.addWidget(widget)
         row.addSpacing(6)
@@ -107,8 +106,8 @@ class Timeline(QFrame):
         """Take other colours and sizes at once."""
         for part in (self.play_button, self.back_button, self.forward_button, self.sparkline):
             part.set_theme(theme)
-        self.layout().setContentsMargins(theme.px(14), theme.px(8), theme.px(14), theme.px(8))
-        self.layout().setSpacing(theme.px(4))
+        self._row.setContentsMargins(theme.px(14), theme.px(8), theme.px(14), theme.px(8))
+        self._row.setSpacing(theme.px(4))
         self.setFixedHeight(theme.px(62))
         font = theme.font(13, tabular=True)
         self.count_label.setFont(font)
@@ -132,10 +131,6 @@ class Timeline(QFrame):
         """Move the cursor, and show another sequence where the run shows one."""
         self._run = run
         self._draw()
-
-    def selection_changed(self, run: Run) -> None:
-        """The selection is not drawn here."""
-        self._run = run
 
     def _draw(self) -> None:
         run = self._run
@@ -185,7 +180,7 @@ class Timeline(QFrame):
         self.play_button.set_playing(True)
         self._timer.start(round(1000 / (TOKENS_PER_SECOND * self._speed)))
         if run.cursor >= run.length:
-            self.cursorRequested.emit(0)
+            self.signals.cursorRequested.emit(0)
 
     @Slot()
     def pause(self) -> None:
@@ -227,7 +222,7 @@ class Timeline(QFrame):
 
     def _request(self, count: int) -> None:
         if self._run is not None:
-            self.cursorRequested.emit(min(max(count, 0), self._run.length))
+            self.signals.cursorRequested.emit(min(max(count, 0), self._run.length))
 
     @Slot()
     def _advance(self) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import QAbstractScrollArea
 
 
 class HoverArea(QAbstractScrollArea):
-    """Forgets what the pointer was over when it leaves, or when that scrolls away."""
+    """Says when what the pointer was over is no longer under it."""
 
-    def leave(self) -> None:
-        """Forget it; hide what was shown of it."""
+    left = Signal()
+    """The pointer went elsewhere, or the page moved away below it."""
 
     def leaveEvent(self, event: QEvent) -> None:
         """The pointer went elsewhere."""
-        self.leave()
+        self.left.emit()
         super().leaveEvent(event)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         """What the pointer was over has moved away."""
-        self.leave()
+        self.left.emit()
+        self.viewport().update()

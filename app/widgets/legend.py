@@ -45,7 +45,7 @@ class Legend(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font(12))
         painter.setPen(self._theme.color("muted"))
-        x = 0.0
+        x = float(self.contentsRect().left())
         if self._low:
             x = self._text(painter, x, self._low) + self._theme.px(8)
             x = self._wedge(painter, x) + self._theme.px(8)

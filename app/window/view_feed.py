@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 
 from app.state.run import Run
+from app.views.base import View
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -26,7 +27,7 @@ class ViewFeed(QObject):
         window.session.measured.connect(self.on_measured)
 
     @Slot(object)
-    def connect_view(self, view: Any) -> None:
+    def connect_view(self, view: View) -> None:
         """Feed a view from the session, and obey what the reader does in it."""
         session = self._session
         session.runStarted.connect(view.show_run)
@@ -37,37 +38,29 @@ class ViewFeed(QObject):
         self._tell(view)
         view.show_run(session.run)
 
-    def _obey(self, view: Any) -> None:
-        """Do what the reader asks for in a view, as far as it has such signals."""
-        session, window = self._session, self._window
-        for name, slot in (
-            ("tokenActivated", session.select_token),
-            ("cursorRequested", session.move_cursor),
-            ("sequenceActivated", session.show_sequence),
-            ("reportSelected", window.inspector.show_report),
-            ("inspectorRequested", window.appearance.show_inspector),
-            ("measureWanted", session.measure),
-        ):
-            if hasattr(view, name):
-                getattr(view, name).connect(slot)
+    def _obey(self, view: View) -> None:
+        """Do what the reader asks for in a view."""
+        session, window, signals = self._session, self._window, view.signals
+        signals.tokenActivated.connect(session.select_token)
+        signals.cursorRequested.connect(session.move_cursor)
+        signals.sequenceActivated.connect(session.show_sequence)
+        signals.measureWanted.connect(session.measure)
+        signals.reportSelected.connect(window.inspector.show_report)
+        signals.inspectorRequested.connect(window.appearance.show_inspector)
 
-    def _tell(self, view: Any) -> None:
-        """Let a view know of models and measurements, as far as it listens."""
+    def _tell(self, view: View) -> None:
+        """Let a view know of models and measurements."""
         session = self._session
-        for signal, name in (
-            (session.measured, "measured"),
-            (session.measuringChanged, "measuring_changed"),
-            (session.modelReady, "model_ready"),
-        ):
-            if hasattr(view, name):
-                signal.connect(getattr(view, name))
-        if session.model is not None and hasattr(view, "model_ready"):
+        session.measured.connect(view.measured)
+        session.measuringChanged.connect(view.measuring_changed)
+        session.modelReady.connect(view.model_ready)
+        if session.model is not None:
             view.model_ready(session.model)
 
     @Slot(object)
-    def on_view_shown(self, view: Any) -> None:
+    def on_view_shown(self, view: View) -> None:
         """The inspector speaks of what this view has picked, or of tokens."""
-        self._window.inspector.show_report(getattr(view, "report", None))
+        self._window.inspector.show_report(view.report)
 
     @Slot(object)
     def on_finished(self, _outcome: object) -> None:
@@ -80,6 +73,6 @@ class ViewFeed(QObject):
     @Slot(object)
     def on_measured(self, run: Run) -> None:
         """Show what a comparison found, or why it found nothing."""
-        compared = any(getattr(view, "is_comparing", False) for view in self._window.centre.views)
+        compared = any(view.is_comparing for view in self._window.centre.views)
         if run.outcome is not None and run.outcome.error is not None and not compared:
             self._window.messages.show_error(run.outcome.error)

@@ -49,11 +49,11 @@ def _p95(times: list[float]) -> float:
 
 def _at_random_places(view: TokenView, count: int) -> list[tuple[float, float]]:
     """Repaints after the text was scrolled."""
-    rng, bar = random.Random(0), view.verticalScrollBar()
+    rng, bar = random.Random(0), view.area.verticalScrollBar()
     times = []
     for _ in range(count):
         bar.setValue(rng.randint(0, bar.maximum()))
-        times.append(_timed(view.viewport().repaint))
+        times.append(_timed(view.area.viewport().repaint))
     return times
 
 
@@ -61,12 +61,12 @@ def _while_growing(view: TokenView, count: int) -> list[tuple[float, float]]:
     """Taking in one more token and painting everything in sight."""
     run = make_run(story(TOKENS))
     view.show_run(run)
-    view.verticalScrollBar().setValue(view.verticalScrollBar().maximum())
+    view.area.verticalScrollBar().setValue(view.area.verticalScrollBar().maximum())
 
     def grow(token: TokenChosen) -> None:
         run.apply([token])
         view.events_arrived(run, [token])
-        view.viewport().repaint()
+        view.area.viewport().repaint()
 
     return [_timed(partial(grow, token)) for token in story(count)]
 

@@ -108,7 +108,7 @@ def test_the_tokens_of_the_last_answer_can_be_picked(qtbot: QtBot, window: MainW
     say(qtbot, window, "Hi")
     view = find(window, ChatView, "chatView")
     place = view.token_rect(1, 3).center()
-    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(round(place.x()), round(place.y())))
+    qtbot.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(round(place.x()), round(place.y())))
     assert window.session.run.selected == 3
     qtbot.keyClick(view, Qt.Key.Key_Left)
     assert window.session.run.selected == 2

@@ -40,7 +40,7 @@ class Bench:
 
     def __init__(self, view: CompareView) -> None:
         self.view, self.waiting = view, []
-        view.measureWanted.connect(self.measure)
+        view.signals.measureWanted.connect(self.measure)
         view.model_ready(ModelInfo("storyteller", refused_caches={"sliding_window": REASON}))
         view.show_run(finished(RunRequest("storyteller", "Once", "sampling"), story(10)))
 
@@ -102,7 +102,7 @@ def test_what_cannot_serve_is_greyed_with_the_reason(view: CompareView) -> None:
 def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "static", "sink")
-    with qtbot.waitSignal(view.measureWanted) as wanted:
+    with qtbot.waitSignal(view.signals.measureWanted) as wanted:
         qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
     assert [request.cache for request in wanted.args[0]] == ["dynamic", "static", "sink"]
     assert not view.button.isEnabled()

@@ -68,7 +68,7 @@ def test_an_empty_page_says_what_it_is_for(view: MemoryView) -> None:
 
 def test_it_grows_with_the_run_and_tells_the_inspector(view: MemoryView, qtbot: QtBot) -> None:
     run, told = begun(), []
-    view.reportSelected.connect(told.append)
+    view.signals.reportSelected.connect(told.append)
     view.show_run(run)
     for event in events(plan(window=20), 41):
         run.apply([event])
@@ -128,9 +128,9 @@ def test_hovering_the_curve_and_a_token_tells_what_they_cost(view: MemoryView) -
 def test_dragging_on_the_curve_moves_the_cursor(view: MemoryView, qtbot: QtBot) -> None:
     view.show_run(ended(events(plan(), 41)))
     where = view.chart.place(20, 0).toPoint() - QPoint(0, 10)
-    with qtbot.waitSignal(view.cursorRequested, check_params_cb=lambda n: n == 20):
+    with qtbot.waitSignal(view.signals.cursorRequested, check_params_cb=lambda n: n == 20):
         QTest.mouseClick(view.chart, Qt.MouseButton.LeftButton, pos=where)
-    with qtbot.waitSignal(view.cursorRequested, check_params_cb=lambda n: n == 31):
+    with qtbot.waitSignal(view.signals.cursorRequested, check_params_cb=lambda n: n == 31):
         QTest.keyClick(view.chart, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
 
 

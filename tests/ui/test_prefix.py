@@ -27,12 +27,12 @@ def ask(qtbot: QtBot, window: MainWindow, signal: str, path: Path) -> None:
     with qtbot.waitSignal(
         window.session.answered, timeout=LONG_MS, check_params_cb=lambda a: a.errand.kind == "prefix"
     ):
-        getattr(view(window), signal).emit(str(path))
+        getattr(view(window).signals, signal).emit(str(path))
 
 
 def test_nothing_to_save_yet(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
-    view(window).prefixSaveWanted.emit("x.safetensors")
+    view(window).signals.prefixSaveWanted.emit("x.safetensors")
     assert "Nothing has been read yet" in window.parts.centre.error_banner.accessibleDescription()
 
 

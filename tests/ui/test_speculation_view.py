@@ -78,10 +78,10 @@ def test_obeys_the_cursor_and_the_selected_token(view: SpeculationView) -> None:
 def test_a_node_reports_to_the_inspector(qtbot: QtBot, view: SpeculationView) -> None:
     view.show_run(a_run())
     view.strip.roundPicked.emit(0)
-    with qtbot.waitSignal(view.reportSelected) as signal:
+    with qtbot.waitSignal(view.signals.reportSelected) as signal:
         view.canvas.pick(3)
     assert signal.args[0].verdict == "Refused."
-    with qtbot.waitSignal(view.reportSelected) as signal:
+    with qtbot.waitSignal(view.signals.reportSelected) as signal:
         view.canvas.pick(EXTRA)
     assert signal.args[0].heading == "Correction"
 
@@ -95,7 +95,7 @@ def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -
     run.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=200.0, acceptance_rate=0.7))])
     view.show_run(run)
     assert (cell(view, 0, 1), cell(view, 0, 2)) == ("–", "200")
-    with qtbot.waitSignal(view.measureWanted) as signal:
+    with qtbot.waitSignal(view.signals.measureWanted) as signal:
         qtbot.mouseClick(view.cards._button, Qt.MouseButton.LeftButton)
     plain: Any = Run(RunRequest("storyteller", "Once", "greedy", params={"max_new_tokens": 7}, memory_fallback=False))
     assert signal.args[0] == [RunRequest("storyteller", "Once", "greedy", params={"max_new_tokens": 7}), REQUEST]

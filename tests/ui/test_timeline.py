@@ -21,7 +21,7 @@ class Player:
     def __init__(self, timeline: Timeline, run: Run) -> None:
         self.timeline, self.run = timeline, run
         self.wishes: list[int] = []
-        timeline.cursorRequested.connect(self.move)
+        timeline.signals.cursorRequested.connect(self.move)
         timeline.show_run(run)
 
     def move(self, count: int) -> None:

@@ -26,7 +26,7 @@ class Reader:
     def __init__(self, view: TokenView, run: Run) -> None:
         self.view, self.run = view, run
         self.picked: list[int] = []
-        view.tokenActivated.connect(self.select)
+        view.signals.tokenActivated.connect(self.select)
         view.show_run(run)
 
     def select(self, index: int) -> None:
@@ -35,7 +35,7 @@ class Reader:
         self.view.selection_changed(self.run)
 
     def click(self, index: int) -> None:
-        QTest.mouseClick(self.view.viewport(), Qt.MouseButton.LeftButton, pos=self.view.token_rect(index).center())
+        QTest.mouseClick(self.view.area.viewport(), Qt.MouseButton.LeftButton, pos=self.view.token_rect(index).center())
 
     def key(self, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
         QTest.keyClick(self.view, key, modifier)
@@ -46,7 +46,7 @@ class Reader:
 
     def image(self) -> QImage:
         QApplication.processEvents()
-        return self.view.viewport().grab().toImage()
+        return self.view.area.viewport().grab().toImage()
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def test_a_click_picks_the_token_under_it(view: TokenView) -> None:
 def test_a_click_on_the_prompt_or_beside_the_text_picks_nothing(view: TokenView) -> None:
     reader = Reader(view, make_run(story(40)))
     top = view.token_rect(0).top()
-    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, top + 10))
-    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, view.viewport().height() - 5))
+    QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, top + 10))
+    QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(60, view.area.viewport().height() - 5))
     assert reader.picked == []
 
 
@@ -123,19 +123,19 @@ def test_a_token_without_text_can_be_reached(view: TokenView) -> None:
 
 def test_enter_and_double_click_open_the_inspector(view: TokenView, qtbot: QtBot) -> None:
     reader = Reader(view, make_run(story(5)))
-    with qtbot.waitSignal(view.inspectorRequested):
+    with qtbot.waitSignal(view.signals.inspectorRequested):
         reader.key(Qt.Key.Key_Return)
-    with qtbot.waitSignal(view.inspectorRequested):
-        QTest.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.token_rect(2).center())
+    with qtbot.waitSignal(view.signals.inspectorRequested):
+        QTest.mouseDClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=view.token_rect(2).center())
 
 
 def test_dragging_selects_text_and_picks_no_token(view: TokenView) -> None:
     reader = Reader(view, make_run(story(10)))
     first, last = view.token_rect(0), view.token_rect(2)
-    QTest.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(first.left() + 1, first.center().y()))
-    QTest.mouseMove(view.viewport(), first.center())
-    QTest.mouseMove(view.viewport(), QPoint(last.right(), last.center().y()))
-    QTest.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=last.center())
+    QTest.mousePress(view.area.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(first.left() + 1, first.center().y()))
+    QTest.mouseMove(view.area.viewport(), first.center())
+    QTest.mouseMove(view.area.viewport(), QPoint(last.right(), last.center().y()))
+    QTest.mouseRelease(view.area.viewport(), Qt.MouseButton.LeftButton, pos=last.center())
     reader.key(Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert QGuiApplication.clipboard().text().strip() == "".join(STORY[:3]).strip()
     assert reader.picked == []
@@ -151,7 +151,7 @@ def test_select_all_copies_prompt_and_text_exactly(view: TokenView) -> None:
 
 def test_the_menu_copies_with_and_without_the_prompt(view: TokenView) -> None:
     reader = Reader(view, make_run(story(9)))
-    menu = view.context_menu()
+    menu = view.keys.menu(view)
     actions = {action.text(): action for action in menu.actions()}
     actions["Copy text"].trigger()
     assert QGuiApplication.clipboard().text() == reader.run.text
@@ -242,7 +242,7 @@ def test_a_selection_grows_no_further_than_the_cursor(view: TokenView) -> None:
 
 def test_it_scrolls_along_only_when_at_the_end(view: TokenView) -> None:
     reader = Reader(view, make_run(story(400)))
-    bar = view.verticalScrollBar()
+    bar = view.area.verticalScrollBar()
     assert bar.maximum() > 100
     assert bar.value() == bar.maximum()
     reader.write(story(100))
@@ -263,10 +263,10 @@ def test_what_is_written_stays_where_it_is(view: TokenView) -> None:
 def test_walking_brings_the_token_into_sight(view: TokenView) -> None:
     reader = Reader(view, make_run(story(600)))
     reader.key(Qt.Key.Key_Home)
-    assert view.verticalScrollBar().value() < 80
-    assert view.viewport().rect().contains(view.token_rect(0))
+    assert view.area.verticalScrollBar().value() < 80
+    assert view.area.viewport().rect().contains(view.token_rect(0))
     reader.key(Qt.Key.Key_End)
-    assert view.viewport().rect().contains(view.token_rect(599))
+    assert view.area.viewport().rect().contains(view.token_rect(599))
 
 
 def _underline(reader: Reader, index: int) -> QColor:
@@ -388,14 +388,14 @@ class PaintWatch(QObject):
 def test_only_what_changed_is_painted_while_text_grows(view: TokenView) -> None:
     reader = Reader(view, make_run(story(60)))
     before = reader.image()
-    watch = PaintWatch(view.viewport())
+    watch = PaintWatch(view.area.viewport())
     partly = 0
     for chosen in story(40):
         watch.region = QRegion()
         reader.write([chosen])
         QApplication.processEvents()
         painted = QRegion(watch.region)
-        partly += painted.boundingRect() != view.viewport().rect()
+        partly += painted.boundingRect() != view.area.viewport().rect()
         after = reader.image()
         wide = after.width()
         changed = [y for y in range(0, after.height(), 2) if before.copy(0, y, wide, 1) != after.copy(0, y, wide, 1)]
@@ -409,7 +409,7 @@ def test_an_empty_page_says_what_to_do(view: TokenView) -> None:
     blank = QImage(QSize(1, 1), QImage.Format.Format_RGB32)
     blank.fill(QColor(theme_for("light").window))
     view.show_run(None)
-    image = view.viewport().grab().toImage()
+    image = view.area.viewport().grab().toImage()
     colors = {image.pixelColor(x, y).name() for x in range(0, image.width(), 3) for y in range(0, image.height(), 3)}
     assert len(colors) > 5
     reader = Reader(view, make_run(story(3)))
@@ -439,19 +439,19 @@ def test_walking_with_a_screen_reader_listening(view: TokenView) -> None:
 
 def test_hovering_shows_the_figures(view: TokenView, qtbot: QtBot) -> None:
     Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
-    QTest.mouseMove(view.viewport(), view.token_rect(0).center())
-    qtbot.waitUntil(view._popover.isVisible)
-    shown = [label.text() for pair in view._popover._cells for label in pair]
+    QTest.mouseMove(view.area.viewport(), view.token_rect(0).center())
+    qtbot.waitUntil(view.pointer.popover.isVisible)
+    shown = [label.text() for pair in view.pointer.popover._cells for label in pair]
     assert "31 %" in shown
     assert "3 of 2,048" in shown
     view.show_run(None)
-    assert not view._popover.isVisible()
+    assert not view.pointer.popover.isVisible()
 
 
 def test_showing_another_sequence_does_not_scroll(view: TokenView) -> None:
     view.resize(1000, 300)
     reader = Reader(view, make_run([t for n in range(2) for t in story(300, n)], sequences=2))
-    bar = view.verticalScrollBar()
+    bar = view.area.verticalScrollBar()
     bar.setValue(50)
     reader.run.show(1)
     view.cursor_moved(reader.run)
@@ -470,12 +470,12 @@ def several(width: int, view: TokenView) -> Reader:
 
 def test_several_sequences_stand_side_by_side_where_there_is_room(view: TokenView, qtbot: QtBot) -> None:
     reader = several(1000, view)
-    columns = view._page.columns
+    columns = view.area.page.columns
     assert [column.sequence for column in columns] == [0, 1, 2]
     assert columns[0].left + columns[0].width < columns[1].left
-    place = columns[2].rects(4)[0].center().toPoint() + view._padding()
-    with qtbot.waitSignal(view.sequenceActivated) as caught:
-        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    place = columns[2].rects(4)[0].center().toPoint() + view.area.padding
+    with qtbot.waitSignal(view.signals.sequenceActivated) as caught:
+        QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert caught.args == [2]
     assert reader.picked == [4]
 
@@ -484,13 +484,13 @@ def test_several_sequences_have_chips_where_there_is_none(view: TokenView, qtbot
     reader = several(480, view)
     chips = [chip for chip in view._chips.findChildren(QPushButton) if chip.isVisible()]
     assert [chip.text() for chip in chips] == ["1", "2", "3"]
-    with qtbot.waitSignal(view.sequenceActivated) as caught:
+    with qtbot.waitSignal(view.signals.sequenceActivated) as caught:
         chips[1].click()
     assert caught.args == [1]
     reader.run.show(1)
     view.cursor_moved(reader.run)
     assert chips[1].isChecked()
-    assert [column.sequence for column in view._page.columns] == [1]
+    assert [column.sequence for column in view.area.page.columns] == [1]
     view.show_run(make_run(story(5)))
     assert not view._chips.isVisible()
 
@@ -500,15 +500,15 @@ def test_the_tail_of_an_unfinished_character_is_drawn_at_the_end(view: TokenView
     reader.run.apply([SequenceFinished(0, "length", tail="\ufffd")])
     view.events_arrived(reader.run, [])
     reader.key(Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
-    view.copy()
+    view.keys.copy()
     assert QGuiApplication.clipboard().text() == "".join(PROMPT) + "a\ufffd"
 
 
 def test_ten_thousand_tokens_shape_only_what_is_seen(view: TokenView) -> None:
     reader = Reader(view, make_run(story(10_000)))
-    column = view._page.columns[0]
+    column = view.area.page.columns[0]
     column._art.clear()
-    view.verticalScrollBar().setValue(view.verticalScrollBar().maximum() // 2)
+    view.area.verticalScrollBar().setValue(view.area.verticalScrollBar().maximum() // 2)
     reader.image()
-    seen = view.viewport().height() // column.metrics.row
+    seen = view.area.viewport().height() // column.metrics.row
     assert 0 < len(column._art) <= seen + 3

@@ -196,7 +196,7 @@ def test_picking_a_node_tells_why_it_lived_or_died(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(6))
     view = make_view(qtbot, run)
     pruned = next(c for c in run.beams.steps[3].candidates if c.fate == "pruned")
-    with qtbot.waitSignal(view.reportSelected) as signal:
+    with qtbot.waitSignal(view.signals.reportSelected) as signal:
         view.canvas.pick(pruned.node)
     report = signal.args[0]
     assert isinstance(report, NodeReport)
@@ -204,7 +204,7 @@ def test_picking_a_node_tells_why_it_lived_or_died(qtbot: QtBot) -> None:
     assert "only the best 4 stay" in report.sentence
     assert report.so_far == run.beams.text(pruned.node)
     assert [row.strong for row in report.rows].count(True) == 1
-    with qtbot.waitSignal(view.reportSelected) as signal:
+    with qtbot.waitSignal(view.signals.reportSelected) as signal:
         view.canvas.pick(None)
     assert signal.args == [None]
 
@@ -223,7 +223,7 @@ def test_the_score_is_spelled_out_with_the_nodes_figures() -> None:
 def test_a_node_of_the_shown_text_is_a_token_too(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
-    with qtbot.waitSignal(view.tokenActivated) as signal:
+    with qtbot.waitSignal(view.signals.tokenActivated) as signal:
         view.canvas.pick(view.canvas.best_path[3])
     assert signal.args == [2]
     run.select(5)
@@ -346,7 +346,7 @@ def test_a_hidden_tree_leaves_the_inspector_alone(qtbot: QtBot) -> None:
     view = make_view(qtbot, run)
     view.hide()
     told = []
-    view.reportSelected.connect(told.append)
+    view.signals.reportSelected.connect(told.append)
     run.select(3)
     view.selection_changed(run)
     assert told == []

@@ -157,7 +157,7 @@ class ChatFoot(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        words = f"When full: {self._policy}" if self.width() >= self._roomy else "When full"
+        words = f"When full: {self._policy}" if self.contentsRect().width() >= self._roomy else "When full"
         self.when_full.setText(f"{words} ⌄")
         self.when_full.setAccessibleDescription(self._policy)
 

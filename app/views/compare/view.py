@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from app.state.requests import ModelInfo
@@ -26,9 +26,7 @@ _WORDS = {
 
 
 class CompareView(ScrolledPage):
-    """`measureWanted(requests)`: run these; `measured(run)` tells of each, `measuring_changed(on)` of all."""
-
-    measureWanted = Signal(object)
+    """Choice, table and charts of a comparison; what is compared runs beside the shown run."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("compareView", _TITLE, _HINT, parent)
@@ -91,12 +89,6 @@ class CompareView(ScrolledPage):
             self._run = run
             self._enable()
 
-    def cursor_moved(self, run: Run) -> None:
-        """Comparisons speak of whole texts."""
-
-    def selection_changed(self, run: Run) -> None:
-        """Comparisons speak of whole texts."""
-
     @property
     def is_comparing(self) -> bool:
         """Whether what is measured now becomes a row here, its failure too."""
@@ -134,7 +126,7 @@ class CompareView(ScrolledPage):
         self._active = self.kind.value
         self.comparisons[self._active] = Comparison([Entry(candidate) for candidate in chosen])
         self.comparisons[self._active].begin()
-        self.measureWanted.emit([candidate.request for candidate in chosen])
+        self.signals.measureWanted.emit([candidate.request for candidate in chosen])
         if not self._measuring:  # another run is under way
             self.comparisons[self.kind.value].end()
             self._active = None

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
+from app.views.base import View
 from app.views.inspector import rows
 from app.views.inspector.node_card import NodeCard
 from app.views.shared.reports import NodeReport
@@ -32,22 +33,23 @@ class Section(QWidget):
 
     def __init__(self, title: str, part: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.part = part
         self._title, self._remark = QLabel(title.upper(), self), QLabel("", self)
         self._title.setProperty("role", "heading")
         self._remark.setProperty("role", "muted")
         self._remark.setWordWrap(True)
         self._remark.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
         for widget in (self._title, self._remark, part):
-            column.addWidget(widget)
+            self._column.addWidget(widget)
 
     def set_theme(self, theme: Theme) -> None:
-        """Take the theme's spacing and hand the theme on."""
-        self.layout().setSpacing(theme.px(7))
-        if hasattr(self.part, "set_theme"):
-            self.part.set_theme(theme)
+        """Take the theme's spacing; the part is its owner's."""
+        self._column.setSpacing(theme.px(7))
+
+    def settle(self) -> None:
+        """Give its parts their places at once."""
+        self._column.activate()
 
     def set_title(self, title: str, remark: str = "") -> None:
         """Change the heading, and say something below it."""
@@ -56,14 +58,15 @@ class Section(QWidget):
         self._remark.setVisible(bool(remark))
 
 
-class Inspector(QScrollArea):
+class Inspector(View):
     """Speaks of the selected token, else of the newest one."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="inspector")
+        super().__init__("inspector", parent)
         theme = theme_for("light")
         self._run: Run | None = None
         self._told: TokenChosen | None = None
+        self.scroll = QScrollArea(self)
         self._body = QFrame(self)
         self._body.setProperty("role", "panel")
         self._heading = TextBlock(self._body, "heading")
@@ -72,11 +75,13 @@ class Inspector(QScrollArea):
         self._card = QFrame(self._body)
         self._card.setProperty("role", "card")
         self._sentence = TextBlock(self._card, rich=True)
-        self._candidates = Section("Alternatives", Bars(theme, "Alternatives"), self._body)
-        self._layers = Section("Layers", Bars(theme, "Layers"), self._body)
-        self._funnel = Section("Funnel", Funnel(theme), self._body)
-        self._numbers = Section("This step", TextBlock(self._body, "muted", rich=True), self._body)
-        self._report = NodeCard(self)
+        self._bars, self._layer_bars = Bars(theme, "Alternatives"), Bars(theme, "Layers")
+        self._stages, self._figures = Funnel(theme), TextBlock(self._body, "muted", rich=True)
+        self._candidates = Section("Alternatives", self._bars, self._body)
+        self._layers = Section("Layers", self._layer_bars, self._body)
+        self._funnel = Section("Funnel", self._stages, self._body)
+        self._numbers = Section("This step", self._figures, self._body)
+        self._card_of_node = NodeCard(self)
         self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
         self._timer.timeout.connect(self._tell)
         self._build()
@@ -89,36 +94,43 @@ class Inspector(QScrollArea):
 
     def _build(self) -> None:
         self.setAccessibleName("Inspector")
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        QHBoxLayout(self._card).addWidget(self._sentence)
-        column = QVBoxLayout(self._body)
+        self.scroll.setAccessibleName("Inspector")
+        self.scroll.setWidgetResizable(True)
+        self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._inside = QHBoxLayout(self._card)
+        self._inside.addWidget(self._sentence)
+        column = self._column = QVBoxLayout(self._body)
         for widget in (self._heading, self._title, self._facts, self._card, *self._sections):
             column.addWidget(widget)
         column.insertSpacing(column.indexOf(self._card), 6)
         column.addStretch(1)
         page = QWidget(self)
-        pages = QVBoxLayout(page)
-        pages.setContentsMargins(0, 0, 0, 0)
+        pages, outer = QVBoxLayout(page), QVBoxLayout(self)
+        for layout in (pages, outer):
+            layout.setContentsMargins(0, 0, 0, 0)
         pages.addWidget(self._body)
-        pages.addWidget(self._report)
-        self._report.hide()
-        self.setWidget(page)
-        self.verticalScrollBar().rangeChanged.connect(self._keep_width)
+        pages.addWidget(self._card_of_node)
+        self._card_of_node.hide()
+        self.scroll.setWidget(page)
+        self.scroll.verticalScrollBar().rangeChanged.connect(self._keep_width)
+        outer.addWidget(self.scroll)
+        self.setFocusProxy(self.scroll)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
-        self._report.set_theme(theme)
-        self._body.layout().setSpacing(theme.px(4))
+        self._card_of_node.set_theme(theme)
+        self._column.setSpacing(theme.px(4))
         self._keep_width()
         self.setMinimumWidth(min(theme.px(284), LEAST_WIDTH))
-        self._card.layout().setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
+        self._inside.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
         # Three lines, so that what is below does not move with every token.
         self._sentence.set_least_height(theme.px(17) * 3)
-        for block in (self._heading, self._title, self._facts, self._numbers.part):
+        for block in (self._heading, self._title, self._facts, self._figures):
             block.refit()
+        for part in (self._bars, self._layer_bars, self._stages):
+            part.set_theme(theme)
         for section in self._sections:
             section.set_theme(theme)
             section.setContentsMargins(0, theme.px(14), 0, 0)
@@ -126,16 +138,16 @@ class Inspector(QScrollArea):
     @Slot()
     def _keep_width(self) -> None:
         """The scroll bar takes its room from the margin, so that nothing is wrapped anew when it comes and goes."""
-        bar, margin = self.verticalScrollBar(), self._theme.px(16)
+        bar, margin = self.scroll.verticalScrollBar(), self._theme.px(16)
         taken = min(margin, bar.sizeHint().width()) if bar.maximum() > bar.minimum() else 0
-        self._body.layout().setContentsMargins(margin, self._theme.px(14), margin - taken, margin)
+        self._column.setContentsMargins(margin, self._theme.px(14), margin - taken, margin)
 
     @Slot(object)
     def show_report(self, report: NodeReport | None) -> None:
         """Speak of what a view has picked instead of a token, as long as it is not None."""
         if report is not None:
-            self._report.show_report(report)
-        self._report.setVisible(report is not None)
+            self._card_of_node.show_report(report)
+        self._card_of_node.setVisible(report is not None)
         self._body.setVisible(report is None)
 
     def show_run(self, run: Run | None) -> None:
@@ -204,21 +216,21 @@ class Inspector(QScrollArea):
         self._tell_candidates(token)
         self._tell_layers(token)
         stages = rows.funnel_stages(token)
-        self._funnel.part.set_stages(stages)
+        self._stages.set_stages(stages)
         self._funnel.setVisible(bool(stages))
-        self._numbers.part.set_text(rows.joined(rows.numbers(token)))
+        self._figures.set_text(rows.joined(rows.numbers(token)))
         self._numbers.show()
         self._settle()
 
     def _settle(self) -> None:
         """Give every part its place at once, so that no half-arranged state is ever painted."""
-        self._card.layout().activate()
+        self._inside.activate()
         for section in self._sections:
-            section.layout().activate()
-        self._body.layout().activate()
+            section.settle()
+        self._column.activate()
 
     def _tell_candidates(self, token: TokenChosen) -> None:
-        bars = self._candidates.part
+        bars = self._bars
         self._candidates.show()
         bars.setVisible(bool(token.alternatives))
         if not token.alternatives:
@@ -236,4 +248,4 @@ class Inspector(QScrollArea):
         self._layers.setVisible(choice is not None)
         if choice is not None:
             self._layers.set_title("Layers", "How far each layer's guess is from the last one's.")
-            self._layers.part.set_rows(rows.layer_rows(choice), widest="0.0e-00")
+            self._layer_bars.set_rows(rows.layer_rows(choice), widest="0.0e-00")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
@@ -31,19 +31,12 @@ _HINT = "Choose a cache above and press Ctrl+Enter: what it holds appears here, 
 
 
 class MemoryView(ScrolledPage):
-    """`reportSelected(report)`: what the inspector is to say; `cursorRequested(n)`: the reader went to a place;
-    `prefixSaveWanted(path)` and `prefixLoadWanted(path)`: what was read is to be kept, or taken up again."""
-
-    reportSelected = Signal(object)
-    cursorRequested = Signal(int)
-    prefixSaveWanted = Signal(str)
-    prefixLoadWanted = Signal(str)
+    """The cache over the run, by part, by token and by layer; its formula goes to the inspector."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("memoryView", _TITLE, _HINT, parent)
         self._run: Run | None = None
         self.model = CacheHistory()
-        self.report: NodeReport | None = None
         self.chart = AreaChart("Bytes held, by tokens written", self._page)
         self.legend, self.cells = MemoryLegend(self._page), TokenCells(self._page)
         self.layers = Columns("Bytes by layer", self._page)
@@ -51,8 +44,8 @@ class MemoryView(ScrolledPage):
         self._formula, self._notice, self._reuse = (QLabel(self._page) for _ in range(3))
         self._tools = MemoryTools(ExportTools("memory", self.picture, self.table), self)
         self._tools.hide()
-        self._tools.saveWanted.connect(self.prefixSaveWanted)
-        self._tools.loadWanted.connect(self.prefixLoadWanted)
+        self._tools.saveWanted.connect(self.signals.prefixSaveWanted)
+        self._tools.loadWanted.connect(self.signals.prefixLoadWanted)
         self._lay_out()
         self.chart.describe, self.cells.describe = self._tip, self._token_tip
         self.chart.picked.connect(self._go_to)
@@ -203,7 +196,7 @@ class MemoryView(ScrolledPage):
         if report != self.report:
             self.report = report
             if self.isVisible():
-                self.reportSelected.emit(report)
+                self.signals.reportSelected.emit(report)
 
     # What the reader does
 
@@ -211,7 +204,7 @@ class MemoryView(ScrolledPage):
     def _go_to(self, x: int) -> None:
         run = self._run
         if run is not None:
-            self.cursorRequested.emit(min(x, run.length))
+            self.signals.cursorRequested.emit(min(x, run.length))
 
     def _tip(self, x: int) -> str:
         length, point = self.model.length_at(x), self.model.at(min(x, self.model.written))

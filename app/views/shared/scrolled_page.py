@@ -7,14 +7,15 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPixmap, QRegion
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.views.base import View
 from app.views.shared.empty_page import paint_empty_page
 
 
-class ScrolledPage(QWidget):
+class ScrolledPage(View):
     """The page `_page` with its `_column` of parts; while `is_empty`, a title and a hint stand in its place."""
 
     def __init__(self, name: str, title: str, hint: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=name)
+        super().__init__(name, parent)
         self._theme = theme_for("light")
         self._title, self._hint = title, hint
         self._page, self._scroll = QFrame(self), QScrollArea(self)

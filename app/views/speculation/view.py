@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QToolBut
 from app.state.requests import RunRequest, plain_request
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
+from app.views.base import View
 from app.views.shared.empty_page import paint_empty_page
 from app.views.shared.reports import NodeReport
 from app.views.speculation.cards import SpecCards
@@ -65,19 +66,12 @@ class SpecTools(QWidget):
             button.setFont(theme.font(12))
 
 
-class SpeculationView(QWidget):
-    """Strip, tree, words and cards of a run that drafts.
-
-    `reportSelected(report)`: what the inspector is to say of a drafted node; `measureWanted(requests)`: run the same
-    without a draft and with it, and tell `measured` what came of each.
-    """
-
-    tokenActivated = Signal(int)
-    reportSelected = Signal(object)
-    measureWanted = Signal(object)
+class SpeculationView(View):
+    """Strip, tree, words and cards of a run that drafts. A drafted node goes to the inspector; what is measured is
+    the same run without a draft and with it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="speculationView")
+        super().__init__("speculationView", parent)
         self._theme = theme_for("light")
         self._run: Run | None = None
         self._rounds = Rounds()
@@ -85,7 +79,6 @@ class SpeculationView(QWidget):
         self._follow = True
         self._tree_of: tuple[int, int] | None = None
         self._seen = 0
-        self.report: NodeReport | None = None
         self.strip, self.canvas, self.cards = RoundStrip(self), TreeCanvas(self), SpecCards(self)
         self._words, self._legend, self._tools = QLabel("", self), SpecLegend(self), SpecTools(self)
         self._tools.hide()
@@ -254,12 +247,12 @@ class SpeculationView(QWidget):
 
     def _report(self, report: NodeReport | None) -> None:
         self.report = report
-        self.reportSelected.emit(report)
+        self.signals.reportSelected.emit(report)
 
     @Slot()
     def _measure(self) -> None:
         if self._run is not None:
-            self.measureWanted.emit(self._both(self._run.request))
+            self.signals.measureWanted.emit(self._both(self._run.request))
 
     @staticmethod
     def _both(request: RunRequest) -> list[RunRequest]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from app.state.beam_tree import BeamTree
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.shared.reports import NodeReport
+from app.views.base import View
 from app.views.text.pieces import control_name
 from app.views.text.wording import percent, token_text
 from app.views.tree.empty import paint_empty
@@ -34,25 +34,15 @@ _LEGEND = (
 _HINT = "thickness = probability"
 
 
-class TreeView(QWidget):
-    """Canvas, table, the text so far and the key to the marks.
-
-    `tokenActivated(i)`: the user picked a node that is token i of the shown text; `reportSelected(report)`: what the
-    inspector is to say of the picked node, None when there is none any more; `inspectorRequested()`: show it.
-    """
-
-    tokenActivated = Signal(int)
-    cursorRequested = Signal(int)
-    reportSelected = Signal(object)
-    inspectorRequested = Signal()
+class TreeView(View):
+    """Canvas, table, the text so far and the key to the marks. A picked node goes to the inspector."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="treeView")
+        super().__init__("treeView", parent)
         self._theme = theme_for("light")
         self._run: Run | None = None
         self._drawn = 0
         self._total = 0
-        self.report: NodeReport | None = None
         self.canvas = TreeCanvas(self)
         self.table = HypothesesTable(self)
         self._path = PathLine(self)
@@ -204,7 +194,7 @@ class TreeView(QWidget):
         self.table.select_node(node)
         place = next((n for n, c in enumerate(self._shown_path()) if c.node == node), None)
         if place is not None:
-            self.tokenActivated.emit(place)
+            self.signals.tokenActivated.emit(place)
 
     @Slot()
     def _on_nothing(self) -> None:
@@ -220,7 +210,7 @@ class TreeView(QWidget):
         if report is not None or self.report is not None:
             self.report = report
             if self.isVisible():  # a hidden tree leaves the inspector to the view that is read
-                self.reportSelected.emit(report)
+                self.signals.reportSelected.emit(report)
 
     def _show_path(self, node: int | None) -> None:
         tree, run = self._tree, self._run

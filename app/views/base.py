@@ -1,0 +1,95 @@
+"""What every view is: a widget that is told of runs and asks for things. No view is asked what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QFrame, QWidget
+
+if TYPE_CHECKING:
+    from app.state.conversation import Conversation
+    from app.state.requests import ModelInfo
+    from app.state.run import Run
+    from app.theme.theme import Theme
+    from app.views.shared.reports import NodeReport
+    from core.events import Event
+
+
+class ViewSignals(QObject):
+    """Everything a view may ask for. A view emits what it cares about; all of it is connected, once."""
+
+    tokenActivated = Signal(int)
+    """Token i of the shown text was picked."""
+    sequenceActivated = Signal(int)
+    """Text n is to be the shown one."""
+    cursorRequested = Signal(int)
+    """The first n tokens (steps of a beam search) are to be drawn."""
+    reportSelected = Signal(object)
+    """What the inspector is to say (a NodeReport); None: it speaks of tokens again."""
+    inspectorRequested = Signal()
+    """The inspector is to be seen."""
+    measureWanted = Signal(object)
+    """These requests are to be run beside the shown run; each answer comes to `View.measured`."""
+    prefixSaveWanted = Signal(str)
+    """What the run has read is to be written to that file."""
+    prefixLoadWanted = Signal(str)
+    """A prefix is to be read from that file."""
+    newChatWanted = Signal()
+    regenerateWanted = Signal()
+    editLastWanted = Signal()
+    whenFullChosen = Signal(str)
+    """What a chat does once it no longer fits: a policy of `app.state.conversation`."""
+
+
+class View(QFrame):
+    """A view of the run. What is not overridden is of no interest to it; what it wants, it says by `signals`."""
+
+    report: NodeReport | None = None
+    """What the inspector says while this view is in front; None where it is to speak of tokens."""
+    chooses_sequence = False
+    """Whether the reader can choose among several texts in the view itself."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent, objectName=name)
+        self.signals = ViewSignals(self)
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether what is measured now is shown here, its failure too."""
+        return False
+
+    def header_widget(self) -> QWidget | None:
+        """Its tools, for the right end of the tab bar."""
+        return None
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+
+    def show_run(self, run: Run | None) -> None:
+        """Show another run from its beginning; None for an empty page."""
+
+    def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
+        """The run has grown; with no events it has ended."""
+
+    def cursor_moved(self, run: Run) -> None:
+        """Draw up to the cursor."""
+
+    def selection_changed(self, run: Run) -> None:
+        """Another token is selected, or none."""
+
+    def model_ready(self, info: ModelInfo) -> None:
+        """A model is loaded."""
+
+    def measuring_changed(self, on: bool) -> None:
+        """Runs beside the shown one begin, or have ended."""
+
+    def measured(self, run: Run) -> None:
+        """One of the runs beside the shown one has ended."""
+
+    def set_conversation(self, conversation: Conversation) -> None:
+        """This is the chat, from now on."""
+
+    def conversation_changed(self) -> None:
+        """A turn came, went or ended."""

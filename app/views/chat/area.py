@@ -1,0 +1,179 @@
+"""The page of a chat: bubbles that scroll, and what the mouse does on them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from app.state.conversation import Conversation
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.views.chat.bubbles import Bubble, Bubbles
+from app.views.shared.empty_page import paint_empty_page
+from app.views.text.paint import Look
+from app.views.text.walk import step
+from app.views.text.wording import figures, token_text
+from app.views.tokens.headings import is_waiting
+from app.widgets.hover_area import HoverArea
+from app.widgets.popover import Popover
+
+HOVER_MS = 250
+TITLE = "A chat, turn by turn"
+HINT = "Choose Chat above the prompt, write a message and press Ctrl+Enter. Each answer says what it could reuse."
+
+
+class ChatArea(HoverArea):
+    """Draws `conversation`; the tokens of the latest answer can be picked. Keys go on to the view around it."""
+
+    tokenPicked = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent, objectName="chatArea")
+        self.conversation = Conversation()
+        self.run: Run | None = None
+        self._look = Look(theme)
+        self._bubbles = Bubbles()
+        self._hovered: tuple[Bubble, int] | None = None
+        self.popover = Popover(theme, self)
+        self._timer = QTimer(self, singleShot=True, interval=HOVER_MS)
+        self._timer.timeout.connect(self._tell)
+        self.left.connect(self.leave)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+        self._look.theme = theme
+        self.popover.set_theme(theme)
+        self.verticalScrollBar().setSingleStep(theme.px(35))
+        self.arrange()
+
+    # Places
+
+    def arrange(self) -> None:
+        """Bring bubbles and scroll bar up to the conversation; what is not seen waits."""
+        if not self.isVisible():
+            return
+        bar, pad, height = self.verticalScrollBar(), self._padding, self.viewport().height()
+        at_end = bar.value() >= bar.maximum() - 2
+        self._bubbles.arrange(self.conversation, self.viewport().width() - 2 * pad.x(), self._look.theme)
+        bar.setPageStep(height)
+        bar.setRange(0, max(0, round(self._bubbles.height + 2 * pad.y()) - height))
+        if at_end:
+            bar.setValue(bar.maximum())
+        self.viewport().update()
+
+    @property
+    def _padding(self) -> QPointF:
+        return QPointF(self._look.theme.px(26), self._look.theme.px(20))
+
+    @property
+    def _origin(self) -> QPointF:
+        """Where the page's corner lies in the viewport."""
+        return QPointF(self._padding.x(), self._padding.y() - self.verticalScrollBar().value())
+
+    def _token_at(self, place: QPointF) -> tuple[Bubble, int] | None:
+        point = place - self._origin
+        bubble = self._bubbles.at(point.x(), point.y())
+        if bubble is None or bubble.column is None:
+            return None
+        token = bubble.column.token_at(point.x(), point.y())
+        return None if token is None else (bubble, token)
+
+    def _current(self) -> Bubble | None:
+        """The bubble of the run that the session shows."""
+        return next((b for b in self._bubbles.all if b.turn.run is not None and b.turn.run is self.run), None)
+
+    def token_rect(self, turn: int, token: int) -> QRectF:
+        """Where a token of a turn is drawn, in the viewport."""
+        column = self._bubbles.all[turn].column
+        return column.rects(token)[0].translated(self._origin) if column is not None else QRectF()
+
+    def step(self, key: Qt.Key) -> int | None:
+        """Token of the latest answer that `key` leads to; None where it leads to none."""
+        bubble, run = self._current(), self.run
+        if bubble is None or bubble.column is None or run is None or not run.cursor:
+            return None
+        return step(bubble.column, key, run.selected, run.cursor, 1)
+
+    # Painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The bubbles in sight."""
+        painter, theme = QPainter(self.viewport()), self._look.theme
+        painter.fillRect(event.rect(), theme.color("window"))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if not self._bubbles.all:
+            paint_empty_page(painter, self.viewport().rect(), theme, TITLE, HINT)
+            return
+        top = event.rect().top() - self._origin.y()
+        bottom = top + event.rect().height()
+        painter.translate(self._origin)
+        for bubble in self._bubbles.all:
+            if bubble.rect.bottom() + theme.px(80) >= top and bubble.rect.top() <= bottom:
+                bubble.paint(painter, self._look_of(bubble), top, bottom)
+
+    def _look_of(self, bubble: Bubble) -> Look:
+        """Selection and newest token belong to one bubble only."""
+        look, run = self._look, self.run if bubble.turn.run is self.run else None
+        look.selected = run.selected if run is not None else None
+        look.newest = run.cursor - 1 if run is not None and is_waiting(run) and run.cursor else None
+        look.hovered = self._hovered[1] if self._hovered is not None and self._hovered[0] is bubble else None
+        return look
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Break the rows anew."""
+        super().resizeEvent(event)
+        self.arrange()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catch up with what came while it was hidden, and begin at the end."""
+        super().showEvent(event)
+        self.arrange()
+        self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+
+    # Mouse and keys
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Pick a token of the latest answer."""
+        found = self._token_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and found is not None and found[0] is self._current():
+            self.tokenPicked.emit(found[1])
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Tell of the token under the pointer."""
+        found = self._token_at(event.position())
+        if found == self._hovered:
+            return
+        self.leave()
+        self._hovered = found
+        if found is not None:
+            self._timer.start()
+
+    @Slot()
+    def _tell(self) -> None:
+        if self._hovered is None or not self.isVisible():
+            return
+        bubble, token = self._hovered
+        run, column = bubble.turn.run, bubble.column
+        if run is None or column is None or token >= len(run.tokens):
+            return
+        rect = column.rects(token)[0].translated(self._origin).toAlignedRect()
+        rect.moveTo(self.viewport().mapToGlobal(rect.topLeft()))
+        chosen = run.tokens[token]
+        vocabulary = run.started.vocabulary if run.started else 0
+        self.popover.show_rows(token_text(chosen.piece), figures(chosen, vocabulary), rect)
+
+    @Slot()
+    def leave(self) -> None:
+        """Forget the token under the pointer."""
+        self._hovered = None
+        self._timer.stop()
+        self.popover.hide()
+        self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """The view's: nothing scrolls by itself."""
+        event.ignore()
