@@ -19,6 +19,9 @@ BeamFate = Literal["kept", "pruned", "finished", "early_stopped"]
 DraftFate = Literal["accepted", "refused", "unreached"]
 ExtraKind = Literal["bonus", "correction", "none"]
 """What a round of speculation adds of the target's own."""
+StageKind = Literal["model", "shift", "ban", "cut"]
+"""What a stage of the funnel does: nothing (the model's own distribution), change weights, forbid single tokens, or
+cut all tokens but some of the likeliest."""
 NoticeKind = Literal["memory_fallback", "setting_ignored"]
 RunEnd = Literal["completed", "stopped"]
 
@@ -103,6 +106,9 @@ class Stage:
     """The n likeliest (token id, probability) after the stage, most likely first."""
     value: float | None = None
     """The setting's value, where it is one number."""
+    kind: StageKind = "shift"
+    phrase: str = ""
+    """What a sentence calls it: `top-p 0.92`, `the repetition penalty of 1.3`."""
 
 
 @dataclass(frozen=True, slots=True)

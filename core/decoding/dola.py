@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from core.decoding.funnel import Heading
 from core.decoding.run import DecodingRun
 from core.decoding.single import Greedy, Multinomial, decode_single
 from core.errors import ParameterError
@@ -23,12 +24,11 @@ _FILLED = -1e-3
 class LayerContrast:
     """log p_final − log p_premature over plausible tokens (Chuang et al. 2023)."""
 
-    name = "dola_layers"
+    heading = Heading("dola_layers", "DoLa", phrase="DoLa")
 
     def __init__(self, model: LoadedModel, layers: Any) -> None:
         self._head = model.head
         self._layers = candidate_layers(layers, model.layers, bool(model.config.tie_word_embeddings))
-        self.label = "DoLa"
 
     def apply(self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, LayerChoice]:
         """Contrasted scores [B, V] from final logits [B, V] and the hidden states of all layers [B, T, D]."""

@@ -108,9 +108,8 @@ def _reading(row: list[float], top_n: int, names: Sequence[Heading], pieces: Pie
         alternative(token_id, one, other, place, pieces)
         for place, (token_id, one, other) in enumerate(zip(ids, before, after, strict=True), 1)
     ]
-    opening = Stage("raw", "raw", survivors, 1.0, 1.0, tuple([
-        (item.id, item.raw_probability) for item in found if item.raw_probability > 0
-    ]))  # fmt: skip
+    top = tuple([(item.id, item.raw_probability) for item in found if item.raw_probability > 0])
+    opening = Stage("raw", "raw", survivors, 1.0, 1.0, top, kind="model", phrase="the model")
     if token not in ids:
         found.append(alternative(int(token), raw, final, rank, pieces))
     funnel = (opening, *_funnel(rest[top_n:], top_n, names))
@@ -160,7 +159,10 @@ _Open: Any = make_dataclass(
 def _funnel(row: list[float], top_n: int, names: Sequence[Heading]) -> Iterator[Stage]:
     """The stages behind the raw scores."""
     width = 3 + 2 * top_n
-    for index, (name, label, value) in enumerate(names if row else ()):
+    for index, head in enumerate(names if row else ()):
         part = row[index * width : (index + 1) * width]
         top = [(int(part[3 + i]), part[3 + top_n + i]) for i in range(top_n) if part[3 + top_n + i] > 0]
-        yield Stage(name, label, int(part[0]), min(part[1], 1.0), min(part[2], 1.0), tuple(top), value)
+        yield Stage(
+            head.name, head.label, int(part[0]), min(part[1], 1.0), min(part[2], 1.0), tuple(top),
+            head.value, head.kind, head.phrase,
+        )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import torch
 
+from core.decoding.funnel import Heading
 from core.decoding.run import DecodingRun, Track
 from core.decoding.writing import Writer
 from core.events import Event, LayerChoice, Method
@@ -44,8 +45,7 @@ class Multinomial:
 class Contrast(Protocol):
     """Something that reads the layers before the funnel does (DoLa)."""
 
-    name: str
-    label: str
+    heading: Heading
 
     def apply(self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, LayerChoice]:
         """Contrasted scores [B, V] and what was chosen."""
@@ -79,7 +79,7 @@ def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = 
     ids = Ids(run.start_ids, rows, run.model.device)
     names = [stage.heading for stage in run.funnel.stages]
     if contrast:
-        names.insert(0, (contrast.name, contrast.label, None))
+        names.insert(0, contrast.heading)
     writer = Writer(run, tracks, names, picker.method)
     try:
         yield from _steps(run, tracks, ids, picker, contrast, writer)

@@ -13,6 +13,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
+from core.decoding.funnel import Heading
 from core.decoding.observe import read_step
 from core.errors import NumericError
 from core.events import (
@@ -190,7 +191,7 @@ def test_a_model_that_forbids_tokens_itself() -> None:
     """Logits of -inf have no share in the entropy and are no survivors, with a stage behind them or without."""
     logits = torch.tensor([[0.0, -math.inf, math.log(3.0), -math.inf]])
     cut = logits.masked_fill(torch.tensor([[True, False, False, False]]), -math.inf)
-    for scores, names in (([logits], []), ([logits, cut], [("top_k", "top-k 1", 1)])):
+    for scores, names in (([logits], []), ([logits, cut], [Heading("top_k", "top-k 1", 1, "cut")])):
         (reading,) = read_step(scores, torch.tensor([2]), 4, names, Pieces(None))
         assert reading.entropy == pytest.approx(0.25 * math.log(4) + 0.75 * math.log(4 / 3), abs=1e-6)
         assert [stage.survivors for stage in reading.funnel] == [2, 1][: len(scores)]

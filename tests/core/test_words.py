@@ -180,3 +180,22 @@ def test_importing_is_cheap() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_every_stage_says_what_it_is() -> None:
+    settings: dict[str, Any] = {
+        "do_sample": True, "temperature": 0.8, "top_k": 20, "typical_p": 0.9, "repetition_penalty": 1.3,
+        "no_repeat_ngram_size": 2, "min_new_tokens": 5, "suppress_tokens": [7],
+    }  # fmt: skip
+    result = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=2, **settings)))
+    event = next(event for event in result.events if isinstance(event, TokenChosen))
+    assert [(stage.phrase, stage.kind, stage.value) for stage in event.funnel] == [
+        ("the model", "model", None),
+        ("the repetition penalty of 1.3", "shift", 1.3),
+        ("the ban on any 2 tokens coming twice", "ban", 2),
+        ("the minimum of 5 new tokens", "ban", 5),
+        ("the list of suppressed tokens", "ban", None),
+        ("temperature 0.8", "shift", 0.8),
+        ("top-k 20", "cut", 20),
+        ("typical sampling 0.9", "cut", 0.9),
+    ]
