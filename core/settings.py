@@ -22,7 +22,7 @@ def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationC
     wanted: GenerationConfig = request.config or _new_config()
     named = _find(request.strategy) if request.strategy else None
     config = _fill(copy.deepcopy(wanted), model, named)
-    strategy = named or _find(_by_flags(config, request))
+    strategy = named or _by_flags(config, request)
     for name, value in (named.flags if named else {}).items():
         setattr(config, name, value)
     if reason := strategy.why_not(model, request):
@@ -65,40 +65,16 @@ def _fill(config: GenerationConfig, model: LoadedModel, named: Strategy | None) 
     return config
 
 
-def _by_flags(config: GenerationConfig, request: Request) -> str:
-    """transformers' rule: which strategy a configuration's flags mean."""
-    base = _base_mode(config)
-    if base in ("greedy", "sampling"):
-        if config.dola_layers is not None:
-            return "dola"
-        return _speculative(config, request) or base
-    if request.drafters:
-        title = strategies.registry[base].title if base in strategies.registry else base
+def _by_flags(config: GenerationConfig, request: Request) -> Strategy:
+    """transformers' rule: which strategy a configuration's flags mean. Raises StrategyError, ParameterError."""
+    strategy = strategies.selected_by(strategies.flags_of(vars(config), bool(request.drafters)))
+    if request.drafters and not strategy.takes_drafters:
         raise StrategyError(
-            f"A draft model is given, and the settings mean {title}: drafts are verified for greedy decoding and "
-            "sampling only, not for beams or contrastive search.",
+            f"A draft model is given, and the settings mean {strategy.title}: drafts are verified for greedy decoding "
+            "and sampling only, not for beams or contrastive search.",
             "Remove the draft model, or set num_beams to 1 and penalty_alpha to none.",
         )
-    return base
-
-
-def _base_mode(config: GenerationConfig) -> str:
-    if config.constraints is not None or config.force_words_ids is not None:
-        return "constrained_beam_search"
-    if (config.num_beams or 1) == 1:
-        contrastive = not config.do_sample and (config.top_k or 0) > 1 and (config.penalty_alpha or 0) > 0
-        return "contrastive" if contrastive else "sampling" if config.do_sample else "greedy"
-    if (config.num_beam_groups or 1) > 1:
-        return "diverse_beam_search"
-    return "beam_sampling" if config.do_sample else "beam_search"
-
-
-def _speculative(config: GenerationConfig, request: Request) -> str | None:
-    if request.drafters:
-        return "assisted"
-    if config.prompt_lookup_num_tokens is not None:
-        return "prompt_lookup"
-    return "early_exit" if config.assistant_early_exit is not None else None
+    return strategy
 
 
 def _check_ranges(strategy: Strategy, config: GenerationConfig, request: Request) -> None:

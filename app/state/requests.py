@@ -57,7 +57,7 @@ def plain_request(request: RunRequest) -> RunRequest:
     """The same run without speculation: sampling if it samples, greedy decoding otherwise."""
     from core import strategies
 
-    strategy = strategies.registry["sampling" if request.params.get("do_sample") else "greedy"]
+    strategy = strategies.selected_by(strategies.Flags(samples=bool(request.params.get("do_sample"))))
     params = {name: value for name, value in request.params.items() if name in strategy.parameter_names}
     return replace(request, strategy=strategy.name, params=params, drafters=())
 

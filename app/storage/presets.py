@@ -15,6 +15,7 @@ from typing import Any
 
 from app.storage.settings_file import write_json
 from core import strategies
+from core.errors import ParameterError
 from core.strategies import Strategy
 
 OWN_KEY = "tokenscope"
@@ -71,7 +72,10 @@ def load(path: Path) -> Preset:
 def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
     """The preset that a GenerationConfig's plain data means. Raises PresetProblem for a strategy that is not here."""
     own = data.get(OWN_KEY) or {}
-    strategy = _strategy(own.get("strategy") or mode_of(data), name)
+    try:
+        strategy = _strategy(own.get("strategy") or mode_of(data), name)
+    except ParameterError as error:
+        raise PresetProblem(f"“{name}”: {error.cause}", error.remedy) from None
     told = {**data, **own.get("options", {})}
     values = {p.name: told[p.name] for p in strategy.parameters if told.get(p.name) is not None}
     covered = {OWN_KEY, *values, *(key for key, value in strategy.flags.items() if data.get(key) == value)}
@@ -114,27 +118,9 @@ def save(folder: Path, preset: Preset) -> Path:
 
 
 def mode_of(data: Mapping[str, Any]) -> str:
-    """transformers' rule, as in `_get_generation_mode`: the strategy that a configuration's flags mean."""
-    if data.get("constraints") is not None or data.get("force_words_ids") is not None:
-        return "constrained_beam_search"
-    if (data.get("num_beams") or 1) > 1:
-        if (data.get("num_beam_groups") or 1) > 1:
-            return "diverse_beam_search"
-        return "beam_sampling" if data.get("do_sample") else "beam_search"
-    return _one_beam(data)
-
-
-def _one_beam(data: Mapping[str, Any]) -> str:
-    top_k = 50 if data.get("top_k") is None else data["top_k"]
-    if not data.get("do_sample") and top_k > 1 and (data.get("penalty_alpha") or 0) > 0:
-        return "contrastive"
-    if data.get("dola_layers") is not None:
-        return "dola"
-    if data.get("prompt_lookup_num_tokens") is not None:
-        return "prompt_lookup"
-    if data.get("assistant_early_exit") is not None:
-        return "early_exit"
-    return "sampling" if data.get("do_sample") else "greedy"
+    """transformers' rule, as in `_get_generation_mode`: the strategy that a configuration's flags mean. Raises
+    ParameterError for a flag that is no number."""
+    return strategies.selected_by(strategies.flags_of(data)).name
 
 
 def _strategy(name: str, preset: str) -> Strategy:

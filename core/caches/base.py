@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core.caches.needs import Need, explain, needs
+from core.caches.needs import Need, explain
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -50,17 +50,21 @@ class CacheBackend:
     paper: str = ""
     aliases: tuple[str, ...] = ()
     order: int = 100
-    refuse: Callable[[LoadedModel, str], str | None] | None = None
+    refuse: Callable[[LoadedModel, frozenset[Need], Mapping[str, Any]], str | None] | None = None
+    """(model, what is needed of it, options) → why it cannot serve."""
     offers: frozenset[Need] = EDITS
     """What can be done to it after it was filled, and with it."""
     unbounded: bool = False
     """It forgets, and counts positions inside itself: the text may outgrow the model's context."""
 
-    def why_not(self, model: LoadedModel, strategy: str = "greedy") -> str | None:
-        """Sentence on why it cannot serve `model` with `strategy`; None when it can. Cheap; raises nothing."""
-        if self.refuse and (reason := self.refuse(model, strategy)):
+    def why_not(
+        self, model: LoadedModel, needs: frozenset[Need] = frozenset(), options: Mapping[str, Any] | None = None
+    ) -> str | None:
+        """Sentence on why it cannot serve `model` and do what a strategy `needs`; None when it can. Cheap; raises
+        nothing."""
+        if self.refuse and (reason := self.refuse(model, needs, options or {})):
             return reason
-        return explain(self.title, needs(strategy) - self.offers)
+        return explain(self.title, needs - self.offers)
 
     def truncate(self, cache: Any, length: int) -> None:
         """Forget all but the first `length` tokens. Raises CacheError where that is impossible."""

@@ -11,6 +11,7 @@ from core.caches.reasons import own_memory
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 SELF = Parameter(
@@ -40,17 +41,17 @@ def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, A
     return _half(options, "self").predict(model, length, batch, {"source_length": options.get("source_length")})
 
 
-def refuse(model: LoadedModel, strategy: str) -> str | None:
-    """There must be two halves."""
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+    """There must be two halves, and the one that is written must do what is needed."""
     if not model.is_encoder_decoder:
         return f"{model.name} has no encoder, so there is no second half to keep."
-    return own_memory(model)
+    return own_memory(model) or _half(options, "self").why_not(model, needs)
 
 
 def _half(options: Mapping[str, Any], which: str) -> CacheBackend:
     from core import caches  # the registry lists this file, so it cannot be imported above
 
-    return caches.registry[options.get(which) or "dynamic"]
+    return caches.registry[str(options.get(which) or "dynamic")]
 
 
 BACKEND = CacheBackend(

@@ -11,6 +11,7 @@ from core.caches.reasons import keeps_refused_drafts, layer_kinds, own_memory
 from core.caches.sliding_window import build, predict
 
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 
@@ -19,13 +20,13 @@ def make(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
     return None if own_memory(model) else build(model, length, options)
 
 
-def refuse(model: LoadedModel, strategy: str) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
     """For plain attention it would be the dynamic cache under another name."""
     if own_memory(model):
         return None
     if layer_kinds(model) == {"full_attention"}:
         return f"every layer of {model.name} has plain full attention: its own cache is “Dynamic”."
-    return keeps_refused_drafts(model, strategy, "Model's own")
+    return keeps_refused_drafts(model, needs, "Model's own")
 
 
 BACKEND = CacheBackend(

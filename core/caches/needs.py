@@ -9,22 +9,6 @@ Need = Literal["reorder", "truncate", "select", "copy", "drafts"]
 select: only some positions stay (token trees); copy: a second, independent cache (branches, prefixes);
 drafts: tokens behind the text are read through a mask of the text's own length."""
 
-_REORDER: frozenset[Need] = frozenset({"reorder"})
-_TRUNCATE: frozenset[Need] = frozenset({"truncate", "drafts"})
-_TREE: frozenset[Need] = frozenset({"truncate", "select", "drafts"})
-_NEEDS: dict[str, frozenset[Need]] = {
-    "contrastive": _REORDER,
-    "beam_search": _REORDER,
-    "beam_sampling": _REORDER,
-    "diverse_beam_search": _REORDER,
-    "constrained_beam_search": _REORDER,
-    "assisted": _TRUNCATE,
-    "prompt_lookup": _TRUNCATE,
-    "early_exit": _TRUNCATE,
-    "speculative_sampling": _TRUNCATE,
-    "token_tree": _TREE,
-    "specinfer": _TREE,
-}
 _SENTENCES: dict[Need, str] = {
     "reorder": "this strategy follows several candidates at once, and {title} cannot change the places of its rows.",
     "truncate": "this strategy takes refused drafts back, and {title} cannot forget its last tokens exactly.",
@@ -33,11 +17,6 @@ _SENTENCES: dict[Need, str] = {
     "allow; “Dynamic” does.",
     "copy": "this strategy needs a second copy of the cache, and {title} cannot be copied.",
 }
-
-
-def needs(strategy: str) -> frozenset[Need]:
-    """What the strategy of this name asks for; nothing for one that only appends."""
-    return _NEEDS.get(strategy, frozenset())
 
 
 def explain(title: str, missing: frozenset[Need]) -> str | None:

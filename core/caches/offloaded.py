@@ -11,6 +11,7 @@ from core.caches.reasons import keys_and_values_only
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 PLACE = Parameter(
@@ -42,7 +43,7 @@ def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, A
     return predict_offloaded(model, length, batch, options.get("place") or "auto") + cross
 
 
-def refuse(model: LoadedModel, strategy: str) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
     """A state of constant size is needed whole at every step."""
     return keys_and_values_only(model)
 

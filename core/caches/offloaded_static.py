@@ -11,6 +11,7 @@ from core.caches.offloaded import FOLDER, PLACE
 from core.caches.reasons import keeps_refused_drafts, keys_and_values_only
 
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 
@@ -32,7 +33,7 @@ def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, A
     return own + predict_cross(model, length, batch, options)
 
 
-def refuse(model: LoadedModel, strategy: str) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
     """As static, which it is in another place."""
     if reason := keys_and_values_only(model):
         return reason
@@ -40,7 +41,7 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
         return None
     if not model.model._can_compile_fullgraph:
         return f"{model.name} cannot read a cache with empty places at its end."
-    return keeps_refused_drafts(model, strategy, "Offloaded, static")
+    return keeps_refused_drafts(model, needs, "Offloaded, static")
 
 
 BACKEND = CacheBackend(

@@ -11,6 +11,7 @@ from core.caches.reasons import plain_attention_only
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.caches.tensors.quantized import Recipe
     from core.models.model import LoadedModel
 
@@ -77,7 +78,7 @@ def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, A
     return predict_quantized(model, length, batch, recipe(options)) + predict_cross(model, length, batch, options)
 
 
-def refuse(model: LoadedModel, strategy: str) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
     """Decoders with full attention in every layer."""
     return plain_attention_only(model, "Quantized")
 

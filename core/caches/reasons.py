@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.needs import needs
-
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 _STATES = {"linear_attention", "conv", "hybrid", "hybrid_sliding"}
@@ -56,9 +55,9 @@ def plain_attention_only(model: LoadedModel, title: str) -> str | None:
     return None
 
 
-def keeps_refused_drafts(model: LoadedModel, strategy: str, title: str) -> str | None:
+def keeps_refused_drafts(model: LoadedModel, needs: frozenset[Need], title: str) -> str | None:
     """Refuses drafts where layers keep their window only: a refused draft has pushed out what is needed again."""
-    if "drafts" in needs(strategy) and has_windows(model):
+    if "drafts" in needs and has_windows(model):
         return (
             f"this strategy takes refused drafts back, and in the cache “{title}” layers with a window have forgotten "
             "by then what the drafts pushed out; “Dynamic” keeps everything."

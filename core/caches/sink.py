@@ -11,6 +11,7 @@ from core.caches.reasons import plain_attention_only
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 WINDOW = Parameter(
@@ -40,7 +41,7 @@ def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, A
     return predict_full(model, min(length, _sizes(options)[0] - 1), batch)
 
 
-def refuse(model: LoadedModel, strategy: str) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
     """Keys must be turnable to another place."""
     if model.is_encoder_decoder:
         return f"{model.name} is an encoder–decoder; a sink cache moves rotary positions, and it has none."

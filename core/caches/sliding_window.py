@@ -10,6 +10,7 @@ from core.caches.dynamic import measure
 from core.caches.reasons import has_windows, keeps_refused_drafts, no_states
 
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 
@@ -27,7 +28,7 @@ def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, A
     return predict_windowed(model, length, batch) + predict_cross(model, length, batch, options)
 
 
-def refuse(model: LoadedModel, strategy: str) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
     """Only layers trained with a window give the same text without the rest."""
     if reason := no_states(model):
         return reason
@@ -36,7 +37,7 @@ def refuse(model: LoadedModel, strategy: str) -> str | None:
             f"{model.name} was trained without a window: leaving out old tokens would change its text. "
             "“Sink” does that knowingly."
         )
-    return keeps_refused_drafts(model, strategy, "Sliding window")
+    return keeps_refused_drafts(model, needs, "Sliding window")
 
 
 BACKEND = CacheBackend(

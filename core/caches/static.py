@@ -11,6 +11,7 @@ from core.caches.reasons import keeps_refused_drafts, no_states
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 COMPILE = Parameter(
@@ -43,13 +44,15 @@ def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, A
     return own + predict_cross(model, length, batch, options)
 
 
-def refuse(model: LoadedModel, strategy: str) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
     """Needs attention layers, and a model that takes a cache longer than its text."""
     if reason := no_states(model):
         return reason
     if not model.model._can_compile_fullgraph:
         return f"{model.name} cannot read a cache with empty places at its end."
-    return keeps_refused_drafts(model, strategy, "Static")
+    if "drafts" in needs and options.get("compile"):
+        return "a compiled step reads one token at a time, and drafts are read several at once; switch Compile off."
+    return keeps_refused_drafts(model, needs, "Static")
 
 
 BACKEND = CacheBackend(

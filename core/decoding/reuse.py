@@ -6,24 +6,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.caches.base import CacheBackend
-from core.caches.needs import needs
 from core.caches.prefixes.store import PrefixStore
 from core.caches.tensors.editing import own_layers, tokens_read
 from core.decoding.forward.forward import Forward
 from core.models.model import LoadedModel
 from core.request import Request
+from core.strategies.base import Strategy
 
 
 class Reuse:
     """One run's dealings with the prefix store of its request; without a store they come to nothing."""
 
     def __init__(
-        self, model: LoadedModel, request: Request, backend: CacheBackend, strategy: str, fresh: Callable[[], Any]
+        self, model: LoadedModel, request: Request, backend: CacheBackend, strategy: Strategy, fresh: Callable[[], Any]
     ) -> None:
         self._store: PrefixStore | None = request.prefix_store
         self._model, self._backend, self._options, self._fresh = model, backend, request.cache_options, fresh
-        self._branches = "reorder" in needs(strategy)
-        self._drafts = "truncate" in needs(strategy)
+        self._branches = "reorder" in strategy.needs
+        self._drafts = strategy.speculates
 
     def start(self, forward: Forward, ids: Sequence[int]) -> int:
         """Give `forward` the longest beginning of `ids` that is kept; how many tokens that is."""

@@ -15,7 +15,6 @@ from transformers import GenerationConfig
 
 from core import caches
 from core.caches.base import CacheBackend
-from core.caches.needs import needs
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Context, Funnel, build_funnel
 from core.decoding.observe import Reading
@@ -120,7 +119,7 @@ class DecodingRun:
         )
         self._check_room()
         self.forward = Forward(model, self._build_cache())
-        self._reuse = Reuse(model, request, self.backend, strategy.name, self._build_cache)
+        self._reuse = Reuse(model, request, self.backend, strategy, self._build_cache)
         self._reused = 0
         self.generator = torch.Generator(model.device).manual_seed(request.seed)
         self.results: list[Written] = []
@@ -151,18 +150,12 @@ class DecodingRun:
     @property
     def rows(self) -> int:
         """What the cache holds side by side while tokens are chosen: texts, beams, or contrastive candidates."""
-        if self.strategy.name == "contrastive":
-            return min(int(self.config.top_k or 1), self.model.vocabulary)
-        return self.beams if self.beams > 1 else self.sequences
+        return self.strategy.rows(self.config, self.model.vocabulary)
 
     @property
     def room(self) -> int:
         """Tokens a cache of fixed size must have room for: the text, and drafts that may be taken back."""
-        return self.max_length + (_DRAFT_ROOM if self._drafts else 0)
-
-    @property
-    def _drafts(self) -> bool:
-        return "truncate" in needs(self.strategy.name)
+        return self.max_length + (_DRAFT_ROOM if self.strategy.speculates else 0)
 
     @cached_property
     def funnel(self) -> Funnel:
@@ -375,15 +368,15 @@ class DecodingRun:
         except KeyError:
             known = ", ".join(caches.registry)
             raise CacheError(f"There is no cache “{name}”.", f"Choose one of: {known}.") from None
-        if reason := backend.why_not(self.model, self.strategy.name):
-            raise CacheError(f"{backend.title} cannot serve: {reason}", "Choose another cache or another model.")
         _check_options(backend, self.request.cache_options)
+        if reason := backend.why_not(self.model, self.strategy.needs, self.request.cache_options):
+            raise CacheError(f"{backend.title} cannot serve: {reason}", "Choose another cache or another model.")
         return backend
 
     def _build_cache(self) -> Any:
         """An empty cache, with room and memory for drafts that may have to be taken back."""
         cache = self.backend.build(self.model, self.room, self.request.cache_options)
-        if self._drafts and hasattr(cache, "activate_past_recording"):
+        if self.strategy.speculates and hasattr(cache, "activate_past_recording"):
             cache.activate_past_recording()
         return cache
 

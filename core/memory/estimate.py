@@ -104,10 +104,7 @@ class _Reckoning:
         self.case = _Case(start, new, self._rows(self.config), caches.registry[request.cache].name)
 
     def _rows(self, config: GenerationConfig) -> int:
-        if self.strategy.name == "contrastive":
-            return min(int(config.top_k or 1), self.model.vocabulary)
-        beams = int(config.num_beams or 1)
-        return max(beams, int(config.num_return_sequences or 1) if config.do_sample or beams > 1 else 1)
+        return self.strategy.rows(config, self.model.vocabulary)
 
     def result(self) -> Estimate:
         """The figures, and remedies where they are wanted."""
@@ -186,7 +183,7 @@ class _Reckoning:
     def _serving(self) -> list[CacheBackend]:
         """Other back ends that can hold this run; exact ones first."""
         others = [backend for backend in caches.registry.values() if backend.name != self.case.cache]
-        serving = [backend for backend in others if not backend.why_not(self.model, self.strategy.name)]
+        serving = [backend for backend in others if not backend.why_not(self.model, self.strategy.needs)]
         return sorted(serving, key=lambda backend: not backend.exact)
 
     def _other_caches(self) -> Iterator[str]:

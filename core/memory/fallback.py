@@ -96,7 +96,7 @@ def next_cheaper(model: LoadedModel, request: Request, tried: set[str]) -> Cache
         backend = caches.registry[name]
         again = replace(request, cache=name, cache_options={})
         strategy = resolve(model, replace(request, cache="dynamic"))[0]
-        if name not in tried and not backend.why_not(model, strategy.name) and not strategy.why_not(model, again):
+        if name not in tried and not backend.why_not(model, strategy.needs) and not strategy.why_not(model, again):
             return backend
     return None
 

@@ -3,7 +3,14 @@
 from core.parameter import Parameter
 from core.registry import Registry
 from core.strategies.base import Strategy
+from core.strategies.flags import Flags, flags_of
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
 
-__all__ = ["Parameter", "Strategy", "registry"]
+
+def selected_by(flags: Flags) -> Strategy:
+    """The strategy that these flags mean, by transformers' rule."""
+    return next(strategy for strategy in registry.values() if strategy.selects(flags))
+
+
+__all__ = ["Flags", "Parameter", "Strategy", "flags_of", "registry", "selected_by"]

@@ -13,5 +13,6 @@ STRATEGY = speculative(
     aliases=("assisted_generation", "speculative"),
     order=60,
     takes_drafters=True,
+    selects=lambda flags: flags.single and flags.drafters,
     checks=(needs_draft,),
 )

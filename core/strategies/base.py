@@ -6,12 +6,31 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from core.caches.needs import Need
 from core.parameter import Parameter
+from core.strategies.flags import Flags
 
 if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
+
+
+def texts(config: GenerationConfig, vocabulary: int) -> int:
+    """Rows of strategies that write whole texts: one of each, and greedy decoding has only one."""
+    return int(config.num_return_sequences or 1) if config.do_sample else 1
+
+
+def beams(config: GenerationConfig, vocabulary: int) -> int:
+    """Rows of beam strategies."""
+    return int(config.num_beams or 1)
+
+
+def never(flags: Flags) -> bool:
+    """No flags mean it: a request has to name it."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +51,14 @@ class Strategy:
     """Other names of it, transformers' `GenerationMode` values among them."""
     order: int = 100
     """Place in a picker."""
+    selects: Callable[[Flags], bool] = never
+    """Whether these flags mean it, when no strategy is named; at most one strategy says so of any flags."""
+    needs: frozenset[Need] = frozenset()
+    """What it asks of a cache beyond growing."""
+    rows: Callable[[GenerationConfig, int], int] = texts
+    """(resolved settings, size of the vocabulary) → rows the cache holds side by side while tokens are chosen."""
+    speculates: bool = False
+    """It drafts, and has the model check the drafts."""
     takes_drafters: bool = False
     """Draft models run ahead (`Request.drafters`): it needs one and can merge several."""
     refuse: Callable[[LoadedModel, Any], str | None] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.strategies.base import Strategy
+from core.strategies.base import Strategy, beams
 from core.strategies.beam_search import refuse
 from core.strategies.parameters import (
     BEAM_SETTINGS,
@@ -43,5 +43,8 @@ STRATEGY = Strategy(
     paper="Kool, van Hoof and Welling 2019, Stochastic Beams and Where to Find Them (sampling without replacement)",
     aliases=("beam_sample",),
     order=60,
+    selects=lambda flags: flags.searches and not flags.groups and flags.samples,
+    needs=frozenset({"reorder"}),
+    rows=beams,
     refuse=refuse,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from core.strategies.base import Strategy
+from core.strategies.base import Strategy, beams
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 
 if TYPE_CHECKING:
@@ -42,5 +42,8 @@ STRATEGY = Strategy(
     paper="Freitag and Al-Onaizan 2017, Beam Search Strategies for Neural Machine Translation",
     aliases=("beam",),
     order=50,
+    selects=lambda flags: flags.searches and not flags.groups and not flags.samples,
+    needs=frozenset({"reorder"}),
+    rows=beams,
     refuse=refuse,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.strategies.base import Strategy
+from core.strategies.base import Strategy, beams
 from core.strategies.beam_search import refuse
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 
@@ -53,5 +53,8 @@ STRATEGY = Strategy(
     "Anderson et al. 2017, Guided Open Vocabulary Image Captioning with Constrained Beam Search",
     aliases=("constrained",),
     order=80,
+    selects=lambda flags: flags.forced,
+    needs=frozenset({"reorder"}),
+    rows=beams,
     refuse=refuse,
 )

@@ -54,5 +54,8 @@ STRATEGY = Strategy(
     paper="Su et al. 2022, A Contrastive Framework for Neural Text Generation",
     aliases=("contrastive_search",),
     order=30,
+    selects=lambda flags: flags.contrasts and not (flags.samples or flags.beams or flags.forced),
+    needs=frozenset({"reorder"}),
+    rows=lambda config, vocabulary: min(int(config.top_k or 1), vocabulary),
     refuse=refuse,
 )

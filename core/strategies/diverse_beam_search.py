@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.strategies.base import Strategy
+from core.strategies.base import Strategy, beams
 from core.strategies.beam_search import refuse
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 
@@ -51,5 +51,8 @@ STRATEGY = Strategy(
     paper="Vijayakumar et al. 2018, Diverse Beam Search for Improved Description of Complex Scenes",
     aliases=("group_beam_search",),
     order=70,
+    selects=lambda flags: flags.searches and flags.groups,
+    needs=frozenset({"reorder"}),
+    rows=beams,
     refuse=refuse,
 )

@@ -61,5 +61,6 @@ STRATEGY = Strategy(
     paper="Chuang et al. 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",
     aliases=("dola_generation",),
     order=40,
+    selects=lambda flags: flags.single and flags.layers and not (flags.drafters or flags.lookup or flags.early_exit),
     refuse=refuse,
 )  # fmt: skip

@@ -29,4 +29,5 @@ STRATEGY = Strategy(
     flags={"do_sample": False, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
     aliases=("greedy_search",),
     order=10,
+    selects=lambda flags: flags.plain and not flags.samples,
 )

@@ -25,6 +25,7 @@ STRATEGY = speculative(
     paper="Saxena 2023, Prompt Lookup Decoding",
     aliases=("prompt_lookup_decoding",),
     order=62,
+    selects=lambda flags: flags.single and flags.lookup and not flags.drafters,
     own=(TOKENS, NGRAM),
     lengths=(),
 )

@@ -37,4 +37,5 @@ STRATEGY = Strategy(
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",
     aliases=("sample", "multinomial"),
     order=20,
+    selects=lambda flags: flags.plain and flags.samples,
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from core.caches.needs import Need
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
@@ -46,6 +47,8 @@ VERIFIER = Parameter(
 )  # fmt: skip
 SETTINGS = (*SAMPLING, *PENALTIES, *SAMPLING_ADVANCED, *EVERYWHERE)
 FLAGS = {"num_beams": 1, "penalty_alpha": None, "dola_layers": None, "num_return_sequences": 1}
+CHAINS: frozenset[Need] = frozenset({"truncate", "drafts"})
+"""What drafts without branches ask of a cache."""
 LENGTH = replace(NEW_TOKENS, default=120)
 
 
@@ -56,6 +59,7 @@ def speculative(
     lengths: tuple[Parameter, ...] = (DRAFT_TOKENS, THRESHOLD),
     advanced: tuple[Parameter, ...] = (),
     checks: tuple[Check, ...] = (),
+    needs: frozenset[Need] = CHAINS,
     **head: Any,
 ) -> Strategy:
     """A strategy of the one frame: its generator is `decode` of `core.decoding.speculation.factory`.
@@ -63,7 +67,10 @@ def speculative(
     `own` and `advanced` are its own settings, `lengths` what says how much is drafted, `head` the rest of `Strategy`.
     """
     parameters = (LENGTH, SAMPLE, *own, SCHEDULE, *lengths, VERIFIER, *advanced, *SETTINGS)
-    return Strategy(parameters=parameters, decode=_generator(decode), flags=FLAGS, refuse=refusal(*checks), **head)
+    return Strategy(
+        parameters=parameters, decode=_generator(decode), flags=FLAGS, refuse=refusal(*checks), needs=needs,
+        speculates=True, **head,
+    )  # fmt: skip
 
 
 def _generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
@@ -80,7 +87,7 @@ def refusal(*checks: Check) -> Check:
     """A strategy's `refuse`: the first reason that any check gives, those of every speculative strategy before."""
 
     def refuse(model: LoadedModel, request: Any) -> str | None:
-        for check in (_rollback, _cache, _one_text, *checks):
+        for check in (_rollback, _one_text, *checks):
             if reason := check(model, request):
                 return reason
         return None
@@ -104,21 +111,6 @@ def _rollback(model: LoadedModel, request: Any) -> str | None:
     from core.decoding.speculation.drafters.fit import why_not_target  # keeps this package light
 
     return why_not_target(model)
-
-
-def _cache(model: LoadedModel, request: Any) -> str | None:
-    """Refused tokens are taken back out of the cache, and the others read through a mask of our own."""
-    from core import caches  # its back ends speak of strategies, so it cannot be imported above
-
-    options = getattr(request, "cache_options", None) or {}
-    backend = caches.registry.get(getattr(request, "cache", "dynamic"))
-    own = caches.registry.get(options.get("self") or "") if backend and backend.name == "encoder_decoder" else None
-    for part in (backend, own):
-        if part is not None and (reason := part.why_not(model, "token_tree")):
-            return reason
-    if backend is not None and backend.name == "static" and options.get("compile"):
-        return "a compiled step reads one token at a time, and drafts are read several at once; switch Compile off."
-    return None
 
 
 def _one_text(model: LoadedModel, request: Any) -> str | None:

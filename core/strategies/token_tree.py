@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from core.parameter import Parameter
-from core.strategies.speculative import needs_draft, speculative
+from core.strategies.speculative import CHAINS, needs_draft, speculative
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
@@ -41,6 +41,7 @@ STRATEGY = speculative(
     aliases=("specinfer", "tree"),
     order=66,
     takes_drafters=True,
+    needs=CHAINS | {"select"},
     own=(WIDTHS,),
     advanced=(CHILDREN,),
     checks=(takes_trees, needs_draft),

@@ -173,6 +173,6 @@ def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPa
 
 def test_what_it_cannot_do_it_says() -> None:
     backend = core.caches.registry["quantized"]
-    assert "forget its last tokens" in (backend.why_not(tiny.shared("llama"), "prompt_lookup") or "")
+    assert "forget its last tokens" in (backend.why_not(tiny.shared("llama"), frozenset({"truncate", "drafts"})) or "")
     assert "sliding attention" in (backend.why_not(tiny.shared("mistral")) or "")
-    assert backend.why_not(tiny.shared("llama"), "beam_search") is None
+    assert backend.why_not(tiny.shared("llama"), frozenset({"reorder"})) is None

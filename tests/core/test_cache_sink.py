@@ -153,4 +153,5 @@ def test_models_it_cannot_serve(kind: str, words: str) -> None:
     [("prompt_lookup", "cannot forget its last tokens"), ("token_tree", "cannot forget its last tokens")],
 )
 def test_what_it_forgot_cannot_be_taken_back(strategy: str, words: str) -> None:
-    assert words in (core.caches.registry["sink"].why_not(tiny.shared("llama"), strategy) or "")
+    needs = core.strategies.registry[strategy].needs
+    assert words in (core.caches.registry["sink"].why_not(tiny.shared("llama"), needs) or "")

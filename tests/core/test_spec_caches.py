@@ -9,7 +9,7 @@ import torch
 
 import core
 from core.caches.tensors import rollback
-from core.errors import StrategyError
+from core.errors import CacheError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near
 
@@ -150,5 +150,5 @@ def test_caches_that_cannot_take_drafts_back_are_refused(
     kind: str, cache: str, options: dict[str, Any], word: str
 ) -> None:
     request = core.Request(tiny.prompt(), config(), "prompt_lookup", cache=cache, cache_options=options)
-    with pytest.raises(StrategyError, match=word):
+    with pytest.raises(CacheError, match=word):
         core.run(tiny.shared(kind), request)

@@ -11,7 +11,7 @@ from app.state.requests import ModelInfo, RunRequest
 from app.state.run import Run
 from app.views.text.wording import token_text
 from core import caches, strategies
-from core.caches.needs import explain, needs
+from core.caches.needs import explain
 from core.strategies.base import Strategy
 
 CACHES, STRATEGIES = "caches", "strategies"
@@ -68,8 +68,8 @@ def cache_refusal(name: str, strategy: str, info: ModelInfo | None) -> str:
     """Why a back end cannot serve; empty when it can, as far as is known before it is tried."""
     if info is not None and name in info.refused_caches:
         return info.refused_caches[name]
-    missing = sorted(needs(strategy) - caches.registry[name].offers)
-    return explain(caches.registry[name].title, missing[0]) if missing else ""
+    backend = caches.registry[name]
+    return explain(backend.title, strategies.registry[strategy].needs - backend.offers) or ""
 
 
 def strategy_candidates(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:

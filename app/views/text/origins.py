@@ -9,7 +9,6 @@ from app.theme.theme import Theme
 
 COLOURS = {"draft": "kept", "correction": "refused", "bonus": "finished", "target": "muted"}
 KEY = "━ drafted, accepted   ┅ corrected by the model   ═ bonus   ─ the model's own"
-SPECULATIVE = frozenset({"assisted", "prompt_lookup", "early_exit", "token_tree"})
 
 
 def paint_origin(painter: QPainter, bar: QRectF, origin: str, theme: Theme) -> None:

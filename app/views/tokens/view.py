@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
-from app.views.text.origins import KEY, SPECULATIVE
+from app.views.text.origins import KEY
 from app.views.text.paint import COLOURINGS
 from app.views.text.wording import spoken
 from app.views.tokens.area import TokenArea
@@ -20,6 +20,7 @@ from app.views.tokens.keys import Keys
 from app.views.tokens.pointer import Pointer
 from app.views.tokens.tools import TokenTools
 from app.widgets.legend import Legend
+from core import strategies
 from core.events import Event
 
 HINT = "click a token, or ← →"
@@ -112,7 +113,7 @@ class TokenView(View):
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self.area.show_run(run)
-        self._speculates = run is not None and run.request.strategy in SPECULATIVE
+        self._speculates = run is not None and strategies.registry[run.request.strategy].speculates
         self.set_colouring(self._colourings[self._speculates])
         self.area.arrange()
 

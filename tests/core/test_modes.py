@@ -1,0 +1,78 @@
+"""Which strategy flags mean: transformers' rule; and what each strategy says of itself, in its own file."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import product
+
+import pytest
+from transformers import GenerationConfig
+
+import core
+from core.errors import CacheError, ParameterError, StrategyError
+from core.strategies import Flags, flags_of, registry, selected_by
+from tests.core import tiny
+
+
+def test_any_flags_mean_exactly_one_strategy() -> None:
+    for values in product((False, True), repeat=len(fields(Flags))):
+        flags = Flags(*values)
+        assert sum(strategy.selects(flags) for strategy in registry.values()) == 1, flags
+
+
+@pytest.mark.parametrize("beams", [None, 1, 4])
+@pytest.mark.parametrize("groups", [None, 2])
+@pytest.mark.parametrize("samples", [None, True])
+@pytest.mark.parametrize("alpha", [None, 0.6])
+@pytest.mark.parametrize("extra", [{}, {"dola_layers": "low"}, {"prompt_lookup_num_tokens": 3}, {"top_k": 1}])
+def test_it_is_the_rule_of_transformers(beams, groups, samples, alpha, extra) -> None:  # type: ignore[no-untyped-def]
+    settings = {"num_beams": beams, "num_beam_groups": groups, "do_sample": samples, "penalty_alpha": alpha, **extra}
+    config = GenerationConfig()
+    for name, value in {"top_k": 50, **settings}.items():
+        setattr(config, name, value)
+    theirs = config.get_generation_mode().value
+    mine = selected_by(flags_of(settings))
+    assert theirs in mine.aliases or (theirs == "assisted_generation" and mine.speculates) or theirs == mine.name
+
+
+@pytest.mark.parametrize(
+    "settings", [{"top_k": "x"}, {"num_beams": "4"}, {"num_beam_groups": [2]}, {"penalty_alpha": "0.6"}]
+)
+def test_a_flag_that_is_no_number_is_named(settings: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match=next(iter(settings))):
+        core.run(tiny.shared("llama"), core.Request([5], core.make_config(settings)))
+
+
+def test_drafts_with_beams_are_refused() -> None:
+    model = tiny.shared("llama")
+    with pytest.raises(StrategyError, match="Beam search"):
+        core.run(model, core.Request([5], GenerationConfig(num_beams=2), drafters=(model,)))
+
+
+@pytest.mark.parametrize("name", registry)
+def test_what_speculates_takes_tokens_back(name: str) -> None:
+    strategy = registry[name]
+    assert strategy.speculates == ("truncate" in strategy.needs)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows"), [({}, 4), ({"top_k": 7}, 7), ({"num_beams": 3}, 3), ({"top_k": 500}, 90)]
+)
+def test_rows_of_the_cache(settings: dict[str, int], rows: int) -> None:
+    name = "beam_search" if "num_beams" in settings else "contrastive"
+    config = core.make_config({"top_k": 4, **settings})
+    assert registry[name].rows(config, 90) == rows
+
+
+def test_a_cache_that_cannot_take_drafts_back_is_the_one_to_blame() -> None:
+    with pytest.raises(CacheError, match="forget its last tokens"):
+        core.run(tiny.shared("llama"), core.Request([5], strategy="prompt_lookup", cache="sink"))
+
+
+def test_half_a_cache_that_cannot_serve_is_named() -> None:
+    options = {"self": "quantized"}
+    with pytest.raises(CacheError, match="forget its last tokens"):
+        core.run(
+            tiny.shared("t5"),
+            core.Request([5], strategy="prompt_lookup", cache="encoder_decoder", cache_options=options),
+        )
