@@ -29,6 +29,14 @@ class ConfigMissingError(ModelError):
     """The folder holds no config.json, or an unreadable one."""
 
 
+class ModelFileError(ModelError):
+    """A file of the folder is damaged, too large, or nothing that may be opened (a pipe, a device)."""
+
+
+class ConfigInvalidError(ModelError):
+    """A value of config.json or generation_config.json cannot be, or nothing can be built from them."""
+
+
 class UnknownArchitectureError(ModelError):
     """The installed transformers does not know the model type, or it cannot generate text."""
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from core.models import catalog
 from core.models.devices import choose_device, choose_dtype
-from core.models.loading import check_code, load_tokenizer
 from core.models.model import LoadedModel
+from core.models.plan import plan_model
+from core.models.tokenizers import load_tokenizer
 
 
 class Blueprint(LoadedModel):
@@ -33,12 +32,9 @@ def blueprint(
     Raises ModelError subclasses, DeviceError or ParameterError.
     """
     path = catalog.locate(str(name))
-    check_code(catalog.read_config(path), path, allow_remote_code)
     where = choose_device(device)
-    config = AutoConfig.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
-    auto: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    with torch.device("meta"):
-        network = auto.from_config(config, dtype=choose_dtype(dtype, where, path), trust_remote_code=allow_remote_code)
+    plan = plan_model(path, allow_remote_code)
+    network = plan.outline(choose_dtype(dtype, where, plan.config))
     model = Blueprint(network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path)
     model.planned = where
     return model

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import ConfigMissingError, ModelNotFoundError
+from core.errors import ConfigMissingError, ModelError, ModelFileError, ModelNotFoundError
+from core.models.files import is_file, read_json
 from core.models.footprint import cache_bytes
+from core.models.sanity import impossible, misnamed
+from core.models.weights import Stored, WeightFiles, count_stored, find_weights
 
 BUNDLED = Path(__file__).resolve().parents[2] / "resources" / "models"
-TOKENIZER_FILES = (
-    "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model",
-    "source.spm", "tokenizer_config.json",
-)  # fmt: skip
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-
-
-@dataclass(frozen=True, slots=True)
-class WeightFiles:
-    """The files weights come from; `pickled` when no safetensors were found."""
-
-    files: tuple[Path, ...]
-    pickled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +59,7 @@ def bundled() -> list[ModelEntry]:
     """The models that ship with the program; the full-size ones before their drafts."""
     if not BUNDLED.is_dir():
         return []
-    entries = [describe(path, path.name, "bundled") for path in BUNDLED.iterdir() if (path / "config.json").exists()]
+    entries = [describe(path, path.name, "bundled") for path in BUNDLED.iterdir() if is_file(path / "config.json")]
     return sorted(entries, key=lambda entry: ("draft" in entry.name, entry.name != "storyteller", entry.name))
 
 
@@ -92,10 +81,10 @@ def inspect(folder: str | Path) -> ModelEntry:
 
 def locate(name: str) -> Path:
     """The folder of a bundled name, a path, or a hub id in the local cache. Raises ModelNotFoundError."""
-    if name and "/" not in name and "\\" not in name and (BUNDLED / name / "config.json").exists():
+    if name and "/" not in name and "\\" not in name and is_file(BUNDLED / name / "config.json"):
         return BUNDLED / name
-    path = Path(name).expanduser()
-    if path.is_dir():
+    path = Path(os.path.expanduser(name))
+    if os.path.isdir(path):
         return path
     for cached, snapshot in _snapshots():
         if cached == name:
@@ -110,38 +99,21 @@ def locate(name: str) -> Path:
 
 def display_name(name: str, path: Path) -> str:
     """A bundled or hub model's own name; the folder's name otherwise."""
-    return path.name if Path(name).expanduser().is_dir() else name
+    return path.name if os.path.isdir(os.path.expanduser(name)) else name
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """config.json of the folder. Raises ConfigMissingError when there is none or it is not JSON."""
+    """config.json of the folder. Raises ConfigMissingError when there is none or it cannot be read."""
     file = path / "config.json"
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        return read_json(file)
     except FileNotFoundError:
         raise ConfigMissingError(
             f"{path} holds no config.json, so it is not a Hugging Face model folder.",
             "Choose the folder that holds config.json beside the weights.",
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ConfigMissingError(
-            f"{file} is not readable JSON ({error}).", "Copy or download the file again."
-        ) from None
-    if not isinstance(data, dict):
-        raise ConfigMissingError(f"{file} does not hold a JSON object.", "Copy or download the file again.")
-    return data
-
-
-def find_weights(path: Path) -> WeightFiles:
-    """Safetensors if there are any, pickled files otherwise; shards by their index, missing ones included."""
-    for stem, suffix in (("model", "safetensors"), ("pytorch_model", "bin")):
-        index, single = path / f"{stem}.{suffix}.index.json", path / f"{stem}.{suffix}"
-        if index.exists():
-            shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-            return WeightFiles(tuple(path / shard for shard in shards), suffix == "bin")
-        if single.exists():
-            return WeightFiles((single,), suffix == "bin")
-    return WeightFiles((), False)
+    except ModelFileError as error:
+        raise ConfigMissingError(error.cause, error.remedy) from error
 
 
 def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
@@ -169,7 +141,7 @@ def has_room(needed: int, free: int) -> bool:
 def _cache_bytes(entry: ModelEntry, tokens: int, element_bytes: int) -> int:
     try:
         return cache_bytes(read_config(entry.path), tokens, element_bytes)
-    except ConfigMissingError:
+    except ModelError:
         return 0
 
 
@@ -198,63 +170,60 @@ def size_words(size: float) -> str:
 
 def describe(path: Path, name: str, source: str) -> ModelEntry:
     """What config.json and the weights' headers tell; never raises for a broken model, but says so in `problem`."""
-    try:
-        config, problem = read_config(path), None
-    except ConfigMissingError as error:
-        config, problem = {}, error.cause
-    weights = find_weights(path)
+    config, problem = _read_or_say(path)
+    weights, stored, trouble = _weigh(path)
+    values = misnamed(config) or impossible(config, stored.tensors if stored is not None else None)
+    usable = config if values is None else {}
     return ModelEntry(
         name=name,
         title=Path(name).name if source == "folder" else name,
         source=source,
         path=path,
-        architecture=_shape(config),
-        model_type=str(config.get("model_type", "")),
-        parameters=_count(weights),
-        bytes=sum(file.stat().st_size for file in weights.files if file.exists()),
-        context=config.get("max_position_embeddings") or config.get("n_positions"),
-        encoder_decoder=bool(config.get("is_encoder_decoder")),
-        problem=problem or _weights_problem(weights),
+        architecture=_shape(usable),
+        model_type=str(usable.get("model_type", "")),
+        parameters=stored.numbers if stored is not None else None,
+        bytes=weights.bytes,
+        context=_first_size(usable, ("max_position_embeddings", "n_positions")),
+        encoder_decoder=bool(usable.get("is_encoder_decoder")),
+        problem=problem or values or trouble,
     )
+
+
+def _read_or_say(path: Path) -> tuple[dict[str, Any], str | None]:
+    try:
+        return read_config(path), None
+    except ConfigMissingError as error:
+        return {}, error.cause
+
+
+def _weigh(path: Path) -> tuple[WeightFiles, Stored | None, str | None]:
+    """The files, what their headers promise, and what is wrong with them."""
+    try:
+        weights = find_weights(path)
+    except ModelError as error:
+        return WeightFiles((), False), None, error.cause
+    return weights, count_stored(weights), _weights_problem(weights)
 
 
 def _weights_problem(weights: WeightFiles) -> str | None:
     if not weights.files:
         return "holds no weights"
-    if missing := [file.name for file in weights.files if not file.exists()]:
+    if missing := [file.name for file in weights.files if not is_file(file)]:
         return f"{missing[0]} is missing"
     return "only pickled weights; they must be allowed first" if weights.pickled else None
 
 
 def _shape(config: dict[str, Any]) -> str:
     family = str(config.get("model_type", "unknown")).replace("_", " ").title()
-    layers = config.get("num_hidden_layers") or config.get("n_layer") or config.get("num_layers")
-    width = config.get("hidden_size") or config.get("n_embd") or config.get("d_model")
+    layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
+    width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
     return f"{family} · {layers} layers × {width}" if layers and width else family
 
 
-def _count(weights: WeightFiles) -> int | None:
-    """Number of stored weights by the safetensors headers; None where they cannot be read."""
-    if weights.pickled or not weights.files:
-        return None
-    try:
-        return sum(_numel(shape) for file in weights.files for shape in _shapes(file))
-    except (OSError, ValueError, KeyError, struct.error):
-        return None
-
-
-def _shapes(file: Path) -> Iterator[list[int]]:
-    with file.open("rb") as stream:
-        (length,) = struct.unpack("<Q", stream.read(8))
-        header = json.loads(stream.read(min(length, 100_000_000)))
-    return (entry["shape"] for name, entry in header.items() if name != "__metadata__")
-
-
-def _numel(shape: list[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
+def _first_size(config: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    """The first of these that is a number above 0."""
+    sizes = (config.get(name) for name in names)
+    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
 
 
 def _hub_cache() -> Path:
@@ -274,7 +243,7 @@ def _snapshots() -> Iterator[tuple[str, Path]]:
         if not snapshots:
             continue
         main = folder / "refs" / "main"
-        wanted = main.read_text(encoding="utf-8").strip() if main.exists() else ""
+        wanted = main.read_text(encoding="utf-8", errors="replace").strip() if is_file(main) else ""
         newest = max(snapshots, key=lambda path: (path.name == wanted, path.stat().st_mtime))
         yield folder.name.removeprefix("models--").replace("--", "/"), newest
 
@@ -285,5 +254,6 @@ def _generates(snapshot: Path) -> bool:
         config = read_config(snapshot)
     except ConfigMissingError:
         return False
-    names = config.get("architectures") or []
-    return any(name.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) for name in names)
+    names = config.get("architectures")
+    names = names if isinstance(names, list) else []
+    return any(str(name).endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) for name in names)

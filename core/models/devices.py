@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -29,20 +28,22 @@ def choose_device(wish: str) -> torch.device:
     return device
 
 
-def choose_dtype(wish: str, device: torch.device, path: Path) -> torch.dtype:
+def choose_dtype(wish: str, device: torch.device, config: Any) -> torch.dtype:
     """`auto`: float32 on a CPU, elsewhere the type the weights are stored in. Raises ParameterError."""
     if wish in DTYPES:
         return DTYPES[wish]
     if wish != "auto":
         raise ParameterError(f"“{wish}” is not a number type.", f"Use auto, {', '.join(DTYPES)}.", "dtype")
-    return torch.float32 if device.type == "cpu" else _stored_dtype(path)
+    return torch.float32 if device.type == "cpu" else _stored_dtype(config)
 
 
-def _stored_dtype(path: Path) -> torch.dtype:
-    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    small = config.get("hidden_size", config.get("d_model", 4096)) < 512
-    stored = config.get("dtype") or config.get("torch_dtype") or "float32"
-    return torch.float32 if small else DTYPES.get(stored, torch.float32)
+def _stored_dtype(config: Any) -> torch.dtype:
+    """As transformers' configuration says; small models are quick and exact in float32."""
+    text = config.get_text_config(decoder=True)
+    stored = getattr(text, "dtype", None) or getattr(config, "dtype", None)
+    small = (getattr(text, "hidden_size", None) or 4096) < 512
+    known = stored if isinstance(stored, torch.dtype) else DTYPES.get(str(stored), torch.float32)
+    return torch.float32 if small or known not in DTYPES.values() else known
 
 
 def _has_mps() -> bool:

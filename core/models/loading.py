@@ -2,87 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import pickle
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
-from transformers.models.auto.modeling_auto import (
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-)
 
 from core.device_memory import is_out_of_memory
-from core.errors import (
-    CorruptWeightsError,
-    OutOfMemoryError,
-    PickledWeightsError,
-    RemoteCodeError,
-    TokenizerMissingError,
-    UnknownArchitectureError,
-)
-from core.models.catalog import TOKENIZER_FILES, WeightFiles, find_weights, read_config
+from core.errors import ConfigInvalidError, CorruptWeightsError, ModelFileError, OutOfMemoryError, PickledWeightsError
+from core.models.files import is_file, read_json
+from core.models.plan import ModelPlan
+from core.models.weights import WeightFiles, find_weights, shortfall
 
 log = logging.getLogger(__name__)
 
 
-def load_network(path: Path, dtype: torch.dtype, allow_pickle: bool, allow_remote_code: bool) -> Any:
-    """The module with its weights, on the CPU. Raises ModelError subclasses and OutOfMemoryError."""
-    raw = read_config(path)
-    check_code(raw, path, allow_remote_code)
+def load_network(plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool) -> Any:
+    """The module with its weights, on its device, ready to run. Raises ModelError subclasses and OutOfMemoryError."""
+    path = plan.path
+    _check_generation_config(path)
     weights = _check_weights(path, allow_pickle)
-    config = AutoConfig.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
-    auto: Any = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    plan.check_size(plan.outline(dtype), weights)
     try:
-        network, report = auto.from_pretrained(
-            path, config=config, dtype=dtype, trust_remote_code=allow_remote_code, local_files_only=True,
+        network, report = plan.auto.from_pretrained(
+            path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
             use_safetensors=not weights.pickled, output_loading_info=True,
         )  # fmt: skip
-    except (SafetensorError, RuntimeError, OSError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:
+        network.to(device).eval()
+    except Exception as error:  # pickles, headers and checkpoints of other libraries fail in ways of their own
+        log.debug("weights of %s", path, exc_info=True)
         raise _loading_error(error, path) from error
     _check_complete(report, path)
     return network
 
 
-def check_code(raw: dict[str, Any], path: Path, allowed: bool) -> None:
-    """That transformers knows the model, or that its own code may be run.
-
-    Raises RemoteCodeError, UnknownArchitectureError.
-    """
-    _check_permission(raw, path, allowed)
-    _check_architecture(raw, path, allowed)
-
-
-def _check_permission(raw: dict[str, Any], path: Path, allowed: bool) -> None:
-    if allowed or "auto_map" not in raw or _known(raw):
+def _check_generation_config(path: Path) -> None:
+    try:
+        read_json(path / "generation_config.json")
+    except FileNotFoundError:
         return
-    raise RemoteCodeError(
-        f"{path.name} brings program code of its own ({', '.join(sorted(raw['auto_map']))}), which would run on this "
-        "machine with your rights.",
-        "Allow it for this model only if you trust where it comes from, or choose a model transformers knows.",
-    )
-
-
-def _known(raw: dict[str, Any]) -> bool:
-    return raw.get("model_type") in {
-        **MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        **MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-    }
-
-
-def _check_architecture(raw: dict[str, Any], path: Path, allow_remote_code: bool) -> None:
-    if _known(raw) or (allow_remote_code and "auto_map" in raw):
-        return
-    kind = raw.get("model_type")
-    named = f"of the type “{kind}”" if kind else "of no stated type"
-    raise UnknownArchitectureError(
-        f"{path.name} is {named}, which the installed transformers cannot generate text with.",
-        "Update transformers, or choose a decoder-only or encoder–decoder language model.",
-    )
+    except ModelFileError as error:
+        raise ConfigInvalidError(error.cause, "Correct or delete the file; the model can do without it.") from error
 
 
 def _check_weights(path: Path, allow_pickle: bool) -> WeightFiles:
@@ -96,42 +57,28 @@ def _check_weights(path: Path, allow_pickle: bool) -> WeightFiles:
             f"{path.name} has only pickled weights ({weights.files[0].name}). Loading a pickle can run any code in it.",
             "Allow it for this model if you trust its source, or convert the weights to safetensors.",
         )
-    for file in () if weights.pickled else weights.files:
-        _check_safetensors(file)
+    for file in weights.files:
+        _check_file(file, weights.pickled)
     return weights
 
 
-def _check_safetensors(file: Path) -> None:
-    """Read the header and compare the size it promises with the file's own."""
-    if not file.exists():
+def _check_file(file: Path, pickled: bool) -> None:
+    """That it is there; of safetensors, that its header and the size it promises agree with the file's own."""
+    if not is_file(file):
         raise CorruptWeightsError(
             f"The weights file {file.name} is missing from {file.parent}.", "Copy or download the model again, whole."
         )
+    if pickled:
+        return
     try:
         with safe_open(file, framework="pt") as handle:
             handle.keys()
     except (SafetensorError, OSError) as error:
-        size = file.stat().st_size
         raise CorruptWeightsError(
-            f"The weights file {file.name} is truncated or corrupt: {_shortfall(file, size)}.",
+            f"The weights file {file.name} is truncated or corrupt: {shortfall(file)}.",
             "Copy or download it again; nothing was changed on disk.",
             str(error),
         ) from error
-
-
-def _shortfall(file: Path, size: int) -> str:
-    """How many bytes are missing, as far as the header can still tell."""
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        try:
-            header = json.loads(stream.read(length)) if 8 + length <= size else None
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            header = None
-    if not isinstance(header, dict):
-        return f"its header cannot be read ({size:,} bytes in all)"
-    ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-    expected = 8 + length + max(ends, default=0)
-    return f"{size:,} of {expected:,} bytes are there"
 
 
 def _check_complete(report: dict[str, Any], path: Path) -> None:
@@ -152,23 +99,14 @@ def _loading_error(error: Exception, path: Path) -> Exception:
             f"{path.name} does not fit into memory.", "Choose a smaller model or number type, or free memory.",
             str(error),
         )  # fmt: skip
+    if isinstance(error, ImportError):
+        return ConfigInvalidError(
+            f"{path.name} needs a library that is not installed: {str(error).strip().splitlines()[0]}",
+            "Install the library, or choose another model.",
+            str(error),
+        )
     return CorruptWeightsError(
         f"The weights in {path.name} cannot be read, or do not fit its config.json.",
         "Copy or download the model again, whole.",
         f"{type(error).__name__}: {error}",
     )
-
-
-def load_tokenizer(path: Path, allow_remote_code: bool) -> Any:
-    """The tokenizer in the folder, or None when it holds none. Raises TokenizerMissingError when it is broken."""
-    if not any((path / name).exists() for name in TOKENIZER_FILES):
-        return None
-    try:
-        return AutoTokenizer.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
-    except Exception as error:  # every tokenizer class fails in a way of its own
-        log.debug("tokenizer of %s", path, exc_info=True)
-        raise TokenizerMissingError(
-            f"The tokenizer in {path.name} cannot be loaded: {error}",
-            "Copy or download the model's tokenizer files again.",
-            f"{type(error).__name__}: {error}",
-        ) from error

@@ -14,8 +14,10 @@ from transformers import GenerationConfig
 from core.errors import UnknownArchitectureError
 from core.models import catalog
 from core.models.devices import choose_device, choose_dtype
-from core.models.loading import load_network, load_tokenizer
+from core.models.loading import load_network
+from core.models.plan import check_purpose, plan_model
 from core.models.text import Pieces
+from core.models.tokenizers import load_tokenizer
 
 
 @dataclass(eq=False)
@@ -113,12 +115,14 @@ class LoadedModel:
 
 
 def wrap(model: Any, tokenizer: Any = None, name: str | None = None) -> LoadedModel:
-    """A transformers model you already have. Raises UnknownArchitectureError if it cannot generate."""
+    """A transformers model you already have. Raises UnknownArchitectureError if it cannot generate text from text."""
     if not getattr(model, "can_generate", lambda: False)():
         raise UnknownArchitectureError(
             f"{type(model).__name__} has no language-model head, so it cannot generate text.",
             "Load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM.",
         )
+    check_purpose(model)
+    model.config.return_dict = True
     model.eval()
     return LoadedModel(model, tokenizer, name or _name_of(model))
 
@@ -143,7 +147,7 @@ def load(
     """
     path = catalog.locate(str(name))
     where = choose_device(device)
-    network = load_network(path, choose_dtype(dtype, where, path), allow_pickle, allow_remote_code)
-    network.to(where).eval()
+    plan = plan_model(path, allow_remote_code)
+    network = load_network(plan, choose_dtype(dtype, where, plan.config), where, allow_pickle)
     tokenizer = load_tokenizer(path, allow_remote_code)
     return LoadedModel(network, tokenizer, catalog.display_name(str(name), path), path)

@@ -1,0 +1,112 @@
+"""Reading the files of a model folder, which anybody may have made: regular files only, of a size that can be."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from core.errors import ModelFileError
+
+CONFIG_BYTES = 16 * 2**20
+INDEX_BYTES = 256 * 2**20
+_LARGEST = {".json": 2**30, ".jinja": 2**20, ".txt": 2**30, ".py": 2**24}
+"""Bytes that a file with such a name may have; weights may have any number."""
+_NESTED = 64
+"""Levels of brackets. Libraries copy what they read by recursion, and Python ends after about a thousand calls."""
+
+
+def is_file(file: Path) -> bool:
+    """Whether a regular file is there; never raises, whatever the name."""
+    return os.path.isfile(file)
+
+
+def size_of(file: Path) -> int:
+    """Bytes of a file; 0 where there is none, or none that may be asked."""
+    try:
+        return file.stat().st_size
+    except (OSError, ValueError):
+        return 0
+
+
+def read_bytes(file: Path, limit: int) -> bytes:
+    """The whole of a regular file. Raises FileNotFoundError, and ModelFileError for whatever else is wrong."""
+    try:
+        about = file.stat()
+        if (reason := _why_not(file, about, limit)) is not None:
+            raise _unreadable(file, reason)
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, str(error)) from error
+
+
+def read_json(file: Path, limit: int = CONFIG_BYTES) -> dict[str, Any]:
+    """The JSON object in a file. Raises FileNotFoundError, and ModelFileError for whatever else is wrong."""
+    try:
+        data = json.loads(read_bytes(file, limit).decode("utf-8"))
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise _unreadable(file, f"not readable JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise _unreadable(file, "it does not hold a JSON object")
+    if _depth(data) > _NESTED:
+        raise _unreadable(file, f"its brackets are nested more than {_NESTED} deep")
+    return data
+
+
+def check_folder(path: Path) -> None:
+    """That everything a library may open here is a regular file of a possible size. Raises ModelFileError.
+
+    Libraries open files of a folder by their names: a named pipe among them would wait for ever, a device would never
+    end.
+    """
+    for file in _contents(path):
+        try:
+            about = file.stat()
+        except OSError:  # a link to nowhere is a missing file
+            continue
+        if stat.S_ISDIR(about.st_mode) and not file.suffix:
+            continue
+        limit = _LARGEST.get(file.suffix, 2**50)
+        if (reason := _why_not(file, about, limit)) is not None:
+            raise _unreadable(file, reason)
+
+
+def _contents(path: Path) -> Iterator[Path]:
+    try:
+        yield from path.iterdir()
+        templates = path / "additional_chat_templates"
+        if templates.is_dir():
+            yield from templates.iterdir()
+    except OSError as error:
+        raise ModelFileError(
+            f"The folder {path} cannot be read: {error.strerror or error}.", "Check its permissions, or choose another."
+        ) from error
+
+
+def _why_not(file: Path, about: os.stat_result, limit: int) -> str | None:
+    if stat.S_ISDIR(about.st_mode):
+        return "it is a folder"
+    if not stat.S_ISREG(about.st_mode):
+        return "it is a pipe, a socket or a device, not a regular file"
+    if about.st_size > limit:
+        return f"it has {about.st_size:,} bytes, more than the {limit:,} that such a file may have"
+    return None if os.access(file, os.R_OK) else "it may not be read (permission denied)"
+
+
+def _unreadable(file: Path, reason: str) -> ModelFileError:
+    return ModelFileError(f"{file} cannot be used: {reason}.", "Copy or download the file again.")
+
+
+def _depth(data: Any) -> int:
+    """Levels of nesting, without recursion."""
+    level, depth = [data], 0
+    while level and depth <= _NESTED:
+        depth += 1
+        inner = [value.values() if isinstance(value, dict) else value for value in level]
+        level = [item for group in inner for item in group if isinstance(item, (dict, list))]
+    return depth

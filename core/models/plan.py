@@ -1,0 +1,179 @@
+"""From a folder's config.json to what transformers would build of it: checked, permitted, outlined without memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+)
+
+from core.errors import ConfigInvalidError, CorruptWeightsError, RemoteCodeError, UnknownArchitectureError
+from core.models.catalog import free_memory, read_config, size_words
+from core.models.files import check_folder
+from core.models.purpose import foreign_input, why_not_text
+from core.models.sanity import foreign_attention, impossible, misnamed
+from core.models.weights import WeightFiles, count_stored, find_weights
+
+_LANGUAGE_CLASSES = {
+    *MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),
+    *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values(),
+}
+_PACKED = 8
+"""Numbers in one stored number, at most: quantized weights hold eight of four bits in an int32."""
+_SLACK = 2**24
+"""Numbers that a module may compute for itself beside its weights (masks, tables of positions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """What will be built, and how: transformers' configuration and the auto class that goes with it."""
+
+    path: Path
+    config: Any
+    auto: Any
+    allow_remote_code: bool
+
+    def outline(self, dtype: torch.dtype) -> Any:
+        """The module without memory (torch's meta device). Raises ConfigInvalidError when none can be built."""
+        try:
+            with torch.device("meta"):
+                return self.auto.from_config(self.config, dtype=dtype, trust_remote_code=self.allow_remote_code)
+        except Exception as error:  # each architecture fails in its own way on values that do not go together
+            raise _not_buildable(self.path, error) from error
+
+    def check_size(self, outline: Any, weights: WeightFiles) -> None:
+        """That what the configuration promises is what the files hold, before memory is taken for it.
+
+        Raises CorruptWeightsError.
+        """
+        stored = count_stored(weights)
+        there = stored.numbers if stored is not None else weights.bytes
+        promised = sum(tensor.numel() for tensor in (*outline.parameters(), *outline.buffers()))
+        if promised <= _PACKED * there + _SLACK:
+            return
+        raise CorruptWeightsError(
+            f"The weights in {self.path.name} do not fit its config.json: it describes {promised:,} numbers, and the "
+            f"files hold {there:,} ({size_words(free_memory())} of memory are free).",
+            "Copy or download the model again, whole.",
+        )
+
+
+def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
+    """Everything that can be judged before weights are read.
+
+    Raises ConfigMissingError, ModelFileError, ConfigInvalidError, RemoteCodeError, UnknownArchitectureError.
+    """
+    check_folder(path)
+    raw = read_config(path)
+    _check(misnamed(raw), path)
+    _check_permission(raw, path, allow_remote_code)
+    _check_architecture(raw, path, allow_remote_code)
+    _check(impossible(raw, _stored_tensors(path)), path)
+    config = _build_config(path, allow_remote_code)
+    config.return_dict = True  # whatever a folder says: only the form of what the module returns
+    _check_purpose(raw, config, path)
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    return ModelPlan(path, config, auto, allow_remote_code)
+
+
+def _check(trouble: str | None, path: Path) -> None:
+    if trouble is not None:
+        raise ConfigInvalidError(
+            f"{path.name} cannot be loaded: {trouble}.", "Copy or download config.json again, or correct the value."
+        )
+
+
+def _stored_tensors(path: Path) -> int | None:
+    try:
+        stored = count_stored(find_weights(path))
+    except CorruptWeightsError:  # told when the weights are read
+        return None
+    return stored.tensors if stored is not None else None
+
+
+def _check_permission(raw: Mapping[str, Any], path: Path, allowed: bool) -> None:
+    if allowed:
+        return
+    remedy = "Allow it for this model only if you trust where it comes from, or choose a model transformers knows."
+    if "auto_map" in raw and not _known(raw):
+        raise RemoteCodeError(
+            f"{path.name} brings program code of its own ({', '.join(sorted(raw['auto_map']))}), which would run on "
+            "this machine with your rights.",
+            remedy,
+        )
+    if repository := foreign_attention(raw):
+        raise RemoteCodeError(
+            f"{path.name} asks for compiled code from “{repository}” for its attention, which would run on this "
+            "machine with your rights.",
+            remedy,
+        )
+
+
+def _known(raw: Mapping[str, Any]) -> bool:
+    kind = raw.get("model_type")
+    return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+
+
+def _check_architecture(raw: Mapping[str, Any], path: Path, allow_remote_code: bool) -> None:
+    kind = raw.get("model_type")
+    if _known(raw) or (allow_remote_code and "auto_map" in raw):
+        return
+    if kind in CONFIG_MAPPING:
+        raise _no_text(path.name, kind, foreign_input(raw))
+    named = f"of the type “{kind}”" if kind else "of no stated type"
+    raise UnknownArchitectureError(
+        f"{path.name} is {named}, which the installed transformers cannot generate text with.",
+        "Update transformers, or choose a decoder-only or encoder–decoder language model.",
+    )
+
+
+def _build_config(path: Path, allow_remote_code: bool) -> Any:
+    try:
+        return AutoConfig.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
+    except Exception as error:  # validators, missing libraries and the arithmetic of each family
+        raise _not_buildable(path, error) from error
+
+
+def _check_purpose(raw: Mapping[str, Any], config: Any, path: Path) -> None:
+    """An encoder–decoder whose encoder does not read text is in the table of decoders only (Whisper, Musicgen)."""
+    kind = raw.get("model_type")
+    if config.is_encoder_decoder and _known(raw) and kind not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
+        raise _no_text(path.name, kind, foreign_input(raw))
+
+
+def check_purpose(network: Any) -> None:
+    """That a module of transformers reads text. Raises UnknownArchitectureError.
+
+    One that transformers lists as a language model does, whatever else it takes; classes of others are believed.
+    """
+    kind, listed = network.config.model_type, type(network).__name__
+    if network.main_input_name == "input_ids" and (kind not in CONFIG_MAPPING or listed in _LANGUAGE_CLASSES):
+        return
+    sense = foreign_input(network.config.to_dict())
+    if network.main_input_name != "input_ids" or sense is not None:
+        raise _no_text(listed, kind, sense)
+
+
+def _no_text(name: str, kind: object, sense: str | None) -> UnknownArchitectureError:
+    return UnknownArchitectureError(
+        why_not_text(name, kind, sense), "Choose a decoder-only or encoder–decoder language model."
+    )
+
+
+def _not_buildable(path: Path, error: Exception) -> ConfigInvalidError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    if isinstance(error, ImportError):
+        remedy = "Install the library that it names, or choose another model."
+    else:
+        remedy = "Copy or download config.json again, or correct the value."
+    return ConfigInvalidError(
+        f"Nothing can be built from the config.json of {path.name}: {lines[-1][:300]}", remedy,
+        f"{type(error).__name__}: {error}",
+    )  # fmt: skip

@@ -1,0 +1,26 @@
+"""What a model is for, where it is not for continuing text; by its configuration alone, without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_HEARS = {"audio_config", "num_mel_bins", "input_feat_per_channel", "feat_extract_norm", "audio_encoder"}
+_SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "num_channels", "patch_size"}
+_SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
+
+
+def foreign_input(config: Mapping[str, Any]) -> str | None:
+    """hears, sees or speaks: by the names that only such models' configurations hold; None for plain text."""
+    for sense, names in (("hears", _HEARS), ("sees", _SEES), ("speaks", _SPEAKS)):
+        if any(config.get(name) is not None for name in names):
+            return sense
+    return None
+
+
+def why_not_text(name: str, kind: object, sense: str | None) -> str:
+    """The sentence for a model that is not one of plain text."""
+    what = {"hears": "takes sound", "sees": "takes pictures", "speaks": "writes sound"}.get(sense or "")
+    if what is None:
+        return f"{name} (“{kind}”) does not continue a text: transformers has no language model of this type."
+    return f"{name} (“{kind}”) {what}; Tokenscope reads and writes text only."

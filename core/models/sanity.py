@@ -1,0 +1,122 @@
+"""Whether the values of a config.json can be, judged before anything is built from them; without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_SIZES = {
+    "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
+    "hidden_size", "n_embd", "d_model", "intermediate_size", "vocab_size", "max_position_embeddings", "n_positions",
+    "num_attention_heads", "n_head", "n_heads", "num_heads", "num_key_value_heads", "head_dim", "d_kv", "d_ff",
+}  # fmt: skip
+"""Whole numbers in every family that has them; a list of them where layers differ."""
+_FROM_ONE = {"num_hidden_layers", "n_layer", "n_layers", "hidden_size", "n_embd", "d_model", "vocab_size"}
+_FLAGS = {"is_encoder_decoder", "tie_word_embeddings", "use_cache"}
+_ATTENTION = {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
+_OWN_ATTENTION = {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4"}
+_MOST = 2**31
+_MOST_LAYERS = 1024
+"""Where the weights' headers do not tell how many there can be; the deepest language models have about 130."""
+_SHARED_LAYERS = 64
+"""So many layers are believed whatever the headers list: layers may share their weights."""
+_MOST_PARTS = 65_536
+"""Experts, labels and whatever else a configuration or a module makes one Python object each of."""
+
+
+def misnamed(config: Mapping[str, Any]) -> str | None:
+    """What is wrong with the names a configuration gives of itself and of other files; None when nothing is."""
+    kind, code = config.get("model_type"), config.get("auto_map", {})
+    if kind is not None and not isinstance(kind, str):
+        return f"its model_type is {_short(kind)}, not a name"
+    if not isinstance(code, dict) or not all(isinstance(name, str | list) for name in code.values()):
+        return f"its auto_map is {_short(code)}, not names of classes"
+    if "configuration_files" in config:
+        return "it sends the reader on to other files (configuration_files)"
+    return None
+
+
+def impossible(config: Mapping[str, Any], tensors: int | None = None) -> str | None:
+    """The first value that cannot be, in a sentence; None when there is none.
+
+    `tensors` is how many the weights' headers list: each layer has one of its own at least.
+    """
+    found = (_trouble(name, value, tensors) for name, value in _values(config))
+    return next((trouble for trouble in found if trouble), None)
+
+
+def foreign_attention(config: Mapping[str, Any]) -> str | None:
+    """The repository whose compiled code its attention would be taken from; None when it is transformers' own."""
+    asked = (value for name, value in _values(config) if name in _ATTENTION)
+    return next((value for value in asked if isinstance(value, str) and "/" in value), None)
+
+
+def _values(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Every named value, those of inner configurations too."""
+    for name, value in config.items():
+        yield name, value
+        if isinstance(value, dict):
+            yield from _values(value)
+
+
+def _trouble(name: str, value: Any, tensors: int | None) -> str | None:
+    if name in _ATTENTION:
+        return _attention_trouble(name, value)
+    if name in _FLAGS and not isinstance(value, bool | None):
+        return f"its {name} is {_short(value)}, neither true nor false"
+    if name in _SIZES and value is not None:
+        return next((_size_trouble(name, size) for size in _items(value) if _size_trouble(name, size)), None) or (
+            _count_trouble(name, value, tensors)
+        )
+    return _count_trouble(name, value, tensors)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _size_trouble(name: str, size: Any) -> str | None:
+    if type(size) is not int:
+        return f"its {name} is {_short(size)}, not a whole number" if size is not None else None
+    low = 1 if name in _FROM_ONE else -1 if name in ("max_position_embeddings", "n_positions") else 0
+    if low <= size <= _MOST:
+        return None
+    return f"its {name} is {_short(size)}, which no model can have"
+
+
+def _count_trouble(name: str, value: Any, tensors: int | None) -> str | None:
+    """Of how much there is of something that Python makes an object each of."""
+    if type(value) is not int or value <= 0:
+        return None
+    if name in _SIZES and name.endswith(("layers", "layer")):
+        return _layers_trouble(name, value, tensors)
+    counted = name.endswith(("layers", "_labels", "experts", "_heads", "_blocks", "_groups", "_stages"))
+    return f"its {name} is {_short(value)}, which no model can have" if counted and value > _MOST_PARTS else None
+
+
+def _layers_trouble(name: str, value: int, tensors: int | None) -> str | None:
+    if tensors is not None and value > max(tensors, _SHARED_LAYERS):
+        return f"its {name} is {_short(value)}, and the weights hold {tensors:,} tensors"
+    if tensors is None and value > _MOST_LAYERS:
+        return f"its {name} is {_short(value)}, which no model can have"
+    return None
+
+
+def _attention_trouble(name: str, value: Any) -> str | None:
+    asked = list(value.values()) if isinstance(value, dict) else [value]
+    for one in asked:
+        if one is not None and not isinstance(one, str):
+            return f"its {name} is {_short(one)}, not a name"
+        if one == "flex_attention":
+            return f"its {name} is “flex_attention”, which is compiled anew for every length of a growing text"
+        if one and "/" not in one and one not in _OWN_ATTENTION:
+            return f"its {name} is “{_short(one)}”, which transformers does not have"
+    return None
+
+
+def _short(value: Any) -> str:
+    """At most forty characters of what JSON would show. A huge integer is told by its length alone."""
+    if type(value) is int and value.bit_length() > 200:
+        return f"a number of {value.bit_length():,} bits"
+    words = f"“{value}”" if isinstance(value, str) else repr(value) if value is not None else "null"
+    return words if len(words) <= 40 else f"{words[:39]}…"

@@ -1,0 +1,45 @@
+"""The tokenizer of a model folder."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from core.errors import TokenizerMissingError
+from core.models.files import is_file
+
+log = logging.getLogger(__name__)
+
+_FILES = (
+    "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model",
+    "source.spm", "tokenizer_config.json",
+)  # fmt: skip
+
+
+def load_tokenizer(path: Path, allow_remote_code: bool) -> Any:
+    """The tokenizer in the folder, or None when it holds none. Raises TokenizerMissingError when it is broken."""
+    if not any(is_file(path / name) for name in _FILES):
+        return None
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
+        _try_out(tokenizer)
+        return tokenizer
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # every class fails in a way of its own; a panic in Rust is no Exception
+        log.debug("tokenizer of %s", path, exc_info=True)
+        raise TokenizerMissingError(
+            f"The tokenizer in {path.name} cannot be loaded: {error}",
+            "Copy or download the model's tokenizer files again.",
+            f"{type(error).__name__}: {error}",
+        ) from error
+
+
+def _try_out(tokenizer: Any) -> None:
+    """Everything that a run asks of it once, so that what is broken shows now and not in the middle of a text."""
+    tokenizer.decode([0, 1], skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    tokenizer.convert_ids_to_tokens([0])
+    frozenset(tokenizer.all_special_ids)

@@ -1,0 +1,269 @@
+"""A model folder that is wrong in any way is named with cause and remedy, before memory is taken for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import transformers as t
+
+import core
+from core import errors
+from core.models import catalog
+from tests.core import tiny
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model with the bundled tokenizer's files."""
+    folder = tmp_path_factory.mktemp("good") / "model"
+    tiny.make("llama").model.save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(catalog.BUNDLED / "storyteller" / name, folder)
+    return folder
+
+
+@pytest.fixture
+def folder(good: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(good, tmp_path / "model"))
+
+
+def edit(folder: Path, name: str = "config.json", **changes: Any) -> None:
+    file = folder / name
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def assert_refused(folder: Path, *words: str) -> errors.TokenscopeError:
+    """Loading, outlining and listing all end well, and the cause names what is wrong."""
+    with pytest.raises(errors.TokenscopeError) as caught:
+        core.load(folder)
+    assert caught.value.remedy
+    for word in words:
+        assert word in str(caught.value), (word, str(caught.value))
+    catalog.describe(folder, "model", "folder")
+    return caught.value
+
+
+VALUES: list[tuple[dict[str, Any], str]] = [
+    ({"num_hidden_layers": 0}, "num_hidden_layers is 0"),
+    ({"num_hidden_layers": -1}, "num_hidden_layers is -1"),
+    ({"num_hidden_layers": 10**5}, "num_hidden_layers is 100000"),
+    ({"num_hidden_layers": 10**9}, "num_hidden_layers"),
+    ({"num_hidden_layers": 10**400}, "a number of"),
+    ({"num_hidden_layers": 2.5}, "not a whole number"),
+    ({"num_hidden_layers": True}, "not a whole number"),
+    ({"num_labels": 10**9}, "num_labels"),
+    ({"hidden_size": "32"}, "hidden_size is “32”"),
+    ({"hidden_size": [32, "x"]}, "hidden_size is “x”"),
+    ({"hidden_size": {}}, "hidden_size"),
+    ({"hidden_size": 10**6}, "numbers"),
+    ({"hidden_size": 33}, "config.json"),
+    ({"num_attention_heads": 0}, "config.json"),
+    ({"num_attention_heads": 10**9}, "num_attention_heads"),
+    ({"vocab_size": 0}, "vocab_size is 0"),
+    ({"vocab_size": -5}, "vocab_size is -5"),
+    ({"vocab_size": 10**9}, "numbers"),
+    ({"vocab_size": 10**12}, "which no model can have"),
+    ({"intermediate_size": 10**9}, "numbers"),
+    ({"rms_norm_eps": "small"}, "config.json"),
+    ({"rope_parameters": {"rope_type": "spiral", "rope_theta": 1.0}}, "config.json"),
+    ({"hidden_act": "abracadabra"}, "config.json"),
+    ({"is_encoder_decoder": "yes"}, "neither true nor false"),
+    ({"model_type": 5}, "model_type is 5"),
+    ({"model_type": ["llama"]}, "model_type"),
+    ({"auto_map": None}, "auto_map"),
+    ({"auto_map": {"AutoConfig": 5}}, "auto_map"),
+    ({"attn_implementation": "someone/kernel"}, "someone/kernel"),
+    ({"_attn_implementation": "someone/kernel"}, "compiled code"),
+    ({"text_config": {"attn_implementation": "someone/kernel"}}, "compiled code"),
+    ({"_attn_implementation": "flex_attention"}, "flex_attention"),
+    ({"_attn_implementation": "telepathy"}, "telepathy"),
+    ({"_attn_implementation": 5}, "not a name"),
+    ({"configuration_files": ["config.4.0.0.json"]}, "other files"),
+    ({"dtype": "float99"}, "config.json"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), VALUES, ids=lambda value: str(value)[:50])
+def test_a_value_that_cannot_be_is_named(folder: Path, changes: dict[str, Any], words: str) -> None:
+    edit(folder, **changes)
+    assert_refused(folder, words)
+    if words != "numbers":  # too large for its files: the outline alone can still be drawn
+        with pytest.raises(errors.TokenscopeError):
+            core.blueprint(folder)
+
+
+def deep(file: Path) -> None:
+    file.write_text('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}")
+
+
+def nested(file: Path) -> None:
+    file.write_text(json.dumps({**json.loads(file.read_text()), "a": json.loads("[" * 200 + "]" * 200)}))
+
+
+def to_list(file: Path) -> None:
+    file.write_text("[1, 2]")
+
+
+def not_text(file: Path) -> None:
+    file.write_bytes(b"\xff\xfe\x00" * 9)
+
+
+def huge(file: Path) -> None:
+    with file.open("r+b") as stream:
+        stream.truncate(2**31)
+
+
+def to_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def device(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/dev/zero")
+
+
+def to_socket(file: Path) -> None:
+    file.unlink()
+    here = Path.cwd()
+    os.chdir(file.parent)  # a socket's whole path must be short
+    try:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(file.name)
+    finally:
+        os.chdir(here)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"])
+@pytest.mark.parametrize("damage", [deep, nested, to_list, not_text, huge, to_folder, pipe, device, to_socket])
+def test_a_damaged_file_is_named(folder: Path, name: str, damage: Callable[[Path], None]) -> None:
+    damage(folder / name)
+    if damage is nested and name.startswith("tokenizer"):
+        return  # one library or another may take it
+    assert_refused(folder, name if name == "config.json" else "")
+
+
+@pytest.mark.parametrize("damage", [to_list, not_text, to_folder, pipe, device, to_socket])
+def test_damaged_weights_are_named(folder: Path, damage: Callable[[Path], None]) -> None:
+    damage(folder / "model.safetensors")
+    assert_refused(folder, "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "[1]",
+        "5",
+        '{"a": 1}',
+        '{"a": {"shape": "x", "data_offsets": [0, 1]}}',
+        '{"a": {"data_offsets": null}}',
+        "[" * 999,
+    ],
+)
+def test_a_header_that_is_none_is_named(folder: Path, header: str) -> None:
+    data = header.encode()
+    (folder / "model.safetensors").write_bytes(len(data).to_bytes(8, "little") + data)
+    assert_refused(folder, "model.safetensors", "header cannot be read")
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "{}",
+        "[]",
+        '{"weight_map": 5}',
+        '{"weight_map": {}}',
+        '{"weight_map": {"a": 5}}',
+        '{"weight_map": {"a": "../x"}}',
+    ],
+)
+def test_an_index_that_is_none_is_named(folder: Path, index: str) -> None:
+    (folder / "model.safetensors.index.json").write_text(index)
+    assert_refused(folder, "model.safetensors.index.json")
+    assert catalog.describe(folder, "model", "folder").problem
+
+
+@pytest.mark.parametrize("settings", [{"temperature": "hot"}, {"max_new_tokens": {}}, {"eos_token_id": "</s>"}])
+def test_odd_defaults_load_or_are_named(folder: Path, settings: dict[str, Any]) -> None:
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    with contextlib.suppress(errors.TokenscopeError):
+        core.load(folder)
+
+
+OTHERS = [
+    (lambda: t.WhisperConfig(), "sound"),
+    (lambda: t.Speech2TextConfig(), "sound"),
+    (lambda: t.BlipConfig(), "pictures"),
+    (lambda: t.LlavaConfig(), "pictures"),
+    (lambda: t.Qwen2VLConfig(), "pictures"),
+    (lambda: t.BertConfig(is_decoder=False), None),
+    (lambda: t.ViTConfig(), "pictures"),
+]
+
+
+@pytest.mark.parametrize(("make", "word"), OTHERS)
+def test_a_model_for_something_else_is_told_truly(folder: Path, make: Callable[[], Any], word: str | None) -> None:
+    make().save_pretrained(folder)
+    error = assert_refused(folder)
+    if word is not None:
+        assert isinstance(error, errors.UnknownArchitectureError)
+        assert word in error.cause
+        assert "text only" in error.cause
+        assert "Update" not in error.remedy
+
+
+def test_wrap_refuses_models_that_hear_or_see() -> None:
+    small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+             "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}  # fmt: skip
+    hears = t.WhisperForConditionalGeneration(t.WhisperConfig(**small))
+    with pytest.raises(errors.UnknownArchitectureError, match="sound"):
+        core.wrap(hears)
+    text = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
+            "intermediate_size": 16, "vocab_size": 20}  # fmt: skip
+    eyes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    sees = t.LlavaForConditionalGeneration(
+        t.LlavaConfig(text_config=t.LlamaConfig(**text), vision_config=t.CLIPVisionConfig(**eyes))
+    )
+    with pytest.raises(errors.UnknownArchitectureError, match="pictures"):
+        core.wrap(sees)
+
+
+def test_modules_that_would_return_tuples_return_outputs(folder: Path) -> None:
+    edit(folder, return_dict=False)
+    request = core.Request([5, 6], t.GenerationConfig(max_new_tokens=3))
+    expected = core.run(core.load(folder), request).sequences
+    network = tiny.make("llama").model
+    network.config.return_dict = False
+    assert core.run(core.wrap(network), request).sequences == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["", "~nobody/x", "a\0b", "x" * 5000, "\ud800", "/dev/null", "..", "/", "//", "models--x", "a/b/c", None, 5]
+)
+def test_names_of_no_model(name: Any) -> None:
+    with pytest.raises(errors.ModelError) as caught:
+        core.load(name)
+    assert caught.value.remedy
+
+
+def test_a_folder_that_may_not_be_read(folder: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything")
+    folder.chmod(0)
+    try:
+        assert_refused(folder)
+    finally:
+        folder.chmod(0o700)
