@@ -155,7 +155,8 @@ def test_the_side_panels_are_not_cut(qtbot: QtBot, window: MainWindow, scale: fl
     window.resize(width, 800)
     run(qtbot, window)
     QApplication.processEvents()
-    for area in (window.parts.inspector, window.parts.setup.findChild(QScrollArea, "setupScroll")):
+    for part in (window.parts.inspector, window.parts.setup):
+        area = part.findChild(QScrollArea)
         assert area.widget().width() <= area.viewport().width()
     assert sum(window.parts.splitter.sizes()) <= width
     assert window.parts.splitter.sizes()[1] >= window.parts.centre.minimumSizeHint().width()
