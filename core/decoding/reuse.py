@@ -7,7 +7,7 @@ from typing import Any
 
 from core.caches.base import CacheBackend
 from core.caches.prefixes.store import PrefixStore
-from core.caches.tensors.editing import own_layers, tokens_read
+from core.caches.tensors.editing import record_past, tokens_read
 from core.decoding.forward.forward import Forward
 from core.models.model import LoadedModel
 from core.request import Request
@@ -32,9 +32,7 @@ class Reuse:
         found = self._store.find(self._model, self._backend, self._options, ids, self._fresh)
         if found is None:
             return 0
-        for layer in own_layers(found.cache):
-            if hasattr(layer, "record_past"):
-                layer.record_past = self._drafts
+        record_past(found.cache, self._drafts)
         forward.continue_from(found.cache)
         return found.length
 

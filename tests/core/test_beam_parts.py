@@ -13,7 +13,7 @@ import torch
 from transformers import DynamicCache, GenerationConfig
 
 import core
-from core.caches.tensors.reorder import reorder
+from core.caches.tensors.editing import reorder
 from core.decoding.beams.hypotheses import Hypotheses
 from core.decoding.beams.node import Node
 from core.decoding.beams.spelling import PathText, Speller

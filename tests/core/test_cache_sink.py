@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -9,6 +11,7 @@ from transformers import GenerationConfig
 
 import core
 from core.caches.tensors.rotary import Rotary
+from core.caches.tensors.sink import SinkLayer
 from core.errors import CacheError
 from core.events import CacheMeasured, Prefilled, SequenceFinished
 from tests.core import tiny
@@ -97,15 +100,25 @@ def test_text_outgrows_the_context_and_memory_stays_flat() -> None:
     assert measured[-1].held == ((0, SINKS), (seen - (WINDOW - 1 - SINKS), seen))
 
 
-def test_prompts_longer_than_the_context_are_read_in_pieces() -> None:
-    model = tiny.shared("llama")
+def test_long_prompts_are_read_in_pieces_and_never_fill_more_than_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, looked_at = tiny.shared("llama"), list[int]()
+    plain = SinkLayer.update
+
+    def update(layer: SinkLayer, *args: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        seen = plain(layer, *args)
+        looked_at.append(seen[0].shape[-2])
+        return seen
+
+    monkeypatch.setattr(SinkLayer, "update", update)
     request = core.Request(
         tiny.prompt(700), GenerationConfig(max_new_tokens=5, min_new_tokens=5), cache="sink", cache_options=OPTIONS
     )
     result = core.run(model, request)
     assert next(event for event in result.events if isinstance(event, Prefilled)).tokens == 700
     assert len(result.sequences[0]) == 5
-    assert result.metrics.target_passes == 3 + 4
+    assert max(looked_at) == WINDOW
+    half = (WINDOW - SINKS) // 2
+    assert result.metrics.target_passes == 1 + math.ceil((700 - WINDOW) / half) + 4
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import torch
 import transformers
 
 import core
-from core.caches.tensors import rollback
+from core.caches.tensors.windowed import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.auto_length import Economy, expected_speedup, expected_tokens
 from core.decoding.speculation.cost import VerifyCost, verify_cost
@@ -94,7 +94,7 @@ def test_scores_of_a_tree_are_those_of_its_paths(kind: str) -> None:
     model, text = tiny.shared(kind), tiny.prompt(11)
     tree = merge(text[-1], [_branch((0, 21), (0, 22), (1, 23), (1, 24), (3, 25), (2, 26), (5, 27))])
     with torch.inference_mode():
-        passes = Passes(Forward(model, rollback.full_width_cache(model)))
+        passes = Passes(Forward(model, roomy(model)))
         passes.text(torch.tensor([text[:-1]]))
         scores = passes.nodes(torch.tensor([tree.ids]), tree.depths, tree.sees())
         for node in range(len(tree)):
@@ -114,7 +114,7 @@ def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
     model, text = tiny.shared(kind), tiny.prompt(11)
     arrays = array_passes(model)
     assert arrays is not None
-    tensors = Passes(Forward(model, rollback.full_width_cache(model)))
+    tensors = Passes(Forward(model, roomy(model)))
     second = np.array([[1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 1, 0, 0, 1]], dtype=bool)
     steps: list[Callable[[Any], torch.Tensor | None]] = [
         lambda reader: reader.text(torch.tensor([text])),
@@ -136,7 +136,7 @@ def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
 
 def test_array_passes_read_a_long_prompt_at_once() -> None:
     model, ids = tiny.shared("llama"), torch.tensor([list(range(4, 50)) * 2])
-    arrays, tensors = array_passes(model), Passes(Forward(model, rollback.full_width_cache(model)))
+    arrays, tensors = array_passes(model), Passes(Forward(model, roomy(model)))
     assert arrays is not None
     with torch.inference_mode():
         for part in (ids, ids[:, :1], ids[:, :3]):
@@ -206,7 +206,7 @@ def test_the_threshold_stops_behind_a_doubtful_token() -> None:
 def test_the_cost_curve_is_measured_once_and_remembered() -> None:
     model = tiny.make("llama")
     with torch.inference_mode():
-        passes = Passes(Forward(model, rollback.full_width_cache(model)))
+        passes = Passes(Forward(model, roomy(model)))
         passes.text(torch.tensor([tiny.prompt()]))
         before = (passes.length, passes.extra, passes.forward.passes)
         cost = verify_cost(passes, 5)
@@ -354,7 +354,7 @@ def _drafter_for(model: core.LoadedModel) -> Any:
     from core.decoding.speculation.drafters.model import ModelDrafter
     from core.decoding.speculation.processing import NodeFunnel
 
-    reader = Passes(Forward(model, rollback.full_width_cache(model)))
+    reader = Passes(Forward(model, roomy(model)))
     return ModelDrafter("draft", reader, NodeFunnel([]), torch.Generator(), 0, lambda: False, tiny.VOCABULARY, None)
 
 
@@ -375,7 +375,7 @@ def test_a_long_extension_finds_room() -> None:
 
 def test_masks_of_a_window_leave_out_what_lies_behind() -> None:
     model = tiny.shared("mistral")
-    passes = Passes(Forward(model, rollback.full_width_cache(model)), length=10)
+    passes = Passes(Forward(model, roomy(model)), length=10)
     mask = passes._mask((0, 1, 1), np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], dtype=bool))
     visible = (mask[0, 0] == 0).int().tolist()
     assert visible[0] == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]

@@ -10,7 +10,8 @@ import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, StaticLayer, StaticSlidingWindowLayer
 
 from core.caches.tensors.disk import DiskLayer
-from core.caches.tensors.editing import copy, own_layers, tokens_read, truncate
+from core.caches.tensors.editing import copy, own_half, tokens_read, truncate
+from core.caches.tensors.faces import face
 
 
 @torch.inference_mode()
@@ -19,15 +20,16 @@ def beginning(cache: Any, length: int, fresh: Callable[[], Any]) -> Any:
 
     Sizes fixed for another run are not taken over: those caches are filled anew. Raises CacheError as `truncate`.
     """
-    if any(isinstance(layer, (StaticLayer, DiskLayer)) for layer in own_layers(cache)):
+    if any(isinstance(layer, (StaticLayer, DiskLayer)) for layer in own_half(cache).layers):
         empty = fresh()
-        for number, (old, new) in enumerate(zip(own_layers(cache), own_layers(empty), strict=True)):
+        for number, (old, new) in enumerate(zip(own_half(cache).layers, own_half(empty).layers, strict=True)):
             if isinstance(old, StaticSlidingWindowLayer) and old.cumulative_length_int > old.max_cache_len:
                 _copy_full_window(old, new)
             else:
-                empty.update(old.keys[:, :, :length], old.values[:, :, :length], number)
+                keys, values = face(old).states()
+                empty.update(keys[:, :, :length], values[:, :, :length], number)
         return empty
-    if all(type(layer) is DynamicLayer for layer in own_layers(cache)) and isinstance(cache, DynamicCache):
+    if all(type(layer) is DynamicLayer for layer in own_half(cache).layers) and isinstance(cache, DynamicCache):
         return _sharing(cache, length)
     twin = copy(cache)
     if length < tokens_read(twin):

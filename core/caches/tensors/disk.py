@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
-from core.caches.tensors.accounting import place_of
+from core.caches.tensors.layer import Layer, Move, Piece, piece
 from core.caches.tensors.mapped import MappedTensor
 from core.caches.tensors.shapes import element_size, layer_shapes, predict_full
 from core.caches.tensors.windowed import full_width
@@ -22,7 +22,7 @@ _FIRST_ROOM = 256
 """Tokens a growing file has room for at first; then it doubles."""
 
 
-class DiskLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+class DiskLayer(CacheLayerMixin, Layer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
     """Keys and values [B, H, T, D] in two mapped files; a pass gets copies in memory.
 
     `room`: tokens to allocate for at once, and to count from the start; None for files that grow.
@@ -168,42 +168,57 @@ class DiskLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transforme
             for tensor, states in zip(old, chosen, strict=True):
                 tensor.copy_(states)
 
-    def truncate(self, length: int) -> None:
-        """Forget all but the first `length` tokens."""
-        if length == self.length:
-            return
-        with self._changing():
-            self.length = length
+    def tokens_read(self) -> int:
+        """Tokens held."""
+        return self.length
 
-    def select(self, kept: list[int]) -> None:
-        """Keep the tokens at these places."""
+    def least(self) -> int:
+        """Everything is held."""
+        return 0
+
+    def cut(self, length: int, total: int) -> None:
+        """Forget all but the first `length` tokens."""
+        if length < self.length:
+            with self._changing():
+                self.length = length
+
+    def keep(self, base: int, rows: Sequence[int]) -> None:
+        """Keep these rows behind the first `base` tokens."""
         if not self.is_initialized:
             return
-        first = next((place for place, old in enumerate(kept) if place != old), len(kept))
+        stop = base + len(rows)
         with self._changing():
             for tensor in self._tensors():
-                tensor[:, :, first : len(kept)] = tensor[:, :, kept[first:]]
-            self.length = len(kept)
+                tensor[:, :, base:stop] = tensor[:, :, [base + row for row in rows]]
+            self.length = stop
 
-    def copied(self, pool: ThreadPoolExecutor) -> DiskLayer:
+    def reorder(self, move: Move) -> None:
+        """Inside the files where the number of rows stays."""
+        self.reorder_cache(move.index)
+
+    def states(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values as they stand."""
+        return self.keys, self.values
+
+    def copied(self, pool: ThreadPoolExecutor | None = None) -> DiskLayer:
         """An independent layer with the same content, in files of its own."""
-        twin = DiskLayer(self.folder, pool, self.room)
+        twin = DiskLayer(self.folder, pool or self.pool, self.room)
         if self.is_initialized:
             twin.length, twin.dtype, twin.device = self.length, self.dtype, self.device
             twin._move(self._tensors(), self._tensors()[0].shape[2])
             twin.is_initialized = True
         return twin
 
-    def stored(self) -> Iterator[tuple[str, str, torch.Tensor, int]]:
-        """(place, part, tensor, bytes): what is written in the files, and the copies waiting in memory."""
+    def stored(self) -> Iterator[Piece]:
+        """What is written in the files, and the copies waiting in memory."""
         if not self.is_initialized:
             return
         ahead = self._ahead.result() if self._ahead is not None else []
         for part, tensor in zip(("keys", "values"), self._tensors(), strict=True):
             share = self.length if self.room is None else tensor.shape[2]
-            yield "disk", part, tensor, tensor[:, :, :share].numel() * tensor.element_size()
+            yield Piece("disk", part, tensor, tensor[:, :, :share].numel() * tensor.element_size())
         for part, tensor in zip(("keys", "values"), ahead, strict=False):
-            yield place_of(tensor), part, tensor, tensor.untyped_storage().nbytes()
+            yield piece(part, tensor)
 
 
 class DiskCache(DynamicCache):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from transformers.cache_utils import (
-    DynamicCache,
+    Cache,
     EncoderDecoderCache,
     StaticCache,
     StaticLayer,
     StaticSlidingWindowLayer,
 )
 
+from core.caches.tensors.layer import Layer, Move, Piece, cloned, piece
 from core.caches.tensors.shapes import LayerShape, element_size, layer_shapes, state_bytes
+from core.caches.tensors.windowed import with_cross
 from core.errors import CacheError
 from core.models.model import LoadedModel
 
@@ -43,7 +46,7 @@ class _InPlace:
                 setattr(self, name, rows)
 
 
-class FixedLayer(_InPlace, StaticLayer):  # type: ignore[no-untyped-call]
+class FixedLayer(_InPlace, StaticLayer, Layer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
     """Keeps everything, up to its size.
 
     While it is `trimmed` it shows only the tokens it holds, as a growing layer does: drafts are read through a mask of
@@ -80,7 +83,15 @@ class FixedLayer(_InPlace, StaticLayer):  # type: ignore[no-untyped-call]
         """(places a pass looks at, place of the first)."""
         return (self.length + query_length if self.trimmed else self.max_cache_len), 0
 
-    def truncate(self, length: int) -> None:
+    def tokens_read(self) -> int:
+        """Tokens held."""
+        return self.length
+
+    def least(self) -> int:
+        """Everything is held."""
+        return 0
+
+    def cut(self, length: int, total: int) -> None:
         """Forget all but the first `length` tokens: their places are empty again, the storage stays where it is."""
         held = self.length
         if length < held:
@@ -88,15 +99,38 @@ class FixedLayer(_InPlace, StaticLayer):  # type: ignore[no-untyped-call]
             self.values[:, :, length:held].zero_()
             self.cumulative_length.fill_(length)
 
-    def select(self, kept: list[int]) -> None:
-        """Keep the tokens at these places."""
+    def keep(self, base: int, rows: Sequence[int]) -> None:
+        """Keep these rows behind the first `base` tokens."""
         if not self.is_initialized:
             return
-        first = next((place for place, old in enumerate(kept) if place != old), len(kept))
-        index = torch.tensor(kept[first:], dtype=torch.long, device=self.keys.device)
+        stop = base + len(rows)
+        index = torch.tensor([base + row for row in rows], dtype=torch.long, device=self.keys.device)
         for tensor in (self.keys, self.values):
-            tensor[:, :, first : len(kept)] = tensor.index_select(2, index)
-        self.truncate(len(kept))
+            tensor[:, :, base:stop] = tensor.index_select(2, index)
+        self.cut(stop, self.length)
+
+    def reorder(self, move: Move) -> None:
+        """Inside the storage where the number of rows stays."""
+        self.reorder_cache(move.index)
+
+    def states(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values as they stand."""
+        return self.keys, self.values
+
+    def copied(self) -> FixedLayer:
+        """An independent layer with the same content."""
+        twin: FixedLayer = cloned(self)
+        return twin
+
+    def stored(self) -> Iterator[Piece]:
+        """Keys, values and the counter."""
+        if self.is_initialized:
+            parts = (("keys", self.keys), ("values", self.values), ("state", self.cumulative_length))
+            yield from (piece(part, tensor) for part, tensor in parts)
+
+    def show_text_only(self, on: bool) -> None:
+        """As a growing layer does."""
+        self.trimmed = on
 
     def _make_room(self, tokens: int) -> None:
         if tokens <= self.max_cache_len:
@@ -109,22 +143,30 @@ class FixedLayer(_InPlace, StaticLayer):  # type: ignore[no-untyped-call]
         self.max_cache_len = tokens
 
 
-class FixedWindowLayer(_InPlace, StaticSlidingWindowLayer):  # type: ignore[no-untyped-call]
+class FixedWindowLayer(_InPlace, StaticSlidingWindowLayer):  # type: ignore[no-untyped-call]  # as above
     """Keeps its window."""
 
 
-def build_fixed(model: LoadedModel, length: int, compiled: bool = False) -> Any:
+class FixedCache(StaticCache):
+    """A cache of fixed size, for compiled steps or for plain ones."""
+
+    def __init__(self, model: LoadedModel, length: int, compiled: bool) -> None:
+        super().__init__(config=model.config, max_cache_len=length)
+        self.layers = own_fixed(model, self.layers)
+        self.compiled = compiled
+
+
+def build_fixed(model: LoadedModel, length: int, compiled: bool = False) -> Cache:
     """An empty fixed cache for `length` tokens. Raises CacheError when compiling is asked for and impossible."""
     if compiled:
         check_compiler(model)
-    cache = StaticCache(config=model.config, max_cache_len=rounded(length, compiled))
-    cache.layers = own_fixed(model, cache.layers)
-    if not model.is_encoder_decoder:
-        cache.compiled = compiled  # type: ignore[attr-defined]
-        return cache
-    pair: Any = EncoderDecoderCache(cache, DynamicCache(config=model.config))
-    pair.compiled = compiled
-    return pair
+    return with_cross(model, FixedCache(model, rounded(length, compiled), compiled))
+
+
+def is_compiled(cache: Cache | None) -> bool:
+    """Whether it was made for compiled steps."""
+    own = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+    return isinstance(own, FixedCache) and own.compiled
 
 
 def own_fixed(model: LoadedModel, layers: list[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
-from core.caches.tensors.editing import least_length, length_of, own_layers
+from core.caches.tensors.editing import faces, least_length, length_of
 from core.errors import CacheError
 
 Legacy = tuple[tuple[torch.Tensor, ...], ...]
@@ -19,11 +19,12 @@ def to_legacy(cache: Any) -> Legacy:
     """Keys and values of every layer, cut to the tokens held. Raises CacheError for caches that keep them otherwise:
     states, quantized blocks, windows that have moved, sinks."""
     length = length_of(cache)
-    if least_length(cache) > 0 or any(hasattr(layer, "rotary") for layer in own_layers(cache)):
+    if least_length(cache) > 0 or not all(layer.keeps_keys_as_read for layer in faces(cache)):
         raise CacheError(
             "This cache does not hold the keys and values of every token.", "Use the dynamic cache for this."
         )
-    own = [(layer.keys[:, :, :length], layer.values[:, :, :length]) for layer in own_layers(cache)]
+    states = (layer.states() for layer in faces(cache))
+    own = [(keys[:, :, :length], values[:, :, :length]) for keys, values in states]
     if not isinstance(cache, EncoderDecoderCache):
         return tuple(own)
     cross = [(layer.keys, layer.values) for layer in cross_layers(cache)]

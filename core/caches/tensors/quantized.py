@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from core.caches.tensors.accounting import place_of
+from core.caches.tensors.layer import Layer, Move, Piece, piece
 from core.caches.tensors.quantizers import Quantizer, choose, pack, unpack
 from core.caches.tensors.shapes import element_size, layer_shapes
 from core.errors import CacheError
@@ -102,12 +102,13 @@ class Store:
                 setattr(self, name, tensor.index_select(0, rows))
 
 
-class QuantizedLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+class QuantizedLayer(DynamicLayer, Layer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
     """`keys` and `values` are the latest tokens, fewer than a block; everything older is in the two stores."""
 
     keys: Any
     values: Any
     is_lean = True
+    keeps_keys_as_read = False
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -156,11 +157,15 @@ class QuantizedLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transfor
         for store in self.written:
             store.reorder(rows)
 
+    def tokens_read(self) -> int:
+        """Tokens held."""
+        return self.get_seq_length()
+
     def least(self) -> int:
         """Shortest length it can be cut to exactly: what is written in blocks stays."""
         return self.written[0].blocks * self.recipe.residual
 
-    def truncate(self, length: int) -> None:
+    def cut(self, length: int, total: int) -> None:
         """Forget all but the first `length` tokens. Raises CacheError where that would cut a block."""
         if length < self.least():
             raise CacheError(
@@ -168,12 +173,24 @@ class QuantizedLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transfor
                 "Choose the dynamic cache.",
             )
         if self.is_initialized:
-            keep = length - self.least()
-            self.keys, self.values = self.keys[:, :, :keep].clone(), self.values[:, :, :keep].clone()
+            kept = length - self.least()
+            self.keys, self.values = self.keys[:, :, :kept].clone(), self.values[:, :, :kept].clone()
 
-    def select(self, kept: list[int]) -> None:
+    def keep(self, base: int, rows: Sequence[int]) -> None:
         """Raises CacheError: blocks are written whole."""
         raise CacheError("A quantized cache cannot keep tokens at chosen places.", "Choose the dynamic cache.")
+
+    def reorder(self, move: Move) -> None:
+        """Rows of codes, scales and latest tokens alike."""
+        self.reorder_cache(move.index)
+
+    def error_sums(self) -> tuple[float, float]:
+        """Of the keys."""
+        return self.squares
+
+    def states(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values as they stand."""
+        return self.keys, self.values
 
     def copied(self) -> QuantizedLayer:
         """An independent layer with the same content."""
@@ -184,14 +201,14 @@ class QuantizedLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transfor
         twin.written = (copy.copy(self.written[0]), copy.copy(self.written[1]))
         return twin
 
-    def stored(self) -> Iterator[tuple[str, str, torch.Tensor, int]]:
-        """(place, part, tensor, bytes) of what is kept."""
+    def stored(self) -> Iterator[Piece]:
+        """Codes, scales, and the latest tokens."""
         pieces = [("residual", self.keys), ("residual", self.values)]
         for part, store in zip(("keys", "values"), self.written, strict=True):
             pieces += [(part, store.codes), ("scales", store.scales), ("scales", store.offsets)]
         for part, tensor in pieces:
             if tensor is not None:
-                yield place_of(tensor), part, tensor, tensor.untyped_storage().nbytes()
+                yield piece(part, tensor)
 
 
 def build_quantized(model: LoadedModel, recipe: Recipe) -> Any:

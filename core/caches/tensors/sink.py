@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
+from core.caches.tensors.layer import Layer, Move, Piece, Spans, cloned, piece
 from core.caches.tensors.rotary import Rotary
 from core.errors import CacheError
 from core.models.model import LoadedModel
 
 
-class SinkLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+class SinkLayer(DynamicLayer, Layer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
     """Keys [B, H, T, D] are kept without their place and get the one they have in the cache at every pass.
 
-    At most `window` − 1 tokens stay after a pass: the next token makes it `window`. What a pass of several tokens reads
-    is all that was held and all that is new.
+    At most `window` − 1 tokens stay after a pass: the next token makes it `window`. A pass of several tokens reads what
+    is held and what is new; `forget` makes room for them first.
     """
 
     keys: Any
     values: Any
     is_lean = True
+    keeps_keys_as_read = False
 
     def __init__(self, rotary: Rotary, window: int, sinks: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -42,7 +45,16 @@ class SinkLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers 
         self.keys, self.values = self._keep(keys), self._keep(values)
         return self.rotary.turn(keys, 0), values
 
-    def held(self) -> tuple[tuple[int, int], ...]:
+    def forget(self, new: int) -> None:
+        """Let the oldest go, all sinks excepted, until `new` tokens fit into the window beside what is held."""
+        if self.is_initialized:
+            self.keys, self.values = self._keep(self.keys, new), self._keep(self.values, new)
+
+    def tokens_read(self) -> int:
+        """Forgotten ones included."""
+        return self.seen
+
+    def held(self) -> Spans:
         """Places in the text, [start, stop), of the tokens held: the sinks, and the latest."""
         count = self.get_seq_length()
         if count == self.seen:
@@ -53,7 +65,7 @@ class SinkLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers 
         """Shortest length it can be cut to: once something was forgotten, it cannot."""
         return 0 if self.seen == self.get_seq_length() else self.seen
 
-    def truncate(self, length: int) -> None:
+    def cut(self, length: int, total: int) -> None:
         """Forget all but the first `length` tokens of the text. Raises CacheError once it has forgotten any."""
         if length >= self.seen:
             return
@@ -62,18 +74,56 @@ class SinkLayer(DynamicLayer):  # type: ignore[no-untyped-call]  # transformers 
         self.keys, self.values = self.keys[:, :, :length].clone(), self.values[:, :, :length].clone()
         self.seen = length
 
-    def select(self, kept: list[int]) -> None:
+    def keep(self, base: int, rows: Sequence[int]) -> None:
         """Raises CacheError: places in the cache are not places in the text."""
         raise CacheError("A sink cache cannot keep tokens at chosen places.", "Choose the dynamic cache.")
 
-    def _keep(self, tensor: torch.Tensor) -> torch.Tensor:
-        over = tensor.shape[-2] - (self.window - 1)
-        if over <= 0:
+    def reorder(self, move: Move) -> None:
+        """All rows hold the same places."""
+        self.reorder_cache(move.index)
+
+    def states(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values as they stand."""
+        return self.keys, self.values
+
+    def copied(self) -> SinkLayer:
+        """An independent layer with the same content."""
+        twin: SinkLayer = cloned(self)
+        return twin
+
+    def stored(self) -> Iterator[Piece]:
+        """Keys and values."""
+        if self.is_initialized:
+            yield from (piece("keys", self.keys), piece("values", self.values))
+
+    def _keep(self, tensor: torch.Tensor, new: int = 1) -> torch.Tensor:
+        over = tensor.shape[-2] - (self.window - new)
+        if over <= 0 or not tensor.numel():
             return tensor
         return torch.cat([tensor[:, :, : self.sinks], tensor[:, :, self.sinks + over :]], dim=-2)
 
 
-def build_sink(model: LoadedModel, window: int, sinks: int) -> Any:
+class SinkCache(DynamicCache):
+    """A cache of sink layers."""
+
+    def __init__(self, model: LoadedModel, window: int, sinks: int) -> None:
+        super().__init__(config=model.config)
+        rotary = Rotary(model)
+        self.layers = [SinkLayer(rotary, window, sinks) for _ in self.layers]
+        self._window, self._chunk = window, max(1, (window - sinks) // 2)
+
+    def longest_pass(self) -> int:
+        """Most tokens the next pass may read: the empty places of the window, or half of it, less the sinks."""
+        return max(self._window - int(self.get_seq_length()), self._chunk)
+
+    def make_room(self, new: int) -> None:
+        """Before a pass of `new` tokens: neither memory nor positions go beyond the window while it runs."""
+        for layer in self.layers:
+            if isinstance(layer, SinkLayer):
+                layer.forget(new)
+
+
+def build_sink(model: LoadedModel, window: int, sinks: int) -> SinkCache:
     """An empty sink cache. Raises CacheError when the settings contradict each other or the model's context."""
     if window < sinks + 2:
         raise CacheError(
@@ -85,8 +135,4 @@ def build_sink(model: LoadedModel, window: int, sinks: int) -> Any:
             f"The window of {window:,} tokens is longer than the model's context of {model.context:,}.",
             f"Use a window of {model.context:,} or less.",
         )
-    rotary = Rotary(model)
-    cache = DynamicCache(config=model.config)
-    cache.layers = [SinkLayer(rotary, window, sinks) for _ in cache.layers]
-    cache.longest_pass = model.context - window + 1 if model.context else None  # type: ignore[attr-defined]
-    return cache
+    return SinkCache(model, window, sinks)

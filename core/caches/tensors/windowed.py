@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, EncoderDecoderCache
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, EncoderDecoderCache
 
+from core.caches.tensors.layer import compacted
 from core.models.model import LoadedModel
 
 
@@ -30,44 +32,43 @@ class WindowLayer(DynamicSlidingWindowLayer):  # type: ignore[no-untyped-call]  
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add tokens [B, H, n, D]; what they attend to comes back, what the window has passed is freed."""
         seen = super().update(key_states, value_states, *args, **kwargs)
-        self.compact()
+        self.keys, self.values = compacted(self.keys), compacted(self.values)
         return seen
 
-    def held(self) -> tuple[tuple[int, int], ...]:
-        """Places in the text, [start, stop), of the tokens held."""
-        count = self.keys.shape[-2] if self.is_initialized else 0
-        return ((self.cumulative_length - count, self.cumulative_length),)
 
-    def compact(self) -> None:
-        """Give back the storage behind keys and values that are not kept."""
-        self.keys, self.values = compacted(self.keys), compacted(self.values)
-
-
-def compacted(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself, or a copy when its storage holds more than it shows."""
-    whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
-    return tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
-
-
-def by_config(model: LoadedModel) -> Any:
+def by_config(model: LoadedModel) -> Cache:
     """A decoder's cache as the model's configuration lays it out: windows, states, placeholders."""
-    cache = DynamicCache(config=model.config)
-    cache.layers = [_tight(layer) for layer in cache.layers]
-    return cache
+    return _laid_out(model, WindowLayer)
 
 
-def full_width(model: LoadedModel) -> Any:
+def full_width(model: LoadedModel) -> Cache:
     """The same, but windowed attention layers keep everything too (their mask still hides what is out of reach)."""
-    plain: Any = DynamicLayer
-    cache = DynamicCache(config=model.config)
-    cache.layers = [plain() if type(layer) is DynamicSlidingWindowLayer else layer for layer in cache.layers]
+    return _laid_out(model, lambda window: _plain())
+
+
+def roomy(model: LoadedModel) -> Cache:
+    """An empty cache that keeps every token in every layer and the past of its states: drafts can be taken back."""
+    cache = with_cross(model, full_width(model))
+    cache.activate_past_recording()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
     return cache
 
 
-def with_cross(model: LoadedModel, own: Any) -> Any:
-    """`own` for a decoder; for an encoder–decoder both halves, the cross-attention's a plain one."""
-    return EncoderDecoderCache(own, DynamicCache(config=model.config)) if model.is_encoder_decoder else own
+def with_cross(model: LoadedModel, own: Cache) -> Cache:
+    """`own` for a decoder; for an encoder–decoder both halves: cross-attention sees the whole source in every layer."""
+    if not model.is_encoder_decoder:
+        return own
+    cross = DynamicCache()
+    cross.layers = [_plain() for _ in own.layers]
+    return EncoderDecoderCache(own, cross)
 
 
-def _tight(layer: Any) -> Any:
-    return WindowLayer(layer.sliding_window) if type(layer) is DynamicSlidingWindowLayer else layer
+def _laid_out(model: LoadedModel, windowed: Callable[[int], DynamicLayer]) -> Cache:
+    cache = DynamicCache(config=model.config)
+    cache.layers = [
+        windowed(layer.sliding_window) if type(layer) is DynamicSlidingWindowLayer else layer for layer in cache.layers
+    ]
+    return cache
+
+
+def _plain() -> DynamicLayer:
+    return DynamicLayer()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated

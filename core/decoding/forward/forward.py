@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from core.caches.tensors.reorder import reorder
+from core.caches.tensors.editing import reorder
+from core.caches.tensors.fixed import is_compiled
+from core.caches.tensors.sink import SinkCache
 from core.decoding.forward.lean import is_growing, lean_pass
 from core.decoding.forward.lean_compiled import compiled_step
 from core.models.model import LoadedModel
@@ -84,7 +86,9 @@ class Forward:
         """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
         limit = self._longest_pass()
         if limit and ids.shape[1] > limit:
-            return self._in_pieces(torch.split(ids, limit, dim=1), keep, hidden, extra)
+            return self._in_pieces(ids, keep, hidden, extra)
+        if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
+            self.cache.make_room(ids.shape[1])
         if self._step is not None and not hidden and not extra and self._step.serves(ids, self.cache):
             self.passes += 1
             return Output(self._step(ids, self.cache), None)
@@ -110,12 +114,15 @@ class Forward:
         """Most tokens one pass may read; None without a limit. A recurrent state goes on token by token."""
         if self.model.is_recurrent and self._began and self._encoder is None:
             return 1
-        limit: int | None = getattr(self.cache, "longest_pass", None)
-        return limit
+        return self.cache.longest_pass() if isinstance(self.cache, SinkCache) else None
 
-    def _in_pieces(self, pieces: Sequence[torch.Tensor], keep: int, hidden: bool, extra: dict[str, Any]) -> Output:
+    def _in_pieces(self, ids: torch.Tensor, keep: int, hidden: bool, extra: dict[str, Any]) -> Output:
         """One pass after another, for caches that can look at so many tokens at once only."""
-        read = [self(piece, keep=keep, hidden=hidden, **extra) for piece in pieces]
+        read: list[Output] = []
+        while ids.shape[1]:
+            count = self._longest_pass() or ids.shape[1]
+            read.append(self(ids[:, :count], keep=keep, hidden=hidden, **extra))
+            ids = ids[:, count:]
         logits = torch.cat([output.logits for output in read], dim=1)
         states = [output.hidden for output in read if output.hidden is not None]
         joined = tuple(torch.cat(layer, dim=1) for layer in zip(*states, strict=True)) if states else None
@@ -139,7 +146,7 @@ class Forward:
 
     def _network(self, tokens: int) -> Any:
         """The module; for single steps on a cache made for it, the compiled one (kept with the model)."""
-        if tokens > 1 or not getattr(self.cache, "compiled", False):
+        if tokens > 1 or not is_compiled(self.cache):
             return self.model.model
         if "compiled" not in self.model.remembered:
             mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"

@@ -18,6 +18,8 @@ from torch.nn import functional as F
 from transformers import DynamicCache, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 from transformers.cache_utils import DynamicLayer, StaticCache
 
+from core.caches.tensors.fixed import is_compiled
+from core.caches.tensors.layer import Layer as CacheLayer
 from core.models.model import LoadedModel
 
 log = logging.getLogger(__name__)
@@ -256,8 +258,10 @@ def is_growing(cache: Any) -> bool:
     return (
         isinstance(cache, (DynamicCache, StaticCache))
         and not cache.offloading
-        and not getattr(cache, "compiled", False)
-        and all(type(layer) is DynamicLayer or getattr(layer, "is_lean", False) for layer in cache.layers)
+        and not is_compiled(cache)
+        and all(
+            type(layer) is DynamicLayer or (isinstance(layer, CacheLayer) and layer.is_lean) for layer in cache.layers
+        )
     )
 
 

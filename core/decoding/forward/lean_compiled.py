@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from core.caches.tensors.fixed import FixedLayer
+from core.caches.tensors.fixed import FixedCache, FixedLayer
 from core.decoding.forward.lean import LeanLlama, lean_pass
 from core.models.model import LoadedModel
 
@@ -62,9 +62,9 @@ class CompiledStep:
 
 def compiled_step(model: LoadedModel, cache: Any) -> CompiledStep | None:
     """The compiled step of a model that has a lean pass, for a static cache that wants it; kept with the model."""
-    if not getattr(cache, "compiled", False) or not all(
-        type(layer) is FixedLayer for layer in getattr(cache, "layers", ())
-    ):
+    if not isinstance(cache, FixedCache) or not cache.compiled:
+        return None
+    if not all(type(layer) is FixedLayer for layer in cache.layers):
         return None
     lean = lean_pass(model)
     if lean is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from core.caches.tensors import rollback
+from core.caches.tensors.windowed import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.auto_length import Economy
@@ -181,7 +181,7 @@ def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> ModelDr
 
 
 def _tensor_passes(run: DecodingRun, model: LoadedModel) -> Passes:
-    forward = Forward(model, rollback.full_width_cache(model))
+    forward = Forward(model, roomy(model))
     if model.is_encoder_decoder:
         forward.encode(torch.tensor([run.prompt_ids], device=model.device))
     return Passes(forward)

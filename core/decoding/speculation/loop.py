@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from core.caches.tensors import rollback
+from core.caches.tensors import editing
 from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.cost import clock_of, remembered_cost
@@ -131,7 +131,7 @@ class Speculation:
         """Append one token [1]; quick steps are read in pairs."""
         step = len(self.track.ids)
         if step % 16 == 0:
-            rollback.compact(self.run.forward.cache)
+            editing.compact(self.run.forward.cache)
         yield from self._writer.write(step, scores, chosen, None)
         self.text.extend(self.track.ids[step:], chosen)
 
@@ -193,7 +193,7 @@ class Speculation:
         run, events = self.run, list[Event]()
         step = len(self.track.ids)
         if any(number % 16 == 0 for number in range(step, step + len(origins))):
-            rollback.compact(run.forward.cache)
+            editing.compact(run.forward.cache)
         readings = read_step(scores, chosen, run.request.top_n, self.target.names, run.model.pieces)
         for reading, origin in zip(readings, origins, strict=True):
             events += run.token_events(self.track, reading, self._method, origin=origin)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.caches.tensors import rollback
+from core.caches.tensors import editing
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.tree_support import places_nodes
 
@@ -62,14 +62,14 @@ class Passes:
     def settle(self, rows: Sequence[int]) -> None:
         """Make these node rows, in this order, part of the text and forget the others."""
         if self.extra:
-            rollback.keep_rows(self.forward.cache, self.length, rows)
+            editing.keep_rows(self.forward.cache, self.length, rows)
         self.length += len(rows)
         self.extra = 0
 
     def crop(self, length: int) -> None:
         """Forget all nodes and every text token behind the first `length`, giving their memory back."""
-        rollback.crop(self.forward.cache, length)
-        rollback.compact(self.forward.cache)
+        editing.crop(self.forward.cache, length)
+        editing.compact(self.forward.cache)
         self.length, self.extra = min(self.length, length), 0
 
     def _places(self, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> dict[str, Any]:

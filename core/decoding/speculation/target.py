@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from core.caches.tensors import rollback
+from core.caches.tensors import editing
+from core.caches.tensors.windowed import roomy
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.passes import Passes
@@ -29,7 +30,7 @@ class Target:
 
     def first(self, output: Output, text: Text) -> list[torch.Tensor]:
         """Scores behind the prompt: raw and after every stage, each [1, V]."""
-        rollback.show_text_only(self._run.forward.cache, True)
+        editing.show_text_only(self._run.forward.cache, True)
         self.passes.length = len(text)
         raw = self._run.repair(output.last)
         scores = [raw] if self._guide is None else [raw, self._guide.first(raw, text)]
@@ -59,7 +60,7 @@ class Target:
         """Cut the cache to the first `length` tokens of the text and leave it as any other run would."""
         surplus = self.passes.length - length
         self.passes.crop(length)
-        rollback.show_text_only(self._run.forward.cache, False)
+        editing.show_text_only(self._run.forward.cache, False)
         if self._guide:
             self._guide.passes.crop(self._guide.passes.length - max(surplus, 0))
 
@@ -70,7 +71,7 @@ class _Guide:
     def __init__(self, run: DecodingRun) -> None:
         self._negative = run.context.negative_ids
         self._scale = float(run.config.guidance_scale)
-        self.passes = Passes(Forward(run.model, rollback.full_width_cache(run.model)))
+        self.passes = Passes(Forward(run.model, roomy(run.model)))
 
     def first(self, raw: torch.Tensor, text: Text) -> torch.Tensor:
         """Guided scores behind the prompt, [1, V]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from core.caches.tensors.rollback import full_width_cache
+from core.caches.tensors.windowed import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.tree import ancestry
 from core.device_memory import is_out_of_memory
@@ -48,7 +48,7 @@ def _agrees(model: LoadedModel) -> bool:
 
 
 def _read_tree(model: LoadedModel) -> torch.Tensor:
-    forward, device, past = Forward(model, full_width_cache(model)), model.device, len(_TEXT)
+    forward, device, past = Forward(model, roomy(model)), model.device, len(_TEXT)
     forward(torch.tensor([_TEXT], device=device))
     blocked = torch.from_numpy(~ancestry(_PARENTS)).to(device)
     mask = torch.zeros(len(_NODES), past + len(_NODES), dtype=model.dtype, device=device)
@@ -64,4 +64,4 @@ def _read_path(model: LoadedModel, node: int) -> torch.Tensor:
         path.insert(0, _NODES[node])
         node = _PARENTS[node]
     ids = torch.tensor([[*_TEXT, *path]], device=model.device)
-    return Forward(model, full_width_cache(model))(ids).last[0]
+    return Forward(model, roomy(model))(ids).last[0]
