@@ -148,7 +148,7 @@ def test_penalties_in_words() -> None:
 
 
 def test_words_need_no_torch() -> None:
-    code = "import sys, core, core.explain_beams; list(core.strategies.registry); sys.exit('torch' in sys.modules)"
+    code = "import sys, core, core.explain.beams; list(core.strategies.registry); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
