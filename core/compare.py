@@ -56,9 +56,7 @@ def compare(
     """
     cancel, reference = cancel or threading.Event(), None
     for name in names:
-        alone = replace(
-            request, cache=name, cache_options=(options or {}).get(name, {}), prefix_store=None, memory_fallback=False
-        )
+        alone = replace(request, cache=name, cache_options=(options or {}).get(name, {}), memory_fallback=False)
         row = _run(model, alone, cancel, reference)
         if reference is None and row.reason is None:
             reference = row.ids

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.caches.prefixes.store import PrefixStore
     from core.models.model import LoadedModel
 
 Messages = Sequence[Mapping[str, str]]
@@ -31,12 +30,11 @@ class Request:
     cache: str = "dynamic"
     cache_options: Mapping[str, Any] = field(default_factory=dict)
     drafters: Sequence[LoadedModel] = ()
+    """Draft models. `core.stream(…, drafters=)` takes them beside the request, which then is plain data throughout."""
     top_n: int = 10
     """Alternatives kept for each step; 0 switches the tracing of them off."""
     seed: int = 0
     negative_prompt: str | Sequence[int] | None = None
     """Classifier-free guidance (`guidance_scale`): what to steer away from; default the last prompt token alone."""
-    prefix_store: PrefixStore | None = None
-    """Where runs leave the caches they have filled, and find those of prompts that begin alike."""
     memory_fallback: bool = True
     """When memory ends, go on with the next cheaper cache that writes the same text."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 
 from core.caches.plan import with_plan
+from core.caches.prefixes.store import PrefixStore
 from core.decoding.run import DecodingRun, Written
 from core.defaults import non_default
 from core.device_memory import is_out_of_memory
@@ -20,7 +22,7 @@ from core.models.catalog import size_words
 from core.models.model import LoadedModel
 from core.request import Request
 from core.settings import resolve
-from core.streamers import feed
+from core.streamers import Streamer, feed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +41,38 @@ class Result:
 
 
 def stream(
-    model: LoadedModel, request: Request, cancel: threading.Event | None = None, streamer: Any = None
+    model: LoadedModel,
+    request: Request,
+    cancel: threading.Event | None = None,
+    streamer: Streamer | None = None,
+    *,
+    prefixes: PrefixStore | None = None,
+    drafters: Sequence[LoadedModel] | None = None,
 ) -> Iterator[Event]:
     """Decode `request` with `model`, yielding every event as it happens; the last one is `Finished`.
 
     `cancel` is looked at before every forward pass. `streamer` is any object with transformers' `put` and `end`.
+    `prefixes` is where runs leave the caches they have filled, and find those of prompts that begin alike; `drafters`
+    are the draft models, where the request itself holds none.
     Raises a TokenscopeError with cause and remedy; what was yielded before stays valid.
     """
-    events = _guarded(model, request, cancel or threading.Event())
+    if drafters is not None:
+        request = replace(request, drafters=tuple(drafters))
+    events = _guarded(model, request, cancel or threading.Event(), prefixes)
     return feed(streamer, events) if streamer is not None else events
 
 
-def run(model: LoadedModel, request: Request, cancel: threading.Event | None = None, streamer: Any = None) -> Result:
+def run(
+    model: LoadedModel,
+    request: Request,
+    cancel: threading.Event | None = None,
+    streamer: Streamer | None = None,
+    *,
+    prefixes: PrefixStore | None = None,
+    drafters: Sequence[LoadedModel] | None = None,
+) -> Result:
     """The same, collected. Raises what `stream` raises."""
-    events = list(stream(model, request, cancel, streamer))
+    events = list(stream(model, request, cancel, streamer, prefixes=prefixes, drafters=drafters))
     last = events[-1]
     assert isinstance(last, Finished)
     return Result(
@@ -71,19 +91,23 @@ def effective_settings(model: LoadedModel, request: Request) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def _guarded(model: LoadedModel, request: Request, cancel: threading.Event) -> Iterator[Event]:
+def _guarded(
+    model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None
+) -> Iterator[Event]:
     """Memory failures as errors with figures; everything else passes."""
     try:
-        yield from with_fallback(model, request, cancel, _decode)
+        yield from with_fallback(model, request, cancel, partial(_decode, prefixes=prefixes), prefixes)
     except Exception as error:
         if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
             raise
         raise _memory_error(model, error) from error
 
 
-def _decode(model: LoadedModel, request: Request, cancel: threading.Event) -> Iterator[Event]:
+def _decode(
+    model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None
+) -> Iterator[Event]:
     strategy, config = resolve(model, request)
-    decoding = DecodingRun(model, request, strategy, config, cancel)
+    decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
     yield decoding.begin()
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]

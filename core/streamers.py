@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Protocol
 
 import torch
 
 from core.events import Event, Finished, RunStarted, TokenChosen
 
 
-def feed(streamer: Any, events: Iterator[Event]) -> Iterator[Event]:
+class Streamer(Protocol):
+    """transformers' protocol."""
+
+    def put(self, value: torch.Tensor) -> None:
+        """Token ids: the prompt [1, T] first, then [1] each."""
+
+    def end(self) -> None:
+        """Nothing more comes."""
+
+
+def feed(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event]:
     """Pass events through, handing the prompt [1, T] and then every token of the first sequence [1] to `streamer`.
 
     A strategy that only knows its text at the end (beams) hands it over there. `end` is called in any case.

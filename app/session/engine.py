@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -76,11 +76,13 @@ class CoreEngine:
 
         self.load(request.loading())
         assert self._model is not None
-        drafters = self._draft_with(request)
-        prepared = replace(
-            build_request(request, self._model, drafters), prefix_store=self._store(request.prefix_budget)
+        return core.stream(
+            self._model,
+            build_request(request, self._model),
+            cancel=cancel,
+            prefixes=self._store(request.prefix_budget),
+            drafters=self._draft_with(request),
         )
-        return core.stream(self._model, prepared, cancel=cancel)
 
     def prefix(self, request: PrefixRequest) -> PrefixNews:
         """Write what this model has read to a file, or read such a file."""
@@ -98,7 +100,7 @@ class CoreEngine:
         drafts = [self._shape_of(_as_draft(request, name)) for name in request.drafters]
         held = [*self._drafters.values(), *([self._model] if self._model is not None else [])]
         here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
-        return core.estimate(model, build_request(request, model, drafts), here)
+        return core.estimate(model, build_request(request, model), here, drafters=drafts)
 
     def _shape_of(self, request: LoadRequest) -> core.LoadedModel:
         """A model to reckon with."""
@@ -224,9 +226,7 @@ def _own_defaults(config: Any) -> Mapping[str, Any]:
     return {name: value for name, value in plain.items() if value is not None}
 
 
-def build_request(
-    request: RunRequest, model: core.LoadedModel, drafters: Sequence[core.LoadedModel] = ()
-) -> core.Request:
+def build_request(request: RunRequest, model: core.LoadedModel) -> core.Request:
     """The core's own request for what the panels describe. Raises ParameterError, StrategyError."""
     import core
 
@@ -243,7 +243,6 @@ def build_request(
         options=options,
         cache=request.cache,
         cache_options=dict(request.cache_params),
-        drafters=tuple(drafters),
         top_n=request.top_n,
         seed=request.seed,
         memory_fallback=request.memory_fallback,

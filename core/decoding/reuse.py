@@ -15,12 +15,19 @@ from core.strategies.base import Strategy
 
 
 class Reuse:
-    """One run's dealings with the prefix store of its request; without a store they come to nothing."""
+    """One run's dealings with the prefix store; without a store they come to nothing."""
 
     def __init__(
-        self, model: LoadedModel, request: Request, backend: CacheBackend, strategy: Strategy, fresh: Callable[[], Any]
+        self,
+        model: LoadedModel,
+        request: Request,
+        backend: CacheBackend,
+        strategy: Strategy,
+        store: PrefixStore | None,
+        fresh: Callable[[], Any],
     ) -> None:
-        self._store: PrefixStore | None = request.prefix_store
+        """`fresh` makes an empty cache as the run's own."""
+        self._store = store
         self._model, self._backend, self._options, self._fresh = model, backend, request.cache_options, fresh
         self._branches = "reorder" in strategy.needs
         self._drafts = strategy.speculates

@@ -15,6 +15,7 @@ from transformers import GenerationConfig
 
 from core import caches
 from core.caches.base import CacheBackend
+from core.caches.prefixes.store import PrefixStore
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Context, Funnel, build_funnel
 from core.decoding.observe import Reading
@@ -109,6 +110,7 @@ class DecodingRun:
         strategy: Strategy,
         config: GenerationConfig,
         cancel: threading.Event,
+        prefixes: PrefixStore | None = None,
     ) -> None:
         self.model, self.request, self.strategy, self.config, self.cancel = model, request, strategy, config, cancel
         self.backend = self._choose_backend()
@@ -119,7 +121,7 @@ class DecodingRun:
         )
         self._check_room()
         self.forward = Forward(model, self._build_cache())
-        self._reuse = Reuse(model, request, self.backend, strategy, self._build_cache)
+        self._reuse = Reuse(model, request, self.backend, strategy, prefixes, self._build_cache)
         self._reused = 0
         self.generator = torch.Generator(model.device).manual_seed(request.seed)
         self.results: list[Written] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -85,12 +85,16 @@ class _Case:
     drafted: bool = True
 
 
-def estimate(model: LoadedModel, request: Request, held: int = 0) -> Estimate:
-    """Reckon `request` on `model`, which may be a `Blueprint`; so may its draft models.
+def estimate(
+    model: LoadedModel, request: Request, held: int = 0, drafters: Sequence[LoadedModel] | None = None
+) -> Estimate:
+    """Reckon `request` on `model`, which may be a `Blueprint`; so may its `drafters`, where it holds none itself.
 
     `held`: bytes of their weights that are in memory already, and not free for anybody else.
     Raises StrategyError, ParameterError, CacheError when the request cannot be run at all.
     """
+    if drafters is not None:
+        request = replace(request, drafters=tuple(drafters))
     return _Reckoning(model, request, _free(model) + held).result()
 
 

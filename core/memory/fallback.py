@@ -12,6 +12,7 @@ import torch
 
 from core import caches
 from core.caches.base import CacheBackend
+from core.caches.prefixes.store import PrefixStore
 from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
@@ -65,9 +66,11 @@ class Told:
             )
 
 
-def with_fallback(model: LoadedModel, request: Request, cancel: threading.Event, decode: Decode) -> Iterator[Event]:
+def with_fallback(
+    model: LoadedModel, request: Request, cancel: threading.Event, decode: Decode, prefixes: PrefixStore | None = None
+) -> Iterator[Event]:
     """The events of `decode`; when memory ends and the request allows it, those of another attempt follow, less what
-    was told already, after a Notice. Raises what ended the last attempt."""
+    was told already, after a Notice. `prefixes` are given up first. Raises what ended the last attempt."""
     told, tried = Told(), {request.cache}
     while True:
         successor: CacheBackend | None = None
@@ -81,7 +84,7 @@ def with_fallback(model: LoadedModel, request: Request, cancel: threading.Event,
             if successor is None:
                 raise
         # Only here, when nothing refers to the error any more, is what it held on to free.
-        freed = _free(request)
+        freed = _free(prefixes)
         tried.add(successor.name)
         yield _notice(model, request, successor, told, freed)
         request = replace(request, cache=successor.name, cache_options={})
@@ -101,12 +104,12 @@ def next_cheaper(model: LoadedModel, request: Request, tried: set[str]) -> Cache
     return None
 
 
-def _free(request: Request) -> int:
+def _free(prefixes: PrefixStore | None) -> int:
     """Give back what can be given back; bytes that kept prefixes took."""
     freed = 0
-    if request.prefix_store is not None:
-        freed = request.prefix_store.bytes
-        request.prefix_store.clear()
+    if prefixes is not None:
+        freed = prefixes.bytes
+        prefixes.clear()
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

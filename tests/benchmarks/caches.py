@@ -82,13 +82,13 @@ def prefix_ratio(model: core.LoadedModel, rounds: int) -> float:
     """Seconds to read a prompt of 2,000 tokens ÷ with its first 1,900 kept from another run."""
     config, prompt = GenerationConfig(max_new_tokens=1, min_new_tokens=1), ids(2000)
     store = core.PrefixStore()
-    core.run(model, core.Request(prompt[:1900], config, prefix_store=store))
+    core.run(model, core.Request(prompt[:1900], config), prefixes=store)
     (kept,) = store.prefixes
 
     def seconds(with_store: bool) -> float:
         store.prefixes = [kept]
-        request = core.Request(prompt, config, prefix_store=store if with_store else None)
-        event = next(event for event in core.stream(model, request) if isinstance(event, Prefilled))
+        events = core.stream(model, core.Request(prompt, config), prefixes=store if with_store else None)
+        event = next(event for event in events if isinstance(event, Prefilled))
         assert event.reused == (1900 if with_store else 0)
         return event.seconds
 

@@ -112,7 +112,7 @@ def test_kept_prefixes_are_given_back_first() -> None:
     model = failing("llama", Exhausted(20, "DiskCache"))
     store.put(model, core.caches.registry["sink"], {}, [1], core.caches.registry["sink"].build(model, 1, {}))
     store.prefixes[0].bytes = 5_000_000
-    (notice,) = of(Notice, core.run(model, request(prefix_store=store)).events)
+    (notice,) = of(Notice, core.run(model, request(), prefixes=store).events)
     assert "kept prefixes were freed" in notice.message
     assert [prefix.backend for prefix in store.prefixes] == ["offloaded"]
 

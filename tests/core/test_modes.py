@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import pickle
+from dataclasses import fields, replace
 from itertools import product
 
 import pytest
@@ -76,3 +77,16 @@ def test_half_a_cache_that_cannot_serve_is_named() -> None:
             tiny.shared("t5"),
             core.Request([5], strategy="prompt_lookup", cache="encoder_decoder", cache_options=options),
         )
+
+
+def test_a_request_is_plain_data_and_what_is_alive_comes_beside_it() -> None:
+    model, store = tiny.shared("llama"), core.PrefixStore()
+    request = core.Request([5, 6, 7], core.make_config({"max_new_tokens": 8}), strategy="assisted")
+    assert pickle.loads(pickle.dumps(request)) == request
+    beside = core.run(model, request, prefixes=store, drafters=(model,))
+    within = core.run(model, replace(request, drafters=(model,)))
+    assert beside.sequences == within.sequences
+    assert store.prefixes
+    with pytest.raises(StrategyError, match="no draft model"):
+        core.run(model, request)
+    assert core.estimate(model, request, drafters=(model,)) == core.estimate(model, replace(request, drafters=(model,)))

@@ -30,7 +30,8 @@ def run(
     config = GenerationConfig(max_new_tokens=NEW, min_new_tokens=NEW, **more)
     result = core.run(
         model,
-        core.Request(ids, config, strategy=strategy, cache=cache, cache_options=options, prefix_store=store),
+        core.Request(ids, config, strategy=strategy, cache=cache, cache_options=options),
+        prefixes=store,
     )
     return result.sequences, next(event.reused for event in result.events if isinstance(event, Prefilled))
 

@@ -68,7 +68,7 @@ def cache_after(name: str, kind: str = "llama", **more: Any) -> tuple[Any, core.
     """The cache a run leaves in its store, and the run's result."""
     store = core.PrefixStore(1 << 30)
     way = ways(kind)["tree"] | more
-    result = core.run(tiny.shared(kind), core.Request(tiny.prompt(), config(), cache=name, prefix_store=store, **way))
+    result = core.run(tiny.shared(kind), core.Request(tiny.prompt(), config(), cache=name, **way), prefixes=store)
     model, backend = tiny.shared(kind), core.caches.registry[name]
     ids = [*tiny.prompt(), *result.sequences[0]]
     fresh = lambda: backend.build(model, len(ids) + 128, {})  # noqa: E731
@@ -96,8 +96,8 @@ def test_plain_and_drafted_runs_share_what_was_read_in_a_static_cache() -> None:
     expected = greedy(model)
     ways_: list[dict[str, Any]] = [ways("llama")["chain"], {"strategy": "greedy"}, ways("llama")["tree"]]
     for way in ways_:
-        request = core.Request(tiny.prompt(), config(), cache="static", prefix_store=store, **way)
-        assert core.run(model, request).sequences[0] == expected
+        request = core.Request(tiny.prompt(), config(), cache="static", **way)
+        assert core.run(model, request, prefixes=store).sequences[0] == expected
 
 
 def test_trees_without_room_make_a_fixed_cache_larger() -> None:
