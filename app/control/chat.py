@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,11 @@ from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.storage.chat_file import ChatStore
 from app.storage.examples import Example
+from app.storage.files import StorageError
 from app.views.base import View
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
-
-
-log = logging.getLogger(__name__)
 
 
 class ChatController(QObject):
@@ -130,11 +127,11 @@ class ChatController(QObject):
         self._tell()
 
     def _keep(self) -> None:
-        """Write the turns; a disk that refuses is told in the log only, as for the settings."""
+        """Write the turns; a disk that refuses is told."""
         try:
             self._store.save(self.conversation)
-        except OSError as error:
-            log.warning("The chat could not be saved: %s", error)
+        except StorageError as error:
+            self._window.messages.show_unsaved(error)
 
     def _tell(self) -> None:
         """The views follow, and so does the file, but not for every answer that only begins."""

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QInputDialog
 
 import resources
 from app.storage import presets
+from app.storage.files import StorageError
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -79,7 +80,10 @@ class Library(QObject):
     @Slot(object)
     def delete_preset(self, path: Path) -> None:
         """Delete a saved preset."""
-        path.unlink(missing_ok=True)
+        try:
+            presets.delete(path)
+        except StorageError as problem:
+            self._window.messages.show_setup_error(problem.title, problem.cause, problem.remedy)
         self.show_presets()
 
     def show_presets(self) -> None:

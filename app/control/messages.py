@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from app.state.requests import ErrorReport
+from app.storage.files import StorageError
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -23,6 +24,7 @@ class Messages(QObject):
         super().__init__(window)
         self._window = window
         self.errors, self.notices = window.centre.error_banner, window.centre.notice_banner
+        self._unsaved: set[str] = set()
         self.errors.actionChosen.connect(self._on_action)
 
     @Slot(object)
@@ -44,6 +46,12 @@ class Messages(QObject):
     def show_notice(self, text: str, title: str = "Good to know") -> None:
         """Something to know that stopped nothing."""
         self.notices.show_message(title, text)
+
+    def show_unsaved(self, error: StorageError) -> None:
+        """Something could not be kept; each cause is told once, for every later save would tell it again."""
+        if error.cause not in self._unsaved:
+            self._unsaved.add(error.cause)
+            self.show_notice(str(error), error.title)
 
     @Slot()
     def dismiss(self) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 _UNSET = {"none", "null", "auto", "unset"}
+LARGEST_INT = 2**31 - 1
+"""What an editor for whole numbers can hold."""
+_DEEPEST = 4
+"""Lists within lists: token ids, phrases of them, groups of phrases."""
 
 
 class ValueProblem(ValueError):
@@ -30,12 +35,29 @@ def within(parameter: Parameter, value: Any) -> Any:
     """`value`, when it lies in the parameter's range. Raises ValueProblem."""
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    low, high = parameter.minimum, parameter.maximum
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueProblem(f"{parameter.name} must be a number that is not endless.")
+    low, high = parameter.minimum, LARGEST_INT if parameter.maximum is None else parameter.maximum
     if low is not None and (value < low or (parameter.exclusive and value == low)):
-        raise ValueProblem(f"{parameter.name} must be {'above' if parameter.exclusive else 'at least'} {low:g}.")
-    if high is not None and value > high:
-        raise ValueProblem(f"{parameter.name} must be at most {high:g}.")
+        raise ValueProblem(f"{parameter.name} must be {'above' if parameter.exclusive else 'at least'} {low:.10g}.")
+    if value > high:
+        raise ValueProblem(f"{parameter.name} must be at most {high:.10g}.")
+    if low is None and value < -LARGEST_INT:
+        raise ValueProblem(f"{parameter.name} must be at least {-LARGEST_INT}.")
     return value
+
+
+def why_not(parameter: Parameter, value: Any) -> str:
+    """Why no editor for `parameter` can show `value`, which a file says it has; empty when one can."""
+    if value is None:
+        return "" if parameter.default is None else f"{parameter.name} cannot be left out."
+    if not _SHAPES[parameter.kind](parameter, value):
+        return f"{parameter.name} cannot be {short(value)}."
+    try:
+        within(parameter, value)
+    except ValueProblem as problem:
+        return str(problem)
+    return ""
 
 
 def parse_lines(text: str) -> list[str] | None:
@@ -54,6 +76,10 @@ def parse_tokens(text: str) -> Any:
     except json.JSONDecodeError as error:
         if text[0] in "[{":
             raise ValueProblem(f"This list does not end well: {error.msg} at character {error.pos + 1}.") from None
+    except ValueError:
+        raise ValueProblem("A number in this list has too many digits.") from None
+    except RecursionError:
+        raise ValueProblem("These are too many lists within each other.") from None
     return parse_lines(text)
 
 
@@ -88,6 +114,38 @@ def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], most: in
     return " · ".join(parts[:most]) + (f" · +{more}" if more > 0 else "")
 
 
+def _is_number(value: Any, kind: type | tuple[type, ...] = (int, float)) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    """Text without halves of characters, which no tokenizer could read."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _is_listed(value: Any, depth: int = 0) -> bool:
+    """Numbers and texts in lists, a few within each other."""
+    if isinstance(value, list | tuple):
+        return depth < _DEEPEST and all(_is_listed(item, depth + 1) for item in value)
+    return _is_text(value) or (_is_number(value) and -(2**63) <= value < 2**63)
+
+
+def _is_choice(parameter: Parameter, value: Any) -> bool:
+    ids = isinstance(value, list) and bool(value) and all(_is_number(item, int) for item in value)
+    return ids or any(value == choice and type(value) is type(choice) for choice in parameter.choices)
+
+
+_SHAPES: Mapping[str, Callable[[Parameter, Any], bool]] = {
+    "int": lambda _parameter, value: _is_number(value, int),
+    "float": lambda _parameter, value: _is_number(value),
+    "bool": lambda _parameter, value: isinstance(value, bool),
+    "choice": _is_choice,
+    "text": lambda _parameter, value: _is_text(value),
+    "lines": lambda _parameter, value: _is_text(value) or (isinstance(value, list) and all(map(_is_text, value))),
+    "tokens": lambda _parameter, value: _is_listed(value),
+}
+
+
 def _lower(title: str) -> str:
     return title[:1].lower() + title[1:]
 
@@ -96,20 +154,20 @@ def _integer(parameter: Parameter, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueProblem(f"{parameter.name} takes a whole number, not {text!r}.") from None
+        raise ValueProblem(f"{parameter.name} takes a whole number, not “{short(text)}”.") from None
 
 
 def _number(parameter: Parameter, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueProblem(f"{parameter.name} takes a number, not {text!r}.") from None
+        raise ValueProblem(f"{parameter.name} takes a number, not “{short(text)}”.") from None
 
 
 def _boolean(parameter: Parameter, text: str) -> bool:
     if text.lower() in _TRUE | _FALSE:
         return text.lower() in _TRUE
-    raise ValueProblem(f"{parameter.name} is either true or false, not {text!r}.")
+    raise ValueProblem(f"{parameter.name} is either true or false, not “{short(text)}”.")
 
 
 def _choice(parameter: Parameter, text: str) -> Any:
@@ -118,7 +176,7 @@ def _choice(parameter: Parameter, text: str) -> Any:
         return by_text[text]
     if text.startswith("["):
         return parse_tokens(text)
-    raise ValueProblem(f"{parameter.name} is one of {', '.join(by_text)}; {text!r} is not.")
+    raise ValueProblem(f"{parameter.name} is one of {', '.join(by_text)}; “{short(text)}” is not.")
 
 
 _READERS = {

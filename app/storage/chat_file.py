@@ -1,44 +1,25 @@
-"""The chat's file: its turns are there again at the next start."""
+"""The chat's file: its turns are there again at the next start.
+
+Two windows may write it: each keeps what the other has added, marked as no longer read by its own model.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from app.state.conversation import DROP, POLICIES, ROLES, Conversation, Figures, Turn
-from app.storage.settings import Section
-from app.storage.settings_file import read_object, set_aside, write_json
+from app.storage.checks import counts, is_flag, is_text
+from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, write_json
+from app.storage.settings import MigrationError, version_of
 
 FILE_NAME = "chat.json"
-
-
-def _is_turns(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(turn, dict) and _is_turn(turn) for turn in value)
-
-
-def _is_turn(turn: dict[str, Any]) -> bool:
-    figures = turn.get("figures")
-    counted = figures is None or (isinstance(figures, list) and len(figures) == 3 and all(map(_is_count, figures)))
-    spoken = turn.get("role") in ROLES and isinstance(turn.get("content"), str)
-    return spoken and counted and isinstance(turn.get("held", True), bool)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_policy(value: Any) -> bool:
-    return value in POLICIES
-
-
-@dataclass(slots=True)
-class SavedChat(Section):
-    """What the file holds: turns as {role, content, held, figures}, figures as [reused, computed, written]."""
-
-    turns: list[dict[str, Any]] = field(default_factory=list, metadata={"check": _is_turns})
-    when_full: str = field(default=DROP, metadata={"check": _is_policy})
+VERSION = 1
+_are_figures = counts(3, 2**53)
+Plain = dict[str, Any]
+"""A turn as {role, content, held, figures}, figures as [reused, computed, written]."""
 
 
 class ChatStore:
@@ -47,44 +28,121 @@ class ChatStore:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self.notices: list[str] = []
+        self._own: list[Plain] = []
+        """What this window has last read or written: other turns in the file are another window's."""
 
     def restore(self, conversation: Conversation) -> None:
-        """Put the saved turns into an empty conversation; a file that cannot be used is set aside and named."""
-        data, problem = read_object(self.path)
-        saved = SavedChat()
-        if data and not problem:
-            saved, problem = _read(data)
-        if problem:
+        """Put the saved turns into an empty conversation; what cannot be used is left out, kept beside, and named."""
+        try:
+            data = read_object(self.path)
+        except FileNotFoundError:
+            return
+        except UnreadableError as problem:
             kept = set_aside(self.path)
             self.notices.append(f"The last chat could not be read ({problem}), so a new one begins. {kept}")
             return
-        conversation.turns[:] = [_turn(turn) for turn in saved.turns]
-        conversation.when_full = saved.when_full
+        turns, when_full, problems = _take_in(data)
+        if problems:
+            self.notices.append(
+                f"The last chat, read as far as it could be: {'; '.join(problems)}. {keep_copy(self.path)}"
+            )
+        self._own = turns
+        conversation.turns[:] = [_turn(turn) for turn in turns]
+        conversation.when_full = when_full
 
     def save(self, conversation: Conversation) -> None:
-        """Write every turn that is done. Raises OSError."""
-        turns = [_plain(turn) for turn in conversation.turns if not turn.is_open]
-        write_json(self.path, SavedChat(turns, conversation.when_full).write())
+        """Write every turn that is done, and those that another window has added meanwhile. Raises StorageError."""
+        own = [_plain(turn) for turn in conversation.turns if not turn.is_open]
+        with one_writer(self.path.parent):
+            theirs = self._there()
+            others = _without(theirs, self._own)
+            place = _shared(theirs, own)
+            turns = [*own[:place], *({**turn, "held": False} for turn in others), *own[place:]]
+            write_json(self.path, {"version": VERSION, "turns": turns, "when_full": conversation.when_full})
+            self._own = own
+
+    def _there(self) -> list[Plain]:
+        """The turns in the file now; whatever else is in its place is set aside first."""
+        try:
+            turns, _when_full, problems = _take_in(read_object(self.path))
+        except FileNotFoundError:
+            return []
+        except UnreadableError:
+            set_aside(self.path)
+            return []
+        if problems:
+            keep_copy(self.path)
+        return turns
 
 
-def _read(data: dict[str, Any]) -> tuple[SavedChat, str]:
+def _take_in(data: dict[str, Any]) -> tuple[list[Plain], str, list[str]]:
+    """The usable turns, what is done when the context is full, and what could not be used, in words."""
+    problems = _version_problems(data)
+    found = data.get("turns", [])
+    if not isinstance(found, list):
+        found, problems = [], [*problems, "the turns are no list"]
+    turns = [_mended(turn) for turn in found if _is_turn(turn)]
+    if lost := len(found) - len(turns):
+        problems.append("one turn could not be read" if lost == 1 else f"{lost} turns could not be read")
+    if any(mended != turn for mended, turn in zip(turns, filter(_is_turn, found), strict=True)):
+        problems.append("some turns had figures that could not be read")
+    when_full = data.get("when_full", DROP)
+    if when_full not in POLICIES:
+        when_full, problems = DROP, [*problems, "what to do with a full context could not be read"]
+    return turns, when_full, problems
+
+
+def _version_problems(data: dict[str, Any]) -> list[str]:
     try:
-        if int(data.get("version", 1)) > SavedChat.version:
-            return SavedChat(), "a newer program wrote it"
-        saved, bad = SavedChat.read(data)
-    except (KeyError, TypeError, ValueError) as error:
-        return SavedChat(), str(error)
-    return saved, f"not usable: {', '.join(bad)}" if bad else ""
+        return ["a newer Tokenscope wrote it"] if version_of(data) > VERSION else []
+    except MigrationError as error:
+        return [str(error)]
 
 
-def _turn(plain: dict[str, Any]) -> Turn:
+def _is_turn(turn: Any) -> bool:
+    return isinstance(turn, dict) and turn.get("role") in ROLES and is_text(turn.get("content"))
+
+
+def _mended(turn: Plain) -> Plain:
+    """A turn with what of its figures can be used."""
+    bad = {
+        name
+        for name, is_usable in (("held", is_flag), ("figures", _are_figures))
+        if name in turn and not is_usable(turn[name])
+    }
+    return {name: value for name, value in turn.items() if name not in bad}
+
+
+def _turn(plain: Plain) -> Turn:
     figures: Sequence[int] | None = plain.get("figures")
     kept = Figures(*figures) if figures is not None else None
     return Turn(plain["role"], plain["content"], held=plain.get("held", True), kept=kept)
 
 
-def _plain(turn: Turn) -> dict[str, Any]:
-    plain: dict[str, Any] = {"role": turn.role, "content": turn.content, "held": turn.held}
+def _plain(turn: Turn) -> Plain:
+    plain: Plain = {"role": turn.role, "content": turn.content, "held": turn.held}
     if turn.figures is not None:
         plain["figures"] = list(turn.figures)
     return plain
+
+
+def _said(turn: Plain) -> tuple[str, str]:
+    return turn["role"], turn["content"]
+
+
+def _without(turns: Sequence[Plain], known: Sequence[Plain]) -> list[Plain]:
+    """Those of `turns` that are not in `known`, each of which accounts for one."""
+    left = Counter(map(_said, known))
+    others = []
+    for turn in turns:
+        if left[_said(turn)]:
+            left[_said(turn)] -= 1
+        else:
+            others.append(turn)
+    return others
+
+
+def _shared(theirs: Sequence[Plain], own: Sequence[Plain]) -> int:
+    """How many turns both begin with."""
+    pairs = zip(map(_said, theirs), map(_said, own), strict=False)
+    return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(theirs), len(own)))

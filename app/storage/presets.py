@@ -6,30 +6,28 @@ What a GenerationConfig cannot say (a strategy without flags, options of its own
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.storage.settings_file import write_json
+from app.state.values import why_not
+from app.storage.checks import is_name
+from app.storage.files import StorageError, UnreadableError, read_object, write_json
 from core import strategies
-from core.errors import ParameterError
+from core.errors import ParameterError, TokenscopeError
 from core.strategies import Strategy
 
 OWN_KEY = "tokenscope"
 _HOUSEKEEPING = {"transformers_version", "_from_model_config"}
 
 
-class PresetProblem(Exception):
+class PresetProblem(TokenscopeError):
     """A file that cannot be used, or a name that cannot be saved: `cause` and `remedy` say why and what to do."""
 
     title = "The preset cannot be used"
-
-    def __init__(self, cause: str, remedy: str = "") -> None:
-        self.cause, self.remedy = cause, remedy
-        super().__init__(f"{cause} {remedy}".strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,45 +41,69 @@ class Preset:
     path: Path | None = None
     drafters: tuple[str, ...] = ()
     """Names of draft models, where the strategy takes some."""
+    refused: tuple[str, ...] = ()
+    """Why some of its values were left out, a sentence each."""
 
     @property
     def notice(self) -> str:
-        """What the reader should know of `extra`; empty when there is nothing to tell."""
+        """What the reader should know of `extra` and `refused`; empty when there is nothing to tell."""
         names = [name for name in self.extra if name not in _HOUSEKEEPING]
-        if not names:
-            return ""
-        return f"“{self.name}” also sets what no editor here shows, kept in the file as it is: {', '.join(names)}."
+        kept = f"“{self.name}” also sets what no editor here shows, kept in the file as it is: {', '.join(names)}."
+        left_out = f"“{self.name}” has values that cannot be used, left at their defaults: {' '.join(self.refused)}"
+        return " ".join([kept] * bool(names) + [left_out] * bool(self.refused))
 
 
 def folder_presets(folder: Path) -> list[tuple[str, Path]]:
-    """(name, file) of every preset in a folder, by name; an absent folder has none."""
-    return [(path.stem, path) for path in sorted(folder.glob("*.json"))] if folder.is_dir() else []
+    """(name, file) of every preset in a folder, by name; one that is absent or cannot be looked into has none."""
+    with suppress(OSError):
+        return [(path.stem, path) for path in sorted(folder.glob("*.json")) if path.is_file()]
+    return []
 
 
 def load(path: Path) -> Preset:
     """Read a preset or any generation_config.json. Raises PresetProblem."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = read_object(path)
+    except FileNotFoundError:
+        raise PresetProblem(f"{path.name} is not there any more.", "Choose a generation_config.json file.") from None
+    except UnreadableError as error:
         raise PresetProblem(f"{path.name} cannot be read: {error}.", "Choose a generation_config.json file.") from None
-    if not isinstance(data, dict):
-        raise PresetProblem(f"{path.name} holds no settings.", "Choose a generation_config.json file.")
     return from_config(path.stem, data, path)
+
+
+def delete(path: Path) -> None:
+    """Remove a saved preset; one that is gone already is no fault. Raises StorageError."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be removed: {error.strerror}.", "Remove it by hand.") from error
 
 
 def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
     """The preset that a GenerationConfig's plain data means. Raises PresetProblem for a strategy that is not here."""
-    own = data.get(OWN_KEY) or {}
-    try:
-        strategy = _strategy(own.get("strategy") or mode_of(data), name)
-    except ParameterError as error:
-        raise PresetProblem(f"“{name}”: {error.cause}", error.remedy) from None
-    told = {**data, **own.get("options", {})}
+    own = _own(data)
+    data, mode, refused = _mode(data)
+    strategy = _strategy(own["strategy"] or mode, name)
+    told = {**data, **own["options"]}
     values = {p.name: told[p.name] for p in strategy.parameters if told.get(p.name) is not None}
+    refused |= {p.name: why for p in strategy.parameters if p.name in values and (why := why_not(p, values[p.name]))}
     covered = {OWN_KEY, *values, *(key for key, value in strategy.flags.items() if data.get(key) == value)}
     extra = {key: value for key, value in data.items() if key not in covered and value is not None}
-    drafters = tuple(str(draft) for draft in own.get("drafters") or () if strategy.takes_drafters)
-    return Preset(name, strategy.name, values, extra, path, drafters)
+    drafters = tuple(own["drafters"]) if strategy.takes_drafters else ()
+    usable = {name: value for name, value in values.items() if name not in refused}
+    return Preset(name, strategy.name, usable, extra, path, drafters, tuple(refused.values()))
+
+
+def _own(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands under the program's own key, with empty values for what is missing or of another type."""
+    found = data.get(OWN_KEY)
+    own = found if isinstance(found, dict) else {}
+    strategy, options, drafters = own.get("strategy"), own.get("options"), own.get("drafters")
+    return {
+        "strategy": strategy if isinstance(strategy, str) else "",
+        "options": options if isinstance(options, dict) else {},
+        "drafters": [draft for draft in drafters if is_name(draft)] if isinstance(drafters, list) else [],
+    }
 
 
 def to_config(
@@ -112,8 +134,8 @@ def save(folder: Path, preset: Preset) -> Path:
     path = folder / f"{name}.json"
     try:
         write_json(path, to_config(preset.strategy, preset.values, preset.extra, preset.drafters))
-    except OSError as error:
-        raise PresetProblem(f"{path} cannot be written: {error.strerror}.", "Free space or choose another.") from error
+    except StorageError as error:
+        raise PresetProblem(error.cause, error.remedy) from error
     return path
 
 
@@ -121,6 +143,17 @@ def mode_of(data: Mapping[str, Any]) -> str:
     """transformers' rule, as in `_get_generation_mode`: the strategy that a configuration's flags mean. Raises
     ParameterError for a flag that is no number."""
     return strategies.selected_by(strategies.flags_of(data)).name
+
+
+def _mode(data: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, str]]:
+    """What of the data can be used to tell its strategy, that strategy, and why the rest cannot be used."""
+    left, refused = dict(data), {}
+    while True:
+        try:
+            return left, mode_of(left), refused
+        except ParameterError as error:
+            refused[error.parameter] = error.cause
+            del left[error.parameter]
 
 
 def _strategy(name: str, preset: str) -> Strategy:

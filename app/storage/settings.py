@@ -1,6 +1,7 @@
 """Everything the program remembers: one typed, versioned section each, kept in one JSON file.
 
-A broken file is set aside under a name that is told; a bad key is reset alone. Both leave a notice.
+Each value has a check of its own, so that a bad one is reset alone: a decoder that takes a section whole or not at all
+would be shorter, and lose the rest.
 """
 
 from __future__ import annotations
@@ -9,51 +10,43 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
+from app.storage.checks import (
+    between,
+    counts,
+    is_bytes,
+    is_count,
+    is_flag,
+    is_name,
+    is_names,
+    is_text,
+    is_values,
+    one_of,
+    up_to,
+)
+
 SCHEMES = ("system", "light", "dark")
 SMALLEST_SCALE, LARGEST_SCALE = 0.8, 2.0
 LARGEST_SEED = 2**31 - 1
 LARGEST_REUSE = 1024**2
 """MiB."""
+WIDEST = 2**15
+"""Pixels."""
 Migrator = Callable[[dict[str, Any]], dict[str, Any]]
-
-
-def _is_scale(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and SMALLEST_SCALE <= value <= LARGEST_SCALE
-
-
-def _is_scheme(value: Any) -> bool:
-    return value in SCHEMES
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_values(value: Any) -> bool:
-    """{name of a strategy or cache: {parameter: value}}."""
-    return isinstance(value, dict) and all(isinstance(item, dict) for item in value.values())
-
-
-def _count(most: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
 def _several_drafts(data: dict[str, Any]) -> dict[str, Any]:
     """There was one draft model at first."""
     one = data.pop("draft", "")
-    return {**data, "drafts": [one]} if one and _is_text(one) else data
+    return {**data, "drafts": [one]} if one and is_name(one) else data
 
 
-_TEXT, _TEXTS, _FLAG = {"check": _is_text}, {"check": _is_texts}, {"check": _is_flag}
-_VALUES = {"check": _is_values}
+def _is_sides(value: Any) -> bool:
+    return value == [] or counts(2, WIDEST)(value)
+
+
+_NAME, _NAMES, _FLAG, _VALUES = {"check": is_name}, {"check": is_names}, {"check": is_flag}, {"check": is_values}
+_SET = {"check": is_names, "set": True}
+"""Names without an order: what several windows add comes together."""
 
 
 @dataclass(slots=True)
@@ -65,10 +58,8 @@ class Section:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> tuple[Self, list[str]]:
-        """The section in `data` and the names of the keys that could not be used."""
-        plain = dict(data)
-        for version in range(int(plain.pop("version", 1)), cls.version):
-            plain = cls.migrators[version](plain)
+        """The section in `data` and the names of the keys that could not be used. Raises MigrationError."""
+        plain = cls._migrated(dict(data))
         section, bad = cls(), []
         for key in fields(cls):
             if key.name not in plain:
@@ -83,13 +74,46 @@ class Section:
         """Plain data that `read` takes back."""
         return {"version": self.version, **{key.name: getattr(self, key.name) for key in fields(self)}}
 
+    @classmethod
+    def sets(cls) -> set[str]:
+        """Names of the keys whose entries have no order."""
+        return {key.name for key in fields(cls) if key.metadata.get("set")}
+
+    @classmethod
+    def unknown(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """What of `data` a program of another version has written."""
+        known = {"version", *(key.name for key in fields(cls))}
+        return {name: value for name, value in data.items() if name not in known}
+
+    @classmethod
+    def _migrated(cls, plain: dict[str, Any]) -> dict[str, Any]:
+        version = version_of(plain)
+        try:
+            for step in range(version, cls.version):
+                plain = cls.migrators[step](plain)
+        except Exception as error:  # whatever a migrator stumbles over lies in the data
+            raise MigrationError(f"what version {version} wrote could not be understood") from error
+        return plain
+
+
+class MigrationError(ValueError):
+    """An old section could not be brought up to date."""
+
+
+def version_of(data: Mapping[str, Any]) -> int:
+    """The version that plain data says it has; 1 where it says none. Raises MigrationError for what is no version."""
+    version = data.get("version", 1)
+    if not is_count(version) or version < 1:
+        raise MigrationError("its version is no number")
+    return int(version)
+
 
 @dataclass(slots=True)
 class Appearance(Section):
     """How the window looks."""
 
-    theme: str = field(default="system", metadata={"check": _is_scheme})
-    font_scale: float = field(default=1.0, metadata={"check": _is_scale})
+    theme: str = field(default="system", metadata={"check": one_of(SCHEMES)})
+    font_scale: float = field(default=1.0, metadata={"check": between(SMALLEST_SCALE, LARGEST_SCALE)})
 
 
 @dataclass(slots=True)
@@ -99,14 +123,14 @@ class Choices(Section):
     version: ClassVar[int] = 2
     migrators: ClassVar[Mapping[int, Migrator]] = {1: _several_drafts}
 
-    model: str = field(default="", metadata=_TEXT)
-    strategy: str = field(default="sampling", metadata=_TEXT)
-    cache: str = field(default="dynamic", metadata=_TEXT)
-    drafts: list[str] = field(default_factory=list, metadata=_TEXTS)
+    model: str = field(default="", metadata=_NAME)
+    strategy: str = field(default="sampling", metadata=_NAME)
+    cache: str = field(default="dynamic", metadata=_NAME)
+    drafts: list[str] = field(default_factory=list, metadata=_NAMES)
     """Draft models, the first one first."""
-    prompt: str = field(default="Once upon a time, there was a little", metadata=_TEXT)
+    prompt: str = field(default="Once upon a time, there was a little", metadata={"check": is_text})
     chat: bool = field(default=False, metadata=_FLAG)
-    seed: int = field(default=42, metadata={"check": _count(LARGEST_SEED)})
+    seed: int = field(default=42, metadata={"check": up_to(LARGEST_SEED)})
     seed_locked: bool = field(default=True, metadata=_FLAG)
     values: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=_VALUES)
     """Changed parameters of each strategy."""
@@ -117,13 +141,13 @@ class Choices(Section):
 class Compute(Section):
     """Where and how models are run."""
 
-    device: str = field(default="auto", metadata=_TEXT)
-    dtype: str = field(default="auto", metadata=_TEXT)
-    threads: int = field(default=0, metadata={"check": _count(1024)})
-    top_n: int = field(default=10, metadata={"check": _count(100)})
+    device: str = field(default="auto", metadata=_NAME)
+    dtype: str = field(default="auto", metadata=_NAME)
+    threads: int = field(default=0, metadata={"check": up_to(1024)})
+    top_n: int = field(default=10, metadata={"check": up_to(100)})
     reuse: bool = field(default=True, metadata=_FLAG)
     """Begin from what earlier runs have read."""
-    reuse_mib: int = field(default=256, metadata={"check": _count(LARGEST_REUSE)})
+    reuse_mib: int = field(default=256, metadata={"check": up_to(LARGEST_REUSE)})
     memory_fallback: bool = field(default=True, metadata=_FLAG)
 
     @property
@@ -136,20 +160,24 @@ class Compute(Section):
 class Models(Section):
     """Folders added by hand, and what single models have been allowed."""
 
-    folders: list[str] = field(default_factory=list, metadata=_TEXTS)
-    allow_pickle: list[str] = field(default_factory=list, metadata=_TEXTS)
-    allow_remote_code: list[str] = field(default_factory=list, metadata=_TEXTS)
+    folders: list[str] = field(default_factory=list, metadata=_SET)
+    allow_pickle: list[str] = field(default_factory=list, metadata=_SET)
+    allow_remote_code: list[str] = field(default_factory=list, metadata=_SET)
 
 
 @dataclass(slots=True)
 class Layout(Section):
-    """Which parts of the window are open."""
+    """Which parts of the window are open, and where it stands."""
 
     setup: bool = field(default=True, metadata=_FLAG)
     inspector: bool = field(default=True, metadata=_FLAG)
     timeline: bool = field(default=True, metadata=_FLAG)
     advanced: bool = field(default=False, metadata=_FLAG)
-    view: str = field(default="tokens", metadata=_TEXT)
+    view: str = field(default="tokens", metadata=_NAME)
+    window: str = field(default="", metadata={"check": is_bytes})
+    """Qt's own description of the window's place, in base64."""
+    sides: list[int] = field(default_factory=list, metadata={"check": _is_sides})
+    """Widths of the side panels; empty for the usual ones."""
 
 
 @dataclass(slots=True)

@@ -1,18 +1,24 @@
-"""The settings file: read with care, written whole."""
+"""The settings file: read value by value, written whole, shared between windows.
+
+Nothing in it can keep the program from starting. What cannot be used is back at its default, the file as it was stays
+beside under a name of its own, and a notice says both.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import time
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.storage.settings import SECTIONS, Settings
+from app.state.values import why_not
+from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, sweep, write_json
+from app.storage.merge import merged
+from app.storage.settings import SECTIONS, MigrationError, Section, Settings, version_of
+from core import caches, strategies
 
 FILE_NAME = "settings.json"
-GEOMETRY_NAME = "geometry.ini"
 
 
 def default_folder() -> Path:
@@ -23,13 +29,32 @@ def default_folder() -> Path:
 
 
 @dataclass(slots=True)
+class Found:
+    """What a settings file holds: the usable part, what only a program of another version knows, and the rest named."""
+
+    settings: Settings = field(default_factory=Settings)
+    unknown: dict[str, Any] = field(default_factory=dict)
+    bad: list[str] = field(default_factory=list)
+    """Values at their defaults again."""
+    newer: list[str] = field(default_factory=list)
+    """Sections that a newer program wrote."""
+    older: list[str] = field(default_factory=list)
+    """Sections that were brought up to date."""
+
+    def plain(self) -> dict[str, Any]:
+        """As a file holds it."""
+        return {**self.unknown, **{name: {**self.unknown.get(name, {}), **own} for name, own in _plain(self.settings)}}
+
+
+@dataclass(slots=True)
 class SettingsStore:
     """Settings of one folder; `notices` says in words what had to be repaired when they were read."""
 
     folder: Path = field(default_factory=default_folder)
     settings: Settings = field(default_factory=Settings)
     notices: list[str] = field(default_factory=list)
-    _unknown: dict[str, Any] = field(default_factory=dict)
+    _saved: dict[str, Any] = field(default_factory=dict)
+    """What this window has last read or written: whatever differs from it has been changed here."""
 
     @property
     def path(self) -> Path:
@@ -41,69 +66,97 @@ class SettingsStore:
         """The folder of saved generation configs."""
         return self.folder / "presets"
 
-    @property
-    def geometry(self) -> Path:
-        """QSettings' file for sizes and places."""
-        return self.folder / GEOMETRY_NAME
-
     def load(self) -> Settings:
         """Read the file; whatever cannot be read is replaced by defaults and told in `notices`."""
-        self.settings = Settings()
-        data = self._read()
-        for name, section in SECTIONS.items():
-            if name in data:
-                setattr(self.settings, name, self._section(name, section, data[name]))
-        self._unknown = {name: value for name, value in data.items() if name not in SECTIONS}
+        sweep(self.folder)
+        sweep(self.presets)
+        found = self._read()
+        self.settings = found.settings
+        self._saved = deepcopy(dict(_plain(self.settings)))
         return self.settings
 
     def save(self) -> None:
-        """Write everything, through a file beside it so that a crash leaves the old one whole."""
-        data = {name: getattr(self.settings, name).write() for name in SECTIONS}
-        write_json(self.path, {**self._unknown, **data})
+        """Write what has been changed here over what the file holds now. Raises StorageError."""
+        with one_writer(self.folder):
+            theirs, mine = self._read(), dict(_plain(self.settings))
+            write_json(self.path, merged(self._saved, mine, theirs.plain(), _SETS))
+            self._saved = deepcopy(mine)
 
-    def _read(self) -> dict[str, Any]:
-        data, problem = read_object(self.path)
-        if problem:
-            kept = set_aside(self.path)
-            self.notices.append(f"The settings file could not be read ({problem}), so defaults are used. {kept}")
-        return data
+    def drop_unusable(self) -> None:
+        """Forget remembered parameters that no editor can show. Apart from `load`, for it imports every strategy."""
+        choices = self.settings.choices
+        bad = _dropped(choices.values, strategies.registry, "values")
+        bad += _dropped(choices.cache_values, caches.registry, "cache_values")
+        self._tell(Found(bad=bad))
 
-    def _section(self, name: str, section: Any, data: Any) -> Any:
+    def _read(self) -> Found:
         try:
-            value, bad = section.read(data)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            self.notices.append(f"The settings under “{name}” could not be read and are back at their defaults.")
-            return section()
-        if bad:
-            keys = ", ".join(f"{name}.{key}" for key in bad)
-            self.notices.append(f"Not usable in the settings file, and back at the default: {keys}.")
-        return value
+            found = _take_in(read_object(self.path))
+        except FileNotFoundError:
+            return Found()
+        except UnreadableError as problem:
+            kept = set_aside(self.path)
+            self._notice(f"The settings file could not be read ({problem}), so defaults are used. {kept}")
+            return Found()
+        self._tell(found)
+        return found
+
+    def _tell(self, found: Found) -> None:
+        """Keep the file as it was where it will not be written as it was, and say why."""
+        if found.older and not found.bad:
+            keep_copy(self.path, "old")
+        if found.newer:
+            names = ", ".join(f"“{name}”" for name in found.newer)
+            kept = keep_copy(self.path, "newer")
+            self._notice(f"A newer Tokenscope wrote the settings under {names}; this one keeps what it knows. {kept}")
+        if found.bad:
+            kept = keep_copy(self.path)
+            self._notice(f"Not usable in the settings file, and back at the default: {', '.join(found.bad)}. {kept}")
+
+    def _notice(self, words: str) -> None:
+        if words not in self.notices:
+            self.notices.append(words)
 
 
-def read_object(path: Path) -> tuple[dict[str, Any], str]:
-    """What the JSON file holds, and why it could not be read; both are empty where there is no file."""
+_SETS = frozenset().union(*(section.sets() for section in SECTIONS.values()))
+
+
+def _plain(settings: Settings) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((name, getattr(settings, name).write()) for name in SECTIONS)
+
+
+def _take_in(data: dict[str, Any]) -> Found:
+    """Every section that can be read, value by value."""
+    found = Found(unknown={name: value for name, value in data.items() if name not in SECTIONS})
+    for name, section in SECTIONS.items():
+        if name in data:
+            _take_in_section(found, name, section, data[name])
+    return found
+
+
+def _take_in_section(found: Found, name: str, section: type[Section], data: Any) -> None:
+    if not isinstance(data, dict):
+        found.bad.append(name)
+        return
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}, ""
-    except (OSError, ValueError) as error:
-        return {}, str(error)
-    return (data, "") if isinstance(data, dict) else ({}, "it holds no sections")
+        value, bad = section.read(data)
+        version = version_of(data)
+    except MigrationError as error:
+        found.bad.append(f"{name} ({error})")
+        return
+    setattr(found.settings, name, value)
+    found.unknown[name] = section.unknown(data) if version >= section.version else {}
+    found.bad += [f"{name}.{key}" for key in bad]
+    if version != section.version:
+        (found.newer if version > section.version else found.older).append(name)
 
 
-def set_aside(path: Path) -> str:
-    """Give a file that cannot be used another name, so that it is not written over; says which."""
-    aside = path.with_name(time.strftime(f"{path.stem}.broken-%Y%m%d-%H%M%S{path.suffix}"))
-    try:
-        os.replace(path, aside)
-    except OSError as error:
-        return f"It could not be set aside either ({error})."
-    return f"It was kept as {aside.name} in {path.parent}."
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Write `data` to `path` in one step. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(beside, path)
+def _dropped(chosen: dict[str, dict[str, Any]], known: Mapping[str, Any], place: str) -> list[str]:
+    """Removes what cannot be used of {strategy or cache: {parameter: value}}, and names it."""
+    bad = []
+    for name, values in chosen.items():
+        for parameter in known[name].parameters if name in known else ():
+            if parameter.name in values and why_not(parameter, values[parameter.name]):
+                del values[parameter.name]
+                bad.append(f"choices.{place}.{name}.{parameter.name}")
+    return bad

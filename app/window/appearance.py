@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QGuiApplication
@@ -94,12 +94,12 @@ class Appearance(QObject):
 
     def restore(self) -> None:
         """Open the panels that were open, as wide as they were."""
-        window, layout, kept = self._window, self._window.settings.layout, self._window.geometry_store()
+        window, layout = self._window, self._window.settings.layout
         window.setup.parameters.set_advanced(layout.advanced)
         for name in ("setup", "inspector", "timeline"):
             getattr(window, name).setVisible(getattr(layout, name))
         window.centre.show_view(layout.view)
-        window.splitter.set_wanted(_widths(kept.value("sides")))
+        window.splitter.set_wanted(layout.sides or WANTED_WIDTHS)
         self._show_state()
 
     def remember(self) -> None:
@@ -109,7 +109,7 @@ class Appearance(QObject):
         layout.view = window.centre.columns[0].current
         for name, is_open in self._panels().items():
             setattr(layout, name, is_open)
-        window.geometry_store().setValue("sides", list(window.splitter.wanted))
+        layout.sides = [round(width) for width in window.splitter.wanted]
 
     def _toggle(self, name: str) -> None:
         panel = getattr(self._window, name)
@@ -130,12 +130,3 @@ class Appearance(QObject):
     def _on_system_scheme(self) -> None:
         if self._window.settings.appearance.theme == "system":
             self.apply()
-
-
-def _widths(kept: Any) -> tuple[int, int]:
-    """Two widths as the settings' file has them (as words); the usual ones where it has none or others."""
-    try:
-        left, right = kept
-        return int(left), int(right)
-    except (TypeError, ValueError):
-        return WANTED_WIDTHS

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSettings, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QByteArray, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QPaintEvent, QPalette
 from PySide6.QtWidgets import QMainWindow
 
+from app.storage.files import StorageError
 from app.storage.settings_file import SettingsStore
 from app.theme.palettes import PALETTES
 from core.events import Notice
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from app.window.view_feed import ViewFeed
     from core.events import Event
 
-log = logging.getLogger(__name__)
 FIRST_SIZE = (1440, 900)
 LEAST_SIZE = (900, 600)
 
@@ -80,6 +79,7 @@ class MainWindow(QMainWindow):
         from app.window.assembly import assemble  # the panels and views take a while to import
 
         self._is_assembled = True
+        self.store.drop_unusable()
         assemble(self, self._engine)
         if self.store.notices:
             self.messages.show_notice("\n".join(self.store.notices), "The settings were repaired")
@@ -230,37 +230,37 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop, wait for the worker, remember everything."""
-        if self._is_assembled:
-            self.geometry_store().setValue("window", self.saveGeometry())
-            self.hide()
-            self.controller.stop()
-            self.session.shut_down()
-            self.status.stop()
-            self.appearance.remember()
-            self.controller.remember()
-            self.save_settings()
-        self.is_closed = True
-        event.accept()
-        self.closed.emit()
+        try:
+            if self._is_assembled:
+                self._end()
+        finally:  # whatever fails, no process may stay behind that nobody sees
+            self.is_closed = True
+            event.accept()
+            self.closed.emit()
+
+    def _end(self) -> None:
+        self.settings.layout.window = bytes(self.saveGeometry().toBase64().data()).decode("ascii")
+        self.hide()
+        self.controller.stop()
+        self.session.shut_down()
+        self.status.stop()
+        self.appearance.remember()
+        self.controller.remember()
+        self.save_settings()
 
     def save_settings(self) -> None:
-        """Write the settings; a disk that refuses is told in the log only."""
+        """Write the settings; a disk that refuses is told."""
         try:
             self.store.save()
-        except OSError as error:
-            log.warning("The settings could not be saved: %s", error)
-
-    def geometry_store(self) -> QSettings:
-        """Where sizes and places are kept."""
-        return QSettings(str(self.store.geometry), QSettings.Format.IniFormat)
+        except StorageError as error:
+            self.messages.show_unsaved(error)
 
     def _place(self) -> None:
         self.setMinimumSize(*LEAST_SIZE)
         screen = QGuiApplication.primaryScreen().availableSize()
         self.resize(min(FIRST_SIZE[0], screen.width()), min(FIRST_SIZE[1], screen.height()))
-        geometry: Any = self.geometry_store().value("window")
-        if geometry is not None:
-            self.restoreGeometry(geometry)
+        if self.settings.layout.window:
+            self.restoreGeometry(QByteArray.fromBase64(self.settings.layout.window.encode("ascii")))
 
     def _paint_empty(self) -> None:
         """The ground of the theme, so that the frame does not flash in another colour."""

@@ -47,23 +47,65 @@ def test_round_trip(config_dir: Path) -> None:
     [
         "{not json",
         "[]",
-        {"turns": [{"role": "pirate", "content": "Arr"}]},
-        {"turns": [{"role": "user", "content": 3}]},
-        {"turns": [{"role": "assistant", "content": "", "figures": [1, 2]}]},
-        {"turns": [{"role": "assistant", "content": "", "figures": [1, 2, -3]}]},
-        {"turns": "none"},
-        {"when_full": "explode"},
-        {"version": 99, "turns": []},
-        {"version": "x", "turns": []},
+        "[" * 100_000,
     ],
-    ids=str,
+    ids=["cut", "list", "deep"],
 )
 def test_a_file_that_cannot_be_used_is_set_aside(config_dir: Path, data: Any) -> None:
     path, text = config_dir / "chat.json", data if isinstance(data, str) else json.dumps(data)
     path.write_text(text, encoding="utf-8")
     talk, store = restored(config_dir)
     assert (talk.turns, talk.when_full) == ([], DROP)
-    (aside,) = config_dir.glob("chat.broken-*.json")
+    aside = config_dir / "chat.json.bad-1"
     assert aside.read_text(encoding="utf-8") == text
     assert aside.name in store.notices[0]
     assert not path.exists()
+
+
+GOOD = {"role": "user", "content": "Hello"}
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({"turns": [GOOD, {"role": "pirate", "content": "Arr"}]}, "one turn could not be read"),
+        ({"turns": [{"role": "user", "content": 3}, GOOD, 7, None]}, "3 turns could not be read"),
+        ({"turns": [GOOD, {"role": "user", "content": "half a \ud83d"}]}, "one turn could not be read"),
+        ({"turns": [{**GOOD, "figures": [1, 2]}]}, "figures"),
+        ({"turns": [{**GOOD, "figures": [1, 2, -3]}]}, "figures"),
+        ({"turns": [{**GOOD, "held": "yes"}]}, "figures"),
+        ({"turns": [GOOD], "when_full": ["drop"]}, "full context"),
+        ({"turns": [GOOD], "version": 99}, "a newer Tokenscope wrote it"),
+        ({"turns": [GOOD], "version": 1e999}, "version is no number"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_used_is_left_out_alone(config_dir: Path, data: dict[str, Any], why: str) -> None:
+    (config_dir / "chat.json").write_text(json.dumps(data), encoding="utf-8")
+    talk, store = restored(config_dir)
+    assert [(turn.role, turn.content, turn.held, turn.figures) for turn in talk.turns] == [
+        ("user", "Hello", True, None)
+    ]
+    assert (talk.when_full, why in store.notices[0]) == (DROP, True)
+    assert json.loads((config_dir / "chat.json.bad-1").read_text(encoding="utf-8")) == data
+
+
+def test_turns_that_are_no_list(config_dir: Path) -> None:
+    (config_dir / "chat.json").write_text('{"turns": "none"}', encoding="utf-8")
+    talk, store = restored(config_dir)
+    assert (talk.turns, "no list" in store.notices[0]) == ([], True)
+
+
+def test_two_windows_lose_no_turn(config_dir: Path) -> None:
+    Path(config_dir / "chat.json").write_text(json.dumps({"turns": [GOOD]}), encoding="utf-8")
+    (mine, my_store), (yours, your_store) = restored(config_dir), restored(config_dir)
+    for words in ("Mine", "Yours", "Mine again", "Bye"):
+        talk, store = (mine, my_store) if words.startswith("Mine") else (yours, your_store)
+        talk.turns.append(Turn("user", words))
+        store.save(talk)
+    last, _ = restored(config_dir)
+    assert [turn.content for turn in last.turns] == ["Hello", "Mine", "Mine again", "Yours", "Bye"]
+    assert [turn.held for turn in last.turns] == [True, False, False, True, True]
+    mine.clear()
+    my_store.save(mine)
+    assert [turn.content for turn in restored(config_dir)[0].turns] == ["Yours", "Bye"]

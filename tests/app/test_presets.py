@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,60 @@ def test_a_file_that_is_none(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PresetProblem, match=r"x\.json"):
         presets.load(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, "9" * 5000, "\xff"])
+def test_a_file_that_no_reader_gets_through(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(PresetProblem, match=r"x\.json cannot be read"):
+        presets.load(path)
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "folder.json").mkdir()
+    for name in ("pipe.json", "folder.json", "absent.json"):
+        with pytest.raises(PresetProblem, match=name):
+            presets.load(tmp_path / name)
+    assert presets.folder_presets(tmp_path) == []
+
+
+def test_a_folder_that_may_not_be_looked_into_has_no_presets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", refuse)
+    assert presets.folder_presets(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"top_k": "many"}, {"top_k": 2**31}, {"top_k": 2.5}, {"temperature": float("inf")}, {"temperature": "warm"},
+        {"max_new_tokens": 10**400}, {"renormalize_logits": "yes"}, {"stop_strings": [1]},
+        {"bad_words_ids": [[[[[1]]]]]}, {"bad_words_ids": {"a": 1}}, {"stop_strings": ["\ud83d"]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_values_are_left_out_one_by_one(wrong: dict[str, Any]) -> None:
+    preset = presets.from_config("odd", {"do_sample": True, "top_p": 0.5, **wrong})
+    assert dict(preset.values) == {"top_p": 0.5}
+    assert next(iter(wrong)) in preset.notice
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"num_beams": "four"}, {"num_beams": 4, "num_beam_groups": []}, {"penalty_alpha": "x"}, {"top_k": {}},
+        {"penalty_alpha": 0.5, "top_k": "x"}, {presets.OWN_KEY: 5}, {presets.OWN_KEY: {"strategy": 5, "options": 5}},
+        {presets.OWN_KEY: {"strategy": "assisted", "drafters": 5}},
+        {presets.OWN_KEY: {"strategy": "assisted", "drafters": ["a", 5, None]}}, {"forced_bos_token_id": float("inf")},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_values_of_any_type_are_read(data: dict[str, Any]) -> None:
+    presets.from_config("odd", data)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a/b", "..", 'a"b'])

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+from app.storage import settings as sections
+from app.storage.files import StorageError
 from app.storage.settings import SECTIONS, Section
 from app.storage.settings_file import SettingsStore
 
@@ -44,14 +49,35 @@ def test_unknown_sections_of_a_newer_program_survive(config_dir: Path) -> None:
     assert json.loads(store.path.read_text(encoding="utf-8"))["future"] == {"version": 3, "x": 1}
 
 
-@pytest.mark.parametrize("text", ["{not json", "[1, 2]", "\xff\xfe"])
+BROKEN = ["{not json", "[1, 2]", "\xff\xfe", "[" * 100_000, '{"a":' * 900 + "1" + "}" * 900, "9" * 5000, ""]
+
+
+@pytest.mark.parametrize("text", BROKEN, ids=range(len(BROKEN)))
 def test_a_broken_file_is_set_aside_and_named(config_dir: Path, text: str) -> None:
     store = write(config_dir, text)
     assert store.settings.appearance.font_scale == 1.0
-    (aside,) = config_dir.glob("settings.broken-*.json")
+    aside = config_dir / "settings.json.bad-1"
     assert aside.read_text(encoding="utf-8") == text
     assert aside.name in store.notices[0]
     assert not store.path.exists()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_not_opened(config_dir: Path, make: Callable[[Path], None]) -> None:
+    make(config_dir / "settings.json")
+    store = SettingsStore(config_dir)
+    assert store.load().appearance.font_scale == 1.0
+    assert "settings.json.bad-1" in store.notices[0]
+    store.save()
+    assert SettingsStore(config_dir).load() == store.settings
+
+
+def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("in the way", encoding="utf-8")
+    store = SettingsStore(tmp_path / "config")
+    store.load()
+    with pytest.raises(StorageError, match="cannot be written"):
+        store.save()
 
 
 @pytest.mark.parametrize(
@@ -64,21 +90,99 @@ def test_a_broken_file_is_set_aside_and_named(config_dir: Path, text: str) -> No
         ("choices", "values", {"sampling": 3}),
         ("compute", "top_n", "many"),
         ("models", "folders", [1]),
+        ("appearance", "theme", ["dark"]),
+        ("appearance", "font_scale", math.inf),
+        ("appearance", "font_scale", math.nan),
+        ("choices", "seed", 2**31),
+        pytest.param("choices", "seed", 10**400, id="a seed of 400 digits"),
+        pytest.param("choices", "prompt", "half a \ud83d", id="half a character"),
+        ("choices", "model", "a\0b"),
+        ("choices", "drafts", "storyteller"),
+        ("compute", "threads", 1.5),
+        ("layout", "window", 5),
+        ("layout", "window", "ä"),
+        ("layout", "sides", [300]),
     ],
 )
 def test_a_bad_key_is_reset_alone(config_dir: Path, section: str, key: str, bad: Any) -> None:
-    data = {"choices": {"version": 1, "prompt": "kept"}}
+    data = {"choices": {"version": 2, "chat": True}}
     data.setdefault(section, {"version": 1})[key] = bad
     store = write(config_dir, data)
     assert getattr(getattr(store.settings, section), key) == getattr(SECTIONS[section](), key)
-    assert store.settings.choices.prompt == "kept"
+    assert store.settings.choices.chat
     assert f"{section}.{key}" in store.notices[0]
+    assert (config_dir / "settings.json.bad-1").read_text(encoding="utf-8") == json.dumps(data)
 
 
 def test_a_section_that_is_no_section(config_dir: Path) -> None:
     store = write(config_dir, {"appearance": 7, "choices": {"version": 1, "seed": 5}})
     assert store.settings.choices.seed == 5
     assert "appearance" in store.notices[0]
+
+
+@pytest.mark.parametrize("version", ["1e999", '"two"', "-1", "true", "[]", "1.5", "null"])
+def test_a_version_that_is_none_resets_its_section_alone(config_dir: Path, version: str) -> None:
+    store = write(config_dir, f'{{"appearance": {{"version": {version}, "theme": "dark"}}, "choices": {{"seed": 5}}}}')
+    assert (store.settings.appearance.theme, store.settings.choices.seed) == ("system", 5)
+    assert "appearance (its version is no number)" in store.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        ({"values": {"sampling": {"top_k": "many", "top_p": 0.5}}}, "values.sampling.top_k"),
+        ({"values": {"sampling": {"top_k": 2**31, "top_p": 0.5}}}, "values.sampling.top_k"),
+        ({"values": {"sampling": {"temperature": math.inf, "top_p": 0.5}}}, "values.sampling.temperature"),
+        ({"values": {"sampling": {"bad_words_ids": [[[[[1]]]]], "top_p": 0.5}}}, "values.sampling.bad_words_ids"),
+        ({"values": {"sampling": {"top_p": 0.5}}, "cache_values": {"quantized": {"nbits": "four"}}}, "quantized.nbits"),
+    ],
+)
+def test_remembered_parameters_are_checked_one_by_one(config_dir: Path, values: dict[str, Any], place: str) -> None:
+    store = write(config_dir, {"choices": {"version": 2, **values}})
+    store.drop_unusable()
+    assert store.settings.choices.values == {"sampling": {"top_p": 0.5}}
+    assert not any(store.settings.choices.cache_values.values())
+    assert place in store.notices[0]
+    assert "settings.json.bad-1" in store.notices[0]
+
+
+def test_a_newer_programs_file_is_kept_byte_for_byte(config_dir: Path) -> None:
+    text = '{"choices": {"version": 99, "seed": 5,   "dice": "blue"}}'
+    store = write(config_dir, text)
+    assert store.settings.choices.seed == 5
+    assert "A newer Tokenscope" in store.notices[0]
+    store.save()
+    assert (config_dir / "settings.json.newer-1").read_text(encoding="utf-8") == text
+    assert json.loads(store.path.read_text(encoding="utf-8"))["choices"]["dice"] == "blue"
+
+
+def test_a_copy_is_kept_before_a_migration(config_dir: Path) -> None:
+    text = '{"choices": {"version": 1, "draft": "little",  "seed": 5}}'
+    store = write(config_dir, text)
+    assert store.settings.choices.drafts == ["little"]
+    assert (config_dir / "settings.json.old-1").read_text(encoding="utf-8") == text
+    store.save()
+    assert SettingsStore(config_dir).load() == store.settings
+    assert not (config_dir / "settings.json.old-2").exists()
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(data: dict[str, Any]) -> dict[str, Any]:
+        return {"seed": data["no such key"]}
+
+    monkeypatch.setattr(sections.Choices, "migrators", {1: stumble})
+    text = '{"choices": {"version": 1, "seed": 5},  "appearance": {"theme": "dark"}}'
+    store = write(config_dir, text)
+    assert (store.settings.choices.seed, store.settings.appearance.theme) == (42, "dark")
+    assert store.path.read_text(encoding="utf-8") == text
+    assert (config_dir / "settings.json.bad-1").read_text(encoding="utf-8") == text
+
+
+def test_a_copy_of_the_same_is_kept_once(config_dir: Path) -> None:
+    for _ in range(3):
+        write(config_dir, {"appearance": {"theme": "pink"}})
+    write(config_dir, {"appearance": {"theme": "grey"}})
+    assert sorted(path.name for path in config_dir.glob("*.bad-*")) == ["settings.json.bad-1", "settings.json.bad-2"]
 
 
 def test_migrators_run_in_order() -> None:

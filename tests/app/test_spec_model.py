@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.state.requests import RunRequest
-from app.state.rounds import Rounds, written
-from app.views.speculation.report import EXTRA, describe, drafter_names, report_on, tree_of, worth
+from app.views.speculation.report import EXTRA, Rounds, describe, drafter_names, report_on, tree_of, worth, written
 from core.events import CostCurve, DraftNode, DraftRound, Finished, Metrics
 
 
@@ -33,7 +32,8 @@ ROUNDS = [
 @pytest.fixture
 def rounds() -> Rounds:
     rounds = Rounds()
-    rounds.append([*ROUNDS, CostCurve(((1, 1.0), (4, 1.2)))])
+    assert rounds.append([*ROUNDS, CostCurve(((1, 1.0), (4, 1.2)))])
+    assert not rounds.append([])
     return rounds
 
 

@@ -143,7 +143,7 @@ def test_a_chat_that_cannot_be_read_is_told(qtbot: QtBot, config_dir: Path) -> N
     (config_dir / "chat.json").write_text("{", encoding="utf-8")
     window = open_window(qtbot, config_dir)
     assert window.parts.chat.conversation.turns == []
-    assert "chat.broken-" in window.parts.centre.notice_banner.accessibleDescription()
+    assert "chat.json.bad-1" in window.parts.centre.notice_banner.accessibleDescription()
 
 
 def test_an_answer_under_way_when_the_window_closes_is_kept(qtbot: QtBot, config_dir: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,12 +11,12 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
+from app import build_window
 from app.panels.side_splitter import LEAST_WIDTHS, WANTED_WIDTHS
 from app.widgets.banner import Banner
 from app.widgets.wrapped_label import WrappedLabel
 from app.window.main_window import MainWindow
 from core import strategies
-from tests.ui.layout import settle
 from tests.ui.windows import open_window, run
 
 
@@ -56,12 +57,21 @@ def test_widths_that_were_dragged_are_kept(qtbot: QtBot, config_dir: Path, windo
     assert sides(again) == pytest.approx((380, 324), abs=2)
 
 
-def test_nonsense_in_the_geometry_file_is_no_harm(qtbot: QtBot, config_dir: Path, window: MainWindow) -> None:
-    window.close()
-    store = window.geometry_store()
-    store.setValue("sides", "wide")
-    store.sync()
+@pytest.mark.parametrize("layout", [{"sides": "wide"}, {"sides": [-5, 2**31]}, {"window": 5}, {"window": "AAAA"}])
+def test_nonsense_for_a_place_is_no_harm(qtbot: QtBot, config_dir: Path, layout: dict[str, object]) -> None:
+    (config_dir / "settings.json").write_text(json.dumps({"layout": layout}), encoding="utf-8")
+    (config_dir / "geometry.ini").write_text("[General]\nwindow=5\nsides=5\n", encoding="utf-8")  # the first release's
     assert sides(open_window(qtbot, config_dir)) == WANTED_WIDTHS
+
+
+def test_the_place_of_the_window_is_kept(
+    qtbot: QtBot, config_dir: Path, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, restored = bytes(window.saveGeometry().data()), []
+    window.close()
+    monkeypatch.setattr(MainWindow, "restoreGeometry", lambda _window, place: restored.append(bytes(place.data())))
+    qtbot.addWidget(build_window(config_dir, assembled=False))
+    assert restored == [kept]
 
 
 def test_a_closed_panel_leaves_its_room_to_the_middle(window: MainWindow) -> None:
@@ -155,8 +165,7 @@ def test_the_side_panels_are_not_cut(qtbot: QtBot, window: MainWindow, scale: fl
     window.resize(width, 800)
     run(qtbot, window)
     QApplication.processEvents()
-    for part in (window.parts.inspector, window.parts.setup):
-        area = part.findChild(QScrollArea)
+    for area in (window.parts.inspector, window.parts.setup.findChild(QScrollArea, "setupScroll")):
         assert area.widget().width() <= area.viewport().width()
     assert sum(window.parts.splitter.sizes()) <= width
     assert window.parts.splitter.sizes()[1] >= window.parts.centre.minimumSizeHint().width()
@@ -170,7 +179,7 @@ def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float,
     cause = "The prompt has 3,602 tokens, 1,554 more than the model's context of 2,048."
     banner.show_message("The prompt cannot be used", cause, "Shorten it, or choose another model.", "line\n" * 40)
     banner.unfold.click()
-    settle(window)
+    QApplication.processEvents()
     edges = [(part.geometry().top(), part.geometry().bottom()) for part in _parts_of(banner)]
     assert all(bottom < top for (_top, bottom), (top, _bottom) in pairwise(edges))
     assert edges[-1][1] < banner.height()

@@ -289,7 +289,7 @@ def test_repaired_settings_are_told(qtbot: QtBot, config_dir: Path) -> None:
     (config_dir / "settings.json").write_text("{", encoding="utf-8")
     window = open_window(qtbot, config_dir)
     assert window.parts.centre.notice_banner.isVisible()
-    assert "settings.broken-" in window.parts.centre.notice_banner.cause.text()
+    assert "settings.json.bad-1" in window.parts.centre.notice_banner.cause.text()
 
 
 def test_a_window_closed_while_running_leaves_nothing(qtbot: QtBot, config_dir: Path) -> None:

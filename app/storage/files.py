@@ -1,0 +1,208 @@
+"""Files of plain data: read with care, written whole, one writer at a time; what cannot be used is kept beside."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from app.storage.locks import locked
+from core.errors import TokenscopeError
+
+MOST_BYTES = 64 * 2**20
+MOST_DEPTH = 24
+"""Lists and groups within each other; the program's own files have five."""
+PART = ".part"
+STALE_SECONDS = 3600
+"""A half-written file of that age belongs to nobody any more."""
+COPIES = 999
+
+
+class StorageError(TokenscopeError):
+    """A file of the program's own could not be written; what it should have held is still in memory."""
+
+    title = "This could not be saved"
+
+
+class UnreadableError(ValueError):
+    """A file that is there and cannot be used; the message says why, without its path."""
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds. Opens nothing but regular files. Raises FileNotFoundError, UnreadableError."""
+    content = _read_bytes(path)
+    try:
+        data = json.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise UnreadableError("it is not written in UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise UnreadableError(f"it is no JSON: {error.msg.lower()} in line {error.lineno}") from None
+    except ValueError:
+        raise UnreadableError("a number in it has too many digits") from None
+    except RecursionError:
+        raise UnreadableError("it is nested too deep") from None
+    if _is_deeper(data, MOST_DEPTH):
+        raise UnreadableError("it is nested too deep")
+    return data
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The same where names and values are expected. Raises FileNotFoundError, UnreadableError."""
+    data = read_json(path)
+    if not isinstance(data, dict):
+        raise UnreadableError("it holds no names and values")
+    return data
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write `data` to `path` in one step: whoever reads meanwhile, or after a crash, finds the old file or the new.
+
+    The file and a folder made for it are this user's alone. Raises StorageError.
+    """
+    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError:  # a folder's name that is no UTF-8: only escapes can say it
+        content = (json.dumps(data, indent=2) + "\n").encode("ascii")
+    with _as_storage_error(path):
+        target = Path(os.path.realpath(path))  # a link stays a link
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(target, content)
+
+
+def keep_copy(path: Path, why: str = "bad") -> str:
+    """Keep `path` as it is, byte for byte, under a name beside it; a sentence that says which."""
+    try:
+        content = _read_bytes(path)
+        for number in range(1, COPIES):
+            copy = _aside(path, why, number)
+            if not os.path.lexists(copy):
+                _replace(copy, content)
+            elif copy.read_bytes() != content:
+                continue
+            return f"The file as it was is kept as {copy.name} in {path.parent}."
+    except (OSError, ValueError) as error:
+        return f"The file as it was could not be kept ({_words(error)})."
+    return f"There are {COPIES} copies of it already, so it was not kept once more."
+
+
+def set_aside(path: Path) -> str:
+    """Give what stands in a file's place another name, so that a file can be written there; a sentence about it."""
+    number = next((n for n in range(1, COPIES) if not os.path.lexists(_aside(path, "bad", n))), COPIES)
+    aside = _aside(path, "bad", number)
+    try:
+        os.replace(path, aside)
+    except OSError as error:
+        return f"It could not be set aside either ({_words(error)})."
+    return f"It was kept as {aside.name} in {path.parent}."
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed saves have left half-written."""
+    with suppress(OSError):
+        for path in folder.glob(f"*{PART}"):  # hidden ones too
+            about = path.lstat()
+            if stat.S_ISREG(about.st_mode) and time.time() - about.st_mtime > STALE_SECONDS:
+                path.unlink()
+
+
+@contextmanager
+def one_writer(folder: Path) -> Iterator[None]:
+    """Let no other process write in `folder` meanwhile. Raises StorageError where the folder cannot be made."""
+    with _as_storage_error(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(folder):
+        yield
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):  # reading a pipe would wait for ever
+            raise UnreadableError("it is no file")
+        if about.st_size > MOST_BYTES:
+            raise UnreadableError(f"it is larger than {MOST_BYTES >> 20} MiB")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UnreadableError(_words(error)) from None
+
+
+def _is_deeper(data: Any, most: int) -> bool:
+    level = [data]
+    for _ in range(most + 1):
+        level = [inner for outer in level if isinstance(outer, dict | list) for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(outer: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(outer.values()) if isinstance(outer, dict) else outer
+
+
+def _aside(path: Path, why: str, number: int) -> Path:
+    return path.with_name(f"{path.name}.{why}-{number}")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write beside, under a name that no other writer has, and take the place at once. Raises OSError."""
+    handle, name = tempfile.mkstemp(PART, f".{path.name}.", path.parent)  # readable by this user alone
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the new name survive a power cut; a folder that cannot be synced has at least the file."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def _as_storage_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        number = error.errno if isinstance(error, OSError) else None
+        remedy = _REMEDIES.get(number or 0, "Choose another folder with --config-dir.")
+        raise StorageError(f"{path} cannot be written: {_words(error)}.", remedy) from error
+
+
+def _words(error: Exception) -> str:
+    """The system's words for what went wrong, without the path."""
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return words[:1].lower() + words[1:]
+
+
+_FULL = "Make room on that disk; the next save tries again."
+_FORBIDDEN = "Make that folder writable, or choose another with --config-dir."
+_REMEDIES = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EACCES: _FORBIDDEN,
+    errno.EPERM: _FORBIDDEN,
+    errno.EROFS: _FORBIDDEN,
+}

@@ -1,0 +1,165 @@
+"""Files of the program's own: written whole, by one at a time, for this user alone."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app.storage import files, locks
+from app.storage.files import StorageError, UnreadableError, read_json, sweep, write_json
+from app.storage.merge import merged
+from app.storage.settings_file import SettingsStore
+
+HAMMER = """
+import sys
+from pathlib import Path
+from app.state.conversation import Conversation, Turn
+from app.storage.chat_file import ChatStore
+from app.storage.settings_file import SettingsStore
+
+folder, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+store, chat, talk = SettingsStore(folder), ChatStore(folder), Conversation()
+settings = store.load()
+for n in range(rounds):
+    settings.models.folders.append(f"{name}-{n}")
+    settings.choices.values[name] = {"top_k": n}
+    store.save()
+    talk.turns.append(Turn("user", f"{name} {n}"))
+    chat.save(talk)
+    assert SettingsStore(folder).load().models.folders
+print(store.notices + chat.notices)
+"""
+
+
+def test_two_programs_at_once_lose_nothing(tmp_path: Path) -> None:
+    rounds = 40
+    commands = [[sys.executable, "-c", HAMMER, str(tmp_path), name, str(rounds)] for name in ("one", "two")]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    assert [process.communicate()[0] for process in running] == ["[]\n", "[]\n"]
+    settings = SettingsStore(tmp_path).load()
+    expected = {f"{name}-{n}" for name in ("one", "two") for n in range(rounds)}
+    assert set(settings.models.folders) == expected
+    assert settings.choices.values == {name: {"top_k": rounds - 1} for name in ("one", "two")}
+    turns = json.loads((tmp_path / "chat.json").read_text(encoding="utf-8"))["turns"]
+    assert sorted(turn["content"] for turn in turns) == sorted(name.replace("-", " ") for name in expected)
+    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", locks.NAME}
+
+
+def test_whoever_reads_finds_the_old_file_or_the_new(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    script = (
+        "import sys; from pathlib import Path; from app.storage.files import write_json\n"
+        "for n in range(300): write_json(Path(sys.argv[1]), [n] * 5000)"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", script, str(path)]) for _ in range(2)]
+    reads = 0
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            assert len(set(read_json(path))) == 1
+            reads += 1
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert reads
+
+
+def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "x.json"
+    write_json(path, {})
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    path.chmod(0o644)
+    write_json(path, {})
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "x.json").symlink_to(tmp_path / "there" / "y.json")
+    write_json(tmp_path / "x.json", 5)
+    assert read_json(tmp_path / "there" / "y.json") == 5
+    assert (tmp_path / "x.json").is_symlink()
+
+
+@pytest.mark.parametrize("text", ["Zwölf 🎈", "half a \ud83d", "bytes \udcff"])
+def test_any_text_is_read_back(tmp_path: Path, text: str) -> None:
+    write_json(tmp_path / "x.json", {"text": text})
+    assert read_json(tmp_path / "x.json") == {"text": text}
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "Make room"), (errno.EROFS, "writable"), (errno.EACCES, "writable"), (errno.EIO, "--config-dir")],
+)
+def test_a_disk_that_refuses_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
+) -> None:
+    def refuse(_handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    path = tmp_path / "x.json"
+    write_json(path, "old")
+    monkeypatch.setattr(files.os, "fsync", refuse)
+    with pytest.raises(StorageError) as caught:
+        write_json(path, "new")
+    assert (remedy in caught.value.remedy, str(path) in caught.value.cause) == (True, True)
+    assert read_json(path) == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_what_killed_saves_left_is_removed(tmp_path: Path) -> None:
+    old, new, other = tmp_path / ".x.json.abc.part", tmp_path / ".x.json.def.part", tmp_path / "notes.txt"
+    for path in (old, new, other):
+        path.touch()
+    for path in (old, other):
+        os.utime(path, (time.time() - 2 * files.STALE_SECONDS,) * 2)
+    (tmp_path / "folder.part").mkdir()
+    sweep(tmp_path)
+    sweep(tmp_path / "absent")
+    assert {path.name for path in tmp_path.iterdir()} == {new.name, other.name, "folder.part"}
+
+
+def test_a_folder_without_a_lock_is_written_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / locks.NAME).mkdir()
+    SettingsStore(tmp_path).save()
+    assert (tmp_path / "settings.json").exists()
+
+
+def test_a_lock_that_is_held_for_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "PATIENCE", 0.02)
+    with locks.locked(tmp_path) as first, locks.locked(tmp_path) as second:
+        assert (first, second) == (True, False)
+    with locks.locked(tmp_path) as third:
+        assert third
+
+
+def test_a_file_that_grew_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 4)
+    (tmp_path / "x.json").write_text("[1, 2]", encoding="utf-8")
+    with pytest.raises(UnreadableError, match="larger"):
+        read_json(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "together"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1, "b": 1}, {"a": 1, "b": 2}),
+        ({"a": 1, "b": 1}, {"a": 2, "b": 1}, {"a": 2, "b": 1}),
+        ({"a": 3, "b": 1}, {"a": 2, "b": 1}, {"a": 3, "b": 1}),
+        ({"a": 1}, {"a": 1, "b": 1, "c": 7}, {"a": 1, "c": 7}),
+        ({"a": 1, "b": {"x": 1}}, {"a": 1, "b": {"y": 1}}, {"a": 1, "b": {"y": 1, "x": 1}}),
+        ({"a": 1, "b": 1, "set": ["p", "r"]}, {"a": 1, "b": 1, "set": ["p", "q", "s"]},
+         {"a": 1, "b": 1, "set": ["p", "s", "r"]}),
+    ],
+)  # fmt: skip
+def test_changes_of_two_come_together(
+    mine: dict[str, object], theirs: dict[str, object], together: dict[str, object]
+) -> None:
+    base = {"a": 1, "b": 1, "set": ["p", "q"]}
+    base, mine = (base, mine) if "set" in mine else ({"a": 1, "b": 1}, mine)
+    assert merged(base, mine, theirs, {"set"}) == together
