@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_INCOMPLETE = "\ufffd"
+INCOMPLETE = "\ufffd"
+_WINDOW = 6
+"""Tokens before a new one that its spelling may depend on."""
+_LONGEST = 24
+"""Tokens that are decoded again for each new one, at most."""
 
 
 @cache
@@ -61,6 +66,42 @@ def _is_byte_level(tokenizer: Any) -> bool:
     return hasattr(tokenizer, "byte_decoder")
 
 
+class Decoder:
+    """A tokenizer's decoding, special tokens left out, as texts that grow need it."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __call__(self, ids: Sequence[int]) -> str:
+        if self._tokenizer is None or not ids:
+            return ""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return text
+
+    def added(self, known: Sequence[int], ids: Sequence[int]) -> str:
+        """The text that `ids` has after that of its beginning `known`, which ends with a whole character.
+
+        Decoders with byte tokens give up a whole run of them for one byte that does not belong there; what was shown
+        of it stays, and only what came since is given as it is.
+        """
+        before, after = self(known), self(ids)
+        return after[len(before) :] if after.startswith(before) else self(ids[len(known) :])
+
+    def tail(self, ids: Sequence[int]) -> Sequence[int]:
+        """The last tokens that spelling the next one may depend on: a few, with some text, from a whole character on.
+
+        A window that begins inside a character's bytes would spoil the whole run of them.
+        """
+        start = max(0, len(ids) - _WINDOW)
+        while start > 0 and not self._stands_alone(ids[start:]):
+            start -= 1
+        return ids[start:]
+
+    def _stands_alone(self, ids: Sequence[int]) -> bool:
+        text = self(ids)
+        return bool(text.strip()) and not text.startswith(INCOMPLETE)
+
+
 class TextStream:
     """Spells a sequence as it grows; what `push` and `flush` return adds up to the decoded sequence.
 
@@ -68,32 +109,30 @@ class TextStream:
     """
 
     def __init__(self, tokenizer: Any, context: list[int]) -> None:
-        self._tokenizer = tokenizer
-        self._ids = list(context[-6:])
+        self._decode = Decoder(tokenizer)
+        self._blind = tokenizer is None
+        self._ids = list(self._decode.tail(context))
+        self._whole = len(self._ids)
+        """Tokens whose characters are whole, and told."""
         self._done = self._decode(self._ids)
 
     def push(self, token: int) -> str:
         """Whole characters that `token` completes; empty while one is incomplete."""
-        if self._tokenizer is None:
+        if self._blind:
             return ""
         self._ids.append(token)
         text = self._decode(self._ids)
-        if text.endswith(_INCOMPLETE):
+        if text.endswith(INCOMPLETE):
             return ""
-        new, self._done = text[len(self._done) :], text
-        if len(self._ids) > 24:  # decoding a short window keeps a token's cost constant
-            self._ids = self._ids[-6:]
-            self._done = self._decode(self._ids)
+        new = text[len(self._done) :] if text.startswith(self._done) else self._decode(self._ids[self._whole :])
+        if len(self._ids) > _LONGEST:  # decoding a short window keeps a token's cost constant
+            self._ids = list(self._decode.tail(self._ids))
+            text = self._decode(self._ids)
+        self._whole, self._done = len(self._ids), text
         return new
 
     def flush(self) -> str:
         """What is still held back, incomplete as it is."""
-        text = self._decode(self._ids)
-        new, self._done = text[len(self._done) :], text
+        new = self._decode.added(self._ids[: self._whole], self._ids)
+        self._whole, self._done = len(self._ids), self._decode(self._ids)
         return new
-
-    def _decode(self, ids: list[int]) -> str:
-        if self._tokenizer is None or not ids:
-            return ""
-        text: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return text

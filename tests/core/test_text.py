@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
+
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 import core
+from core.decoding.beams.spelling import Speller
 from core.events import SequenceFinished, TokenChosen
-from core.models.text import Pieces, TextStream
+from core.models.text import Decoder, Pieces, TextStream
 from tests.core import tiny
 
 
@@ -32,6 +36,78 @@ def metaspace() -> PreTrainedTokenizerFast:
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="</s>", unk_token="<unk>")
+
+
+def byte_fallback() -> PreTrainedTokenizerFast:
+    """Llama 2's and Mistral's way: words of a vocabulary, and bytes for every character that is not in it."""
+    words = ["▁", *"▁the ▁cat ▁sat ▁naïve t h e c a s . , é ▁é".split(), *(f"<0x{byte:02X}>" for byte in range(256))]
+    vocabulary = {word: place for place, word in enumerate(["<unk>", "<s>", "</s>", *dict.fromkeys(words)])}
+    tokenizer = Tokenizer(
+        models.BPE(vocab=vocabulary, merges=[("▁", "é")], byte_fallback=True, unk_token="<unk>", fuse_unk=True)
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="first", split=False)
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        clean_up_tokenization_spaces=False,
+    )
+
+
+_CHARACTERS = "the cat sat. ,é🎉🎈🎁🦊日本語ß€\n\t\u0301👩\u200d🚀ж"
+
+
+def mixed_texts(count: int) -> Iterator[str]:
+    """Words, and characters of one to four bytes, in long and short runs."""
+    source = random.Random(7)
+    for _ in range(count):
+        runs = (source.choice(_CHARACTERS) * source.choice((1, 1, 1, 2, 9)) for _ in range(source.randint(1, 24)))
+        yield "".join(runs)
+
+
+def test_bytes_in_place_of_characters_stay_whole() -> None:
+    tokenizer, decode = byte_fallback(), Decoder(byte_fallback())
+    for number, text in enumerate(mixed_texts(3000)):
+        ids = tokenizer(text)["input_ids"]
+        cut = number % len(ids) if number % 3 else 0
+        stream = TextStream(tokenizer, ids[:cut])
+        shown = "".join([*(stream.push(token) for token in ids[cut:]), stream.flush()])
+        if "\ufffd" not in decode(ids[:cut]):
+            assert decode(ids[:cut]) + shown == decode(ids), ids
+            assert "\ufffd" not in shown
+
+
+def test_paths_of_beams_stay_whole_too() -> None:
+    tokenizer, decode = byte_fallback(), Decoder(byte_fallback())
+    for text in mixed_texts(500):
+        ids = tokenizer(text)["input_ids"]
+        speller = Speller(tokenizer, Pieces(tokenizer), [])
+        path, shown = speller.start, []
+        for token in ids:
+            new, path = speller.push(path, token)
+            shown.append(new)
+        assert "".join(shown) + speller.flush(path) == decode(ids), ids
+
+
+@pytest.mark.parametrize("broken", [[0xF0], [0xC3, 0xC3], [0xF0, 0x9F, 0x8E], [0x80]])
+def test_a_broken_byte_costs_no_character_that_was_shown(broken: list[int]) -> None:
+    tokenizer = byte_fallback()
+    first, byte, last = (
+        tokenizer("🎉🎈")["input_ids"],
+        tokenizer.convert_tokens_to_ids("<0x00>"),
+        tokenizer("a")["input_ids"][-1],
+    )
+    ids = [*first, *(byte + value for value in broken), last]
+    stream, speller = TextStream(tokenizer, []), Speller(tokenizer, Pieces(tokenizer), [])
+    path, spelled = speller.start, ""
+    for token in ids:
+        new, path = speller.push(path, token)
+        spelled += new
+    assert "".join(stream.push(token) for token in ids) == spelled == "🎉🎈" + "\ufffd" * len(broken) + "a"
 
 
 @pytest.mark.parametrize("text", ["plain text", "café – naïve", "日本語 🦊🦊", "a\u0301 e\u0301", "tab\tand\nline"])

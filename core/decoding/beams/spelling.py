@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from core.models.text import Pieces
+from core.models.text import INCOMPLETE, Decoder, Pieces
 
-_INCOMPLETE = "\ufffd"
-_WINDOW = 6
-"""Tokens before a new one that its spelling may depend on."""
+_LONGEST = 16
+"""Tokens of a path's end that are kept, at most, while none of them has to be decoded."""
 
 
 class PathText(NamedTuple):
@@ -25,43 +24,41 @@ class Speller:
     """Spells tokens on paths; the texts of a path and `flush` at its end add up to the decoded sequence."""
 
     def __init__(self, tokenizer: Any, pieces: Pieces, context: list[int]) -> None:
-        self._tokenizer = tokenizer
+        self._blind = tokenizer is None
+        self._decode = Decoder(tokenizer)
         self._pieces = pieces
         self._plain: dict[int, bool] = {}
-        tail = tuple(context[-_WINDOW:])
+        tail = tuple(self._decode.tail(context))
         self.start = PathText(tail, 0, bool(self._decode(tail)))
 
     def push(self, path: PathText, token: int) -> tuple[str, PathText]:
         """Whole characters that `token` completes on `path`, and the path it makes."""
-        if self._tokenizer is None:
+        if self._blind:
             return "", path
         if not path.held and path.begun:
             if token in self._pieces.special:
-                return "", PathText((*path.tail[1 - _WINDOW :], token), 0, True)
+                return "", self._grown(path, token)
             if self._plain.get(token):
-                return self._pieces[token], PathText((*path.tail[1 - _WINDOW :], token), 0, True)
+                return self._pieces[token], self._grown(path, token)
         return self._spell(path, token)
 
     def flush(self, path: PathText) -> str:
         """What is still held back at the end of a path, incomplete as it is."""
         if not path.held:
             return ""
-        return self._decode(path.tail)[len(self._decode(path.tail[: -path.held])) :]
+        return self._decode.added(path.tail[: -path.held], path.tail)
+
+    def _grown(self, path: PathText, token: int) -> PathText:
+        tail = (*path.tail, token)
+        return PathText(tail if len(tail) <= _LONGEST else tuple(self._decode.tail(tail)), 0, True)
 
     def _spell(self, path: PathText, token: int) -> tuple[str, PathText]:
         known = path.tail[: len(path.tail) - path.held]
         ids = (*path.tail, token)
-        before, after = self._decode(known), self._decode(ids)
-        if after.endswith(_INCOMPLETE):
+        if self._decode(ids).endswith(INCOMPLETE):
             return "", PathText(ids, path.held + 1, path.begun)
-        text = after[len(before) :]
+        text = self._decode.added(known, ids)
         if path.begun and not path.held:
             # A token whose text is its own piece here has it everywhere: it need not be decoded again.
             self._plain[token] = text == self._pieces[token]
-        return text, PathText(ids[-_WINDOW:], 0, path.begun or bool(text))
-
-    def _decode(self, ids: tuple[int, ...]) -> str:
-        if self._tokenizer is None or not ids:
-            return ""
-        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return text
+        return text, PathText(tuple(self._decode.tail(ids)), 0, path.begun or bool(text))
