@@ -23,8 +23,11 @@ class Parameter:
     help: str
     minimum: float | None = None
     maximum: float | None = None
+    soft_minimum: float | None = None
     soft_maximum: float | None = None
-    """Where a slider ends; typing may go on to `maximum`."""
+    """Where a slider begins and ends; typing may go on to `minimum` and `maximum`."""
+    logarithmic: bool = False
+    """Equal ways on the slider are equal factors, not equal differences; it begins above 0."""
     step: float | None = None
     choices: tuple[Any, ...] = ()
     exclusive: bool = False

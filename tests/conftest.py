@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import fonts
+
 HAS_QT = importlib.util.find_spec("PySide6") is not None and importlib.util.find_spec("pytestqt") is not None
 _HOME = Path(tempfile.mkdtemp(prefix="tokenscope-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
@@ -17,7 +19,9 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 def _isolate() -> None:
     """Set before torch, transformers or Qt are imported, for all of them read their settings only then."""
+    fonts.choose(_HOME)
     os.environ.update(
+        HOME=str(_HOME),
         HF_HUB_OFFLINE="1",
         HF_HOME=str(_HOME / "huggingface"),
         XDG_CONFIG_HOME=str(_HOME / "config"),
@@ -28,6 +32,14 @@ def _isolate() -> None:
     )
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    for name in (
+        "QT_SCALE_FACTOR",
+        "QT_SCREEN_SCALE_FACTORS",
+        "QT_FONT_DPI",
+        "QT_STYLE_OVERRIDE",
+        "QT_QPA_PLATFORMTHEME",
+    ):
+        os.environ.pop(name, None)
 
 
 _isolate()

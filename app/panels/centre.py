@@ -72,7 +72,7 @@ class ViewColumn(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes, the views' too."""
-        self._row_height = theme.px(40)
+        self._row_height = theme.px(20) + theme.space(20)
         self._strut.setFixedSize(0, self._row_height)
         for view in self.views:
             view.set_theme(theme)

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 MOST = 0.6
 """Share of the surrounding part's height; what is longer scrolls."""
+LEAST = 48
+"""Pixels that a message gets in any case; it scrolls."""
 MARGIN = 16
 
 
@@ -47,7 +49,16 @@ class MessageArea(QScrollArea):
         super().resizeEvent(event)
         self._fit()
 
+    def _room(self) -> int:
+        """What the parts above and below it can spare."""
+        layout = self._around.layout()
+        if layout is None:
+            return self._around.height()
+        items = [layout.itemAt(index) for index in range(layout.count())]
+        others = sum(item.minimumSize().height() for item in items if item.widget() is not self)
+        return max(LEAST, self._around.height() - others)
+
     def _fit(self) -> None:
-        height = min(self._column.totalSizeHint().height(), round(self._around.height() * MOST))
+        height = min(self._column.totalSizeHint().height(), round(self._around.height() * MOST), self._room())
         if height != self.maximumHeight():
             self.setFixedHeight(height)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QWheelEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSlider, QVBoxLayout, QWidget
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QBoxLayout, QLabel, QMenu, QSlider, QVBoxLayout, QWidget
 
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
+from app.panels.slider_scale import SliderScale, scale_of
 from app.state import values
 from app.theme.theme import Theme
 from app.widgets.wrapped_label import WrappedLabel
@@ -16,6 +17,8 @@ from core.strategies import Parameter
 
 SLIDER_STEPS = 1000
 MARGIN = 16
+_WIDE = ("text", "lines", "tokens")
+"""Kinds whose editor takes a line of its own."""
 
 
 class SlimSlider(QSlider):
@@ -42,6 +45,9 @@ class ParameterRow(QWidget):
         self.unavailable = ""
         """Why it has no effect now; empty when it has."""
         self._theme: Theme | None = None
+        self._scale: SliderScale | None = None
+        self._editor_width = 0
+        """What a list of choices wants; 0 for any other editor."""
         self._build()
         self._lay_out()
         self.set_default(parameter.default)
@@ -94,12 +100,14 @@ class ParameterRow(QWidget):
         """Colours and sizes."""
         self._theme = theme
         if isinstance(self.editor, IntEditor | FloatEditor):
-            self.editor.setFixedSize(theme.px(64), theme.px(24))
+            self.editor.setFixedSize(theme.px(52) + theme.space(6), theme.px(24))
             self.editor.setFont(theme.font(13, tabular=True))
         if isinstance(self.editor, ChoiceEditor):
-            self.editor.setFixedWidth(max(theme.px(112), self.editor.longest(theme.font(13)) + theme.px(34)))
-        if self.slider is not None:
-            self.slider.setFixedHeight(theme.px(14))
+            frame = theme.px(22) + theme.space(12)
+            self._editor_width = max(theme.px(112), self.editor.longest(theme.font(13)) + frame)
+            self.editor.setMinimumWidth(theme.px(80))
+            self.editor.setMaximumWidth(self._editor_width)
+        self._fit()
         self.update()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -133,6 +141,18 @@ class ParameterRow(QWidget):
         center = QPointF(MARGIN / 2, self.label.geometry().center().y() + 1)
         painter.drawEllipse(center, self._theme.px(5) / 2, self._theme.px(5) / 2)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """The editor stands under the name where the name's longest word would be cut beside it."""
+        word = self.label.fontMetrics().horizontalAdvance(max(self.parameter.title.split(), key=len)) + 2
+        needed = word + self._top.spacing() + (self._editor_width or self.editor.width())
+        beside = self.parameter.kind in _WIDE or needed <= self.width() - 2 * MARGIN
+        directions = QBoxLayout.Direction
+        self._top.setDirection(directions.LeftToRight if beside else directions.TopToBottom)
+
     def _explain(self) -> None:
         lines = [f"<b>{self.parameter.title}</b>", self.unavailable, self.parameter.help]
         self.setToolTip("<br>".join(line for line in lines if line) + f"<br>Default: {values.short(self.default)}.")
@@ -150,7 +170,10 @@ class ParameterRow(QWidget):
         self.slider = self._make_slider()
 
     def _make_slider(self) -> SlimSlider | None:
-        if not isinstance(self.editor, IntEditor | FloatEditor) or self._slider_end() is None:
+        if not isinstance(self.editor, IntEditor | FloatEditor):
+            return None
+        self._scale = scale_of(self.parameter, self.editor.minimum())
+        if self._scale is None:
             return None
         slider = SlimSlider(self)
         slider.setRange(0, SLIDER_STEPS)
@@ -158,30 +181,19 @@ class ParameterRow(QWidget):
         slider.valueChanged.connect(self._on_slider)
         return slider
 
-    def _slider_end(self) -> float | None:
-        """Where the slider ends; None for a range too wide for one."""
-        end = self.parameter.soft_maximum if self.parameter.soft_maximum is not None else self.parameter.maximum
-        return end if end is not None and end <= 10_000 else None
-
-    def _slider_start(self) -> float:
-        editor = self.editor
-        assert isinstance(editor, IntEditor | FloatEditor)
-        return editor.minimum()
-
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 0, MARGIN, 0)
         column.setSpacing(0)
-        top = QHBoxLayout()
-        top.setSpacing(8)
-        top.addWidget(self.label, 1)
-        column.addLayout(top)
-        is_wide = self.parameter.kind in ("text", "lines", "tokens")
-        if is_wide:
+        self._top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._top.setSpacing(8)
+        self._top.addWidget(self.label, 1)
+        column.addLayout(self._top)
+        if self.parameter.kind in _WIDE:
             column.addSpacing(3)
             column.addWidget(self.editor)
         else:
-            top.addWidget(self.editor)
+            self._top.addWidget(self.editor)
         if self.slider is not None:
             column.addWidget(self.slider)
         column.addWidget(self.note)
@@ -193,20 +205,16 @@ class ParameterRow(QWidget):
 
     @Slot(int)
     def _on_slider(self, place: int) -> None:
-        start, end = self._slider_start(), self._slider_end()
-        assert end is not None
-        value = start + (end - start) * place / SLIDER_STEPS
+        assert self._scale is not None
         step = self.parameter.step or (1 if self.parameter.kind == "int" else 0.01)
-        at_an_end = place in (0, SLIDER_STEPS)
-        value = value if at_an_end else min(end, max(start, round(value / step) * step))
+        value = self._scale.value(place / SLIDER_STEPS, step)
         self.editor.setValue(round(value) if self.parameter.kind == "int" else round(value, 6))
 
     def _refresh(self) -> None:
-        if self.slider is not None:
-            start, end = self._slider_start(), self._slider_end() or 1.0
-            share = (self.editor.value() - start) / (end - start)
+        if self.slider is not None and self._scale is not None:
+            share = self._scale.share(self.editor.value())
             with QSignalBlocker(self.slider):
-                self.slider.setValue(round(min(1.0, max(0.0, share)) * SLIDER_STEPS))
+                self.slider.setValue(round(share * SLIDER_STEPS))
         problem = self.editor.problem
         self.note.setText(problem)
         self.note.setVisible(bool(problem))

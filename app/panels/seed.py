@@ -11,6 +11,9 @@ from app.storage.settings import LARGEST_SEED
 from app.theme.theme import Theme
 from app.widgets.icons import IconButton
 
+SHOWN_FIGURES = 5
+"""A drawn seed has at most as many; the editor scrolls for a longer one that was typed."""
+
 
 class SeedBox(QFrame):
     """A number and a lock in one frame."""
@@ -52,7 +55,8 @@ class SeedBox(QFrame):
         """One frame around number and lock."""
         self.lock.set_theme(theme)
         self.setFixedHeight(theme.px(34))
-        self.spin.setFixedWidth(theme.px(58))
+        figures = self.spin.fontMetrics().horizontalAdvance("0" * SHOWN_FIGURES)
+        self.spin.setFixedWidth(figures + theme.space(18))
 
     @Slot()
     def _on_value(self) -> None:

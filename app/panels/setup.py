@@ -1,4 +1,4 @@
-"""The left panel: prompt, parameters, presets, and at its foot one place for help."""
+"""The left panel: prompt, presets, parameters, and at its foot one place for help."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ class SetupPanel(QFrame):
         """Colours and sizes of everything in the panel."""
         for part in (self.prompt, self.parameters, self.cache_parameters):
             part.set_theme(theme)
-        self._foot.setFixedHeight(theme.px(76))
-        self._content.layout().setSpacing(theme.px(16))
-        self.fit.setContentsMargins(MARGIN, theme.px(6), MARGIN, theme.px(6))
+        self._foot.setFixedHeight(theme.px(64) + theme.space(16))
+        self._content.layout().setSpacing(theme.space(16))
+        self.fit.setContentsMargins(MARGIN, theme.space(6), MARGIN, theme.space(6))
         self.fit.setFont(theme.font(12))
 
     def _lay_out(self) -> None:
         self._content = QWidget()
         inner = QVBoxLayout(self._content)
         inner.setContentsMargins(0, 14, 0, 16)
-        for part in (self.prompt, self.parameters, self.cache_parameters, self.presets):
+        for part in (self.prompt, self.presets, self.parameters, self.cache_parameters):
             inner.addWidget(part)
         inner.addStretch(1)
         scroll = QScrollArea(widgetResizable=True, objectName="setupScroll")
@@ -87,9 +87,14 @@ class SetupPanel(QFrame):
         scroll.setWidget(self._content)
         self._foot = QFrame()
         self._foot.setProperty("role", "foot")
+        long_help = QScrollArea(widgetResizable=True, objectName="helpScroll")
+        long_help.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        long_help.setFrameShape(QFrame.Shape.NoFrame)
+        long_help.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        long_help.setWidget(self.help)
         foot = QVBoxLayout(self._foot)
-        foot.setContentsMargins(MARGIN, 8, MARGIN, 8)
-        foot.addWidget(self.help)
+        foot.setContentsMargins(MARGIN, 8, 4, 8)
+        foot.addWidget(long_help)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, Qt, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
-WANTED_WIDTHS, LEAST_WIDTHS, NEEDED_WIDTHS = (300, 324), (236, 250), (142, 194)
+WANTED_WIDTHS, LEAST_WIDTHS, NEEDED_WIDTHS = (300, 324), (236, 250), (173, 194)
 """In pixels at 100 %. Below what is needed, which grows with the text in full, a panel's content would be cut."""
 GROWTH, LEAST_GROWTH = 0.6, 0.36
 COMFORT = 440
@@ -54,10 +54,21 @@ class SideSplitter(QSplitter):
     def share_out(self) -> None:
         """Give every part its width."""
         room = self.width() - self.handleWidth() * sum(not side.isHidden() for side in self._sides)
+        crowded = self._is_crowded(room)
+        self.setCollapsible(2, crowded)
         widths = self._side_widths(room)
+        if crowded:
+            widths[1] = 0
         sizes = [widths[0], max(1, room - sum(widths)), widths[1]]
         if sizes != self.sizes():
             self.setSizes(sizes)
+
+    def _is_crowded(self, room: int) -> bool:
+        """Whether both side panels leave the middle less than it needs: then the right one gives way."""
+        if any(side.isHidden() for side in self._sides):
+            return False
+        least = sum(side.minimumWidth() for side in self._sides)
+        return least + self.widget(1).minimumSizeHint().width() > room
 
     def _side_widths(self, room: int) -> list[int]:
         """What the side panels get: what is wanted, less what the middle lacks, shared by what each can spare."""

@@ -12,8 +12,8 @@ from app.theme.theme import Theme
 from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
 
-NAME_FROM = 800
-"""Width (at 100 %) from which there is room for the program's name."""
+NAME_FROM, KEYS_FROM = 1000, 760
+"""Widths (at 100 %) from which there is room for the program's name, and for the word “Seed” and the key of Run."""
 
 
 class Toolbar(QFrame):
@@ -52,7 +52,8 @@ class Toolbar(QFrame):
         for part in (*self.pickers, self.seed, self.run):
             part.set_theme(theme)
         self.text.setFixedSize(theme.px(38), theme.px(34))
-        self.setFixedHeight(theme.px(52))
+        self.layout().setContentsMargins(theme.space(16), 0, theme.space(16), 0)
+        self.setFixedHeight(theme.px(38) + theme.space(14))
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -60,8 +61,11 @@ class Toolbar(QFrame):
         self._fit()
 
     def _fit(self) -> None:
-        """In a narrow window the name gives way to what can be pressed."""
-        self.brand.setVisible(self._theme is None or self.width() >= self._theme.px(NAME_FROM))
+        """In a narrow window the name gives way to what can be pressed, then words that the tips say too."""
+        width = self.width() / self._theme.scale if self._theme else NAME_FROM
+        self.brand.setVisible(width >= NAME_FROM)
+        self.seed.label.setVisible(width >= KEYS_FROM)
+        self.run.set_brief(width < KEYS_FROM)
 
     def _lay_out(self) -> None:
         row = QHBoxLayout(self)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
 from app.state.requests import Outcome, RunRequest
+from app.state.rounds import Rounds
 from core.events import (
     BeamsRanked,
     BeamStep,
@@ -60,7 +61,7 @@ class Run:
         self.beams: BeamTree | None = None
         """The tree of a beam search; its texts are those that lead at the cursor, which then counts steps."""
         self._endings: dict[int, SequenceFinished] = {}
-        self._cache_history = CacheHistory()
+        self._cache_history, self._rounds = CacheHistory(), Rounds()
         self.shown = 0
         self.cursor = 0
         self.following = True
@@ -111,6 +112,12 @@ class Run:
         """The cache over the whole run so far: reckoned once, and only when somebody asks, for all who show it."""
         self._cache_history.follow(self.events)
         return self._cache_history
+
+    @property
+    def rounds(self) -> Rounds:
+        """The rounds of speculation so far, sorted in once for all who show them."""
+        self._rounds.follow(self.events)
+        return self._rounds
 
     @property
     def selected_token(self) -> TokenChosen | None:

@@ -67,6 +67,10 @@ class Theme:
         """`size` pixels at 100 %, scaled."""
         return round(size * self.scale)
 
+    def space(self, size: float) -> int:
+        """`size` pixels of empty room at 100 %: grows with the type, but less, to leave large type its place."""
+        return round(size * _spacing(self.scale))
+
     def font(self, px: float, weight: int = 400, tabular: bool = False) -> QFont:
         """The interface font at `px` (unscaled) pixels; `tabular` gives figures one width."""
         font = QFont(_family())
@@ -96,9 +100,30 @@ def _system_scheme() -> str:
     return "dark" if QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark else "light"
 
 
+def _spacing(scale: float) -> float:
+    """How empty room grows when type grows by `scale`: by a third as much; it shrinks along."""
+    return min(scale, 1 + (scale - 1) / 3)
+
+
+_EMPTY_ROOM = re.compile(r"\b(?:padding(?!-right)|margin|spacing|border-radius)[\w-]*:[^;]*;")
+
+
 def _scaled(template: str, scale: float) -> str:
-    """Every length but hairlines grows with the font."""
-    return re.sub(r"\b(\d+)px", lambda m: m[0] if m[1] in {"0", "1"} else f"{round(int(m[1]) * scale)}px", template)
+    """Every length but hairlines grows with the font, empty room less."""
+    gentle = _EMPTY_ROOM.sub(lambda found: _lengths_times(found[0], _spacing(scale) / scale), template)
+    return _lengths_times(gentle, scale, whole=True)
+
+
+def _lengths_times(rules: str, factor: float, whole: bool = False) -> str:
+    """`rules` with every length in pixels above a hairline times `factor`; `whole` rounds it."""
+
+    def grown(found: re.Match[str]) -> str:
+        length = float(found[1])
+        if length <= 1:
+            return found[0]
+        return f"{round(length * factor)}px" if whole else f"{length * factor:.4f}px"
+
+    return re.sub(r"(-?\b\d+(?:\.\d+)?)px", grown, rules)
 
 
 @cache
@@ -110,8 +135,13 @@ def _template() -> str:
 def _family() -> str:
     """Inter where it is installed, else the desktop's own interface font."""
     families = QFontDatabase.families()
-    own = QFontDatabase.systemFont(QFontDatabase.SystemFont.GeneralFont).family()
+    own = QGuiApplication.font().family()
     return next((name for name in ("Inter", "Inter Variable") if name in families), own)
+
+
+def forget_family() -> None:
+    """Look for the interface font anew: the application's own has changed."""
+    _family.cache_clear()
 
 
 _RAMP_STEPS = 100

@@ -106,9 +106,9 @@ class Timeline(View):
         """Take other colours and sizes at once."""
         for part in (self.play_button, self.back_button, self.forward_button, self.sparkline):
             part.set_theme(theme)
-        self._row.setContentsMargins(theme.px(14), theme.px(8), theme.px(14), theme.px(8))
-        self._row.setSpacing(theme.px(4))
-        self.setFixedHeight(theme.px(62))
+        self._row.setContentsMargins(theme.space(14), theme.space(8), theme.space(14), theme.space(8))
+        self._row.setSpacing(theme.space(4))
+        self.setFixedHeight(theme.space(62))
         font = theme.font(13, tabular=True)
         self.count_label.setFont(font)
         self.count_label.setMinimumWidth(self.count_label.fontMetrics().horizontalAdvance("0,000 / 0,000"))

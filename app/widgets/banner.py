@@ -59,7 +59,7 @@ class Banner(QFrame):
         self._theme = theme
         color = theme.danger if self._role == "banner" else theme.muted
         self._mark.setPixmap(icons.pixmap(self._icon_name, color, theme.px(18)))
-        self._close.set_theme(theme)
+        self.close_button.set_theme(theme)
         self.details.setMinimumHeight(theme.px(48))
         self.details.setMaximumHeight(theme.px(132))
 
@@ -74,8 +74,8 @@ class Banner(QFrame):
         self.unfold = QPushButton("Details", self, checkable=True, objectName="detailsButton")
         self.unfold.setProperty("role", "quiet")
         self.unfold.toggled.connect(self.details.setVisible)
-        self._close = IconButton("close", "Dismiss this message", self)
-        self._close.clicked.connect(self.dismiss)
+        self.close_button = IconButton("close", "Dismiss this message", self)
+        self.close_button.clicked.connect(self.dismiss)
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -95,7 +95,7 @@ class Banner(QFrame):
         row.setSpacing(10)
         row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
         row.addLayout(words, 1)
-        row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
 
     def _label(self) -> WrappedLabel:
         label = WrappedLabel("", self)

@@ -10,6 +10,9 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 
+WEDGE = 96
+"""Its length in pixels at 100 %, where there is room."""
+
 
 class Legend(QWidget):
     """Drawn on one line; the wedge is thick at the first word, as the marks it explains are."""
@@ -37,7 +40,21 @@ class Legend(QWidget):
 
     def sizeHint(self) -> QSize:
         """One line of small type."""
-        return QSize(self._theme.px(420), self._theme.px(30))
+        return QSize(round(self._scale_width() + self._advance(self._hint)), self._theme.px(30))
+
+    def minimumSizeHint(self) -> QSize:
+        """The scale; the hint is left out where it has no place."""
+        return QSize(round(self._scale_width()), self._theme.px(30))
+
+    def _advance(self, text: str) -> float:
+        return QFontMetricsF(self._theme.font(12)).horizontalAdvance(text)
+
+    def _scale_width(self) -> float:
+        """Words, wedge, words, and the gap behind them; 0 without a scale."""
+        if not self._low:
+            return 0.0
+        wedge = self._theme.px(WEDGE) + 2 * self._theme.space(8)
+        return self._advance(self._low) + wedge + self._advance(self._high) + self._theme.space(16)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Words, wedge, words, hint."""
@@ -47,18 +64,26 @@ class Legend(QWidget):
         painter.setPen(self._theme.color("muted"))
         x = float(self.contentsRect().left())
         if self._low:
-            x = self._text(painter, x, self._low) + self._theme.px(8)
-            x = self._wedge(painter, x) + self._theme.px(8)
-            x = self._text(painter, x, self._high) + self._theme.px(16)
-        self._text(painter, x, self._hint)
+            x = self._text(painter, x, self._low) + self._theme.space(8)
+            x = self._wedge(painter, x) + self._theme.space(8)
+            x = self._text(painter, x, self._high) + self._theme.space(16)
+        if x + self._advance(self._hint) <= self.width():
+            self._text(painter, x, self._hint)
 
     def _text(self, painter: QPainter, x: float, text: str) -> float:
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
         painter.drawText(QRectF(x, 0, width + 2, self.height()), Qt.AlignmentFlag.AlignVCenter, text)
         return x + width
 
+    def _wedge_width(self) -> float:
+        """Narrower where there is little room, so that both words are there."""
+        return max(self._theme.px(16), min(self._theme.px(WEDGE), self._theme.px(WEDGE) + self._spare()))
+
+    def _spare(self) -> float:
+        return self.width() - self._scale_width() + self._theme.space(16)
+
     def _wedge(self, painter: QPainter, x: float) -> float:
-        width, thick, thin = self._theme.px(96), self._theme.scale * 3.2, self._theme.scale * 1.2
+        width, thick, thin = self._wedge_width(), self._theme.scale * 3.2, self._theme.scale * 1.2
         middle = self.height() / 2 + 0.5
         painter.save()
         painter.setPen(Qt.PenStyle.NoPen)

@@ -136,7 +136,7 @@ class PickerCombo(QComboBox):
         return self._scaled(self._width)
 
     def minimumSizeHint(self) -> QSize:
-        return self._scaled(76)
+        return self._scaled(64)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()

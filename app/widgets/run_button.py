@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QPushButton, QStyle, QStyleOptionButton, QWidget
 
 from app.theme.theme import Theme
@@ -25,6 +25,7 @@ class RunButton(QPushButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self._theme: Theme | None = None
         self._face = ""
+        self._is_brief = False
         self.set_face("run")
 
     @property
@@ -43,6 +44,13 @@ class RunButton(QPushButton):
         self.setEnabled(face != "stopping")
         self.update()
 
+    def set_brief(self, brief: bool) -> None:
+        """Leave the key to the tip, where there is little room."""
+        if brief != self._is_brief:
+            self._is_brief = brief
+            self.updateGeometry()
+            self.update()
+
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
         self._theme = theme
@@ -50,10 +58,25 @@ class RunButton(QPushButton):
         self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(self._theme.px(124), self._theme.px(34)) if self._theme else QSize(124, 34)
+        if self._theme is None:
+            return QSize(124, 34)
+        return QSize(max(map(self._wanted, FACES)), self._theme.px(34))
 
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint()
+
+    def _parts(self, face: str) -> tuple[str, str, str]:
+        """Icon, word and key of a face, the key empty where it is left to the tip."""
+        name, word, key = FACES[face]
+        return name, word, "" if self._is_brief else key
+
+    def _wanted(self, face: str) -> int:
+        """Width that a face needs."""
+        assert self._theme is not None
+        _name, word, key = self._parts(face)
+        words = QFontMetrics(self._theme.font(13, 600)).horizontalAdvance(word)
+        keys = QFontMetrics(self._theme.font(11)).horizontalAdvance(key) + self._theme.px(7) if key else 0
+        return self._theme.px(12) + self._theme.px(7) + words + keys + 2 * self._theme.space(14)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         option = QStyleOptionButton()
@@ -64,7 +87,7 @@ class RunButton(QPushButton):
             self._paint_face(painter, self._theme)
 
     def _paint_face(self, painter: QPainter, theme: Theme) -> None:
-        name, word, key = FACES[self._face]
+        name, word, key = self._parts(self._face)
         color = theme.on_accent if self.isEnabled() else theme.muted
         fonts = (theme.font(13, 600), theme.font(11))
         gap, side = theme.px(7), theme.px(12)

@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
+
+
+class SegmentButton(QPushButton):
+    """Asks for the room of its words in bold, as they are when it is on: nothing moves or is cut when it is chosen."""
+
+    def sizeHint(self) -> QSize:
+        bold = QFont(self.font())
+        bold.setWeight(QFont.Weight.DemiBold)
+        size, text = super().sizeHint(), self.text()
+        more = QFontMetrics(bold).horizontalAdvance(text) - self.fontMetrics().horizontalAdvance(text)
+        return QSize(size.width() + max(0, more) + 2, size.height())
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
 
 
 class Segmented(QWidget):
@@ -23,7 +38,7 @@ class Segmented(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         for number, (value, title) in enumerate(choices):
-            button = QPushButton(title, self, checkable=True, objectName=f"{value}Segment")
+            button = SegmentButton(title, self, checkable=True, objectName=f"{value}Segment")
             button.setProperty("role", "quiet")
             button.setAccessibleName(f"{label}: {title}")
             button.setCursor(Qt.CursorShape.PointingHandCursor)

@@ -162,7 +162,7 @@ LENGTH_PENALTY = Parameter(
     "length_penalty", "Length penalty", "float", 1.0,
     "Finished texts are ranked by log-probability ÷ length^penalty: above 0 longer ones gain, below 0 shorter ones; "
     "0 ranks by log-probability alone.",
-    minimum=-100.0, maximum=100.0, soft_maximum=3.0, step=0.1,
+    minimum=-100.0, maximum=100.0, soft_minimum=-2.0, soft_maximum=3.0, step=0.1,
 )  # fmt: skip
 EARLY_STOPPING = Parameter(
     "early_stopping", "Early stopping", "choice", False,

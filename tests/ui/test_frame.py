@@ -17,6 +17,7 @@ from app.widgets.banner import Banner
 from app.widgets.wrapped_label import WrappedLabel
 from app.window.main_window import MainWindow
 from core import strategies
+from tests.ui.layout import settle
 from tests.ui.windows import open_window, run
 
 
@@ -165,7 +166,8 @@ def test_the_side_panels_are_not_cut(qtbot: QtBot, window: MainWindow, scale: fl
     window.resize(width, 800)
     run(qtbot, window)
     QApplication.processEvents()
-    for area in (window.parts.inspector, window.parts.setup.findChild(QScrollArea, "setupScroll")):
+    for part in (window.parts.inspector, window.parts.setup):
+        area = part.findChild(QScrollArea)
         assert area.widget().width() <= area.viewport().width()
     assert sum(window.parts.splitter.sizes()) <= width
     assert window.parts.splitter.sizes()[1] >= window.parts.centre.minimumSizeHint().width()
@@ -179,7 +181,7 @@ def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float,
     cause = "The prompt has 3,602 tokens, 1,554 more than the model's context of 2,048."
     banner.show_message("The prompt cannot be used", cause, "Shorten it, or choose another model.", "line\n" * 40)
     banner.unfold.click()
-    QApplication.processEvents()
+    settle(window)
     edges = [(part.geometry().top(), part.geometry().bottom()) for part in _parts_of(banner)]
     assert all(bottom < top for (_top, bottom), (top, _bottom) in pairwise(edges))
     assert edges[-1][1] < banner.height()

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from app.state.requests import Outcome, RunRequest
+from app.state.rounds import Rounds
 from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.speculation.legend import SpecLegend
@@ -139,6 +140,38 @@ def test_small_windows_scroll_and_keep_trees_readable(qtbot: QtBot, view: Specul
     assert places[0][1] == places[1][1] < places[2][1] == places[3][1]
     view.resize(1200, 700)
     qtbot.waitUntil(lambda: len({card.pos().y() for card in view.cards._parts}) == 1)
+
+
+@pytest.mark.parametrize(
+    ("fates", "extra"), [(["accepted"] * 12, "bonus"), (["accepted"] * 11 + ["refused"], "correction")]
+)
+def test_the_end_of_a_long_round_is_in_sight(view: SpeculationView, fates: list[str], extra: str) -> None:
+    run = Run(REQUEST)
+    started = RunStarted("assisted", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
+    run.apply([started, entry(0, 0, fates, extra), *(chosen(step, f" t{step}") for step in range(12))])
+    view.show_run(run)
+    assert view.canvas.zoom >= READABLE
+    assert view.canvas.rect().contains(view.canvas.node_rect(EXTRA))
+
+
+def test_two_columns_share_rounds_that_are_sorted_in_once(
+    view: SpeculationView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, sorted_in = SpeculationView(), []
+    qtbot.addWidget(other)
+    append = Rounds.append
+    monkeypatch.setattr(
+        Rounds, "append", lambda self, events: sorted_in.extend(events := list(events)) or append(self, events)
+    )
+    whole, run = a_run().events, Run(REQUEST)
+    for shown in (view, other):
+        shown.show_run(run)
+    for event in whole:
+        run.apply([event])
+        for shown in (view, other):
+            shown.events_arrived(run, [event])
+    assert other.strip._rounds is view.strip._rounds
+    assert sorted_in == run.events
 
 
 def test_both_themes_and_large_type(view: SpeculationView) -> None:

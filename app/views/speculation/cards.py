@@ -6,8 +6,9 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from app.state.rounds import Rounds
 from app.theme.theme import Theme, theme_for
-from app.views.speculation.report import Rounds, worth
+from app.views.speculation.report import worth
 from app.views.text.wording import percent
 from app.widgets.columns import Column, Columns
 from core.events import Finished

@@ -1,4 +1,4 @@
-"""Rounds of speculation as the view needs them: trees for the canvas, figures for the cards. No Qt in here."""
+"""A round of speculation as the view needs it: a tree for the canvas, words for the inspector. No Qt in here."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.state.requests import RunRequest
+from app.state.rounds import proposers
 from app.views.shared.reports import NodeReport, ReportRow
 from app.views.text.wording import percent, token_text
 from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode
-from core.events import CostCurve, DraftNode, DraftRound, Event, Finished
+from core.events import DraftNode, DraftRound, Finished
 from core.explain.rounds import explain_node, explain_round
 
 EXTRA = -1
@@ -18,80 +19,10 @@ EXTRA = -1
 _VERDICTS = {"accepted": "Accepted.", "refused": "Refused.", "unreached": "Never reached."}
 
 
-class Rounds:
-    """All rounds of a run, as they come in."""
-
-    def __init__(self) -> None:
-        self.rounds: list[DraftRound] = []
-        self.curve: tuple[tuple[int, float], ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.rounds)
-
-    def append(self, events: Sequence[Event]) -> bool:
-        """Take what concerns speculation; True when there was any."""
-        before = len(self.rounds), self.curve
-        for event in events:
-            if isinstance(event, DraftRound):
-                self.rounds.append(event)
-            elif isinstance(event, CostCurve):
-                self.curve = event.curve
-        return before != (len(self.rounds), self.curve)
-
-    def shown(self, tokens: int) -> int:
-        """How many rounds had begun when the text had `tokens` tokens."""
-        return sum(1 for entry in self.rounds if entry.step < tokens)
-
-    def round_of(self, token: int) -> int | None:
-        """Which round wrote that token; None for one that no round wrote."""
-        for number, entry in enumerate(self.rounds):
-            if entry.step <= token < entry.step + written(entry):
-                return number
-        return None
-
-    def by_position(self, most: int = 12) -> list[tuple[int, float]]:
-        """(depth, share accepted of the rounds that looked at that depth), for charts."""
-        found = []
-        for depth in range(1, most + 1):
-            looked = [
-                entry for entry in self.rounds if any(n.depth == depth and n.fate != "unreached" for n in entry.nodes)
-            ]
-            if not looked:
-                break
-            kept = sum(1 for entry in looked if len(entry.accepted) >= depth)
-            found.append((depth, kept / len(looked)))
-        return found
-
-    def by_drafter(self, count: int) -> list[tuple[int, int]]:
-        """(accepted, examined) tokens of each of `count` drafters; what two proposed counts for both."""
-        found = [(0, 0)] * count
-        for node in (node for entry in self.rounds for node in entry.nodes if node.fate != "unreached"):
-            for number in (number for number in proposers(node) if number < count):
-                kept, seen = found[number]
-                found[number] = kept + (node.fate == "accepted"), seen + 1
-        return found
-
-    def acceptance(self) -> float | None:
-        """Accepted ÷ examined drafted tokens."""
-        examined = sum(1 for entry in self.rounds for node in entry.nodes if node.fate != "unreached")
-        accepted = sum(len(entry.accepted) for entry in self.rounds)
-        return accepted / examined if examined else None
-
-
-def written(entry: DraftRound) -> int:
-    """Tokens that became text in the round."""
-    return len(entry.accepted) + (entry.extra_kind != "none")
-
-
 def drafter_names(request: RunRequest) -> tuple[str, ...]:
     """What the run's drafters are called: models by their names, without their folders."""
     own = {"early_exit": ("The lower layers",), "prompt_lookup": ("The text so far",)}
     return own.get(request.strategy) or tuple(Path(name).name for name in request.drafters)
-
-
-def proposers(node: DraftNode) -> tuple[int, ...]:
-    """Everyone who proposed the node."""
-    return node.proposers or (node.drafter,)
 
 
 def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QToolButton, QVBoxLayout, QWidget
 
 from app.state.requests import RunRequest, plain_request
+from app.state.rounds import Rounds
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
@@ -17,7 +18,7 @@ from app.views.shared.empty_page import paint_empty_page
 from app.views.shared.reports import NodeReport
 from app.views.speculation.cards import SpecCards
 from app.views.speculation.legend import SpecLegend
-from app.views.speculation.report import Rounds, describe, drafter_names, report_on, tree_of
+from app.views.speculation.report import EXTRA, describe, drafter_names, report_on, tree_of
 from app.views.speculation.strip import RoundStrip
 from app.views.text.wording import token_text
 from app.widgets.tree_canvas import TreeCanvas
@@ -25,6 +26,7 @@ from core.events import Event
 
 READABLE = 0.72
 """Zoom below which a tree is not shrunk to be seen whole."""
+_NO_ROUNDS = Rounds()
 _TITLE = "Small guesses, checked all at once"
 _HINT = (
     "Choose assisted decoding, prompt lookup, early exit or a token tree and press Ctrl+Enter: every round of guesses "
@@ -74,11 +76,9 @@ class SpeculationView(View):
         super().__init__("speculationView", parent)
         self._theme = theme_for("light")
         self._run: Run | None = None
-        self._rounds = Rounds()
         self._chosen = -1
         self._follow = True
         self._tree_of: tuple[int, int] | None = None
-        self._seen = 0
         self.strip, self.canvas, self.cards = RoundStrip(self), TreeCanvas(self), SpecCards(self)
         self._words, self._legend, self._tools = QLabel("", self), SpecLegend(self), SpecTools(self)
         self._tools.hide()
@@ -128,7 +128,7 @@ class SpeculationView(View):
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
-        self._run, self._rounds, self._chosen, self._follow, self._seen = run, Rounds(), -1, True, 0
+        self._run, self._chosen, self._follow = run, -1, True
         self._tree_of = None
         self.canvas.clear()
         self.cards.clear()
@@ -171,13 +171,13 @@ class SpeculationView(View):
         self.cards.set_measuring(on)
 
     def _catch_up(self) -> None:
-        run = self._run
-        if run is not None:
-            self._rounds.append(run.events[self._seen :])
-            self._seen = len(run.events)
         if self._follow:
             self._chosen = self._shown() - 1
         self._draw()
+
+    @property
+    def _rounds(self) -> Rounds:
+        return self._run.rounds if self._run is not None else _NO_ROUNDS
 
     def _shown(self) -> int:
         return self._rounds.shown(self._run.cursor) if self._run is not None else 0
@@ -204,14 +204,14 @@ class SpeculationView(View):
         entry = self._rounds.rounds[self._chosen]
         self.canvas.set_tree(tree_of(entry, self._word_before(entry.step), len(self._names())))
         self.canvas.set_follow(False)
-        self._fit(entry.accepted)
+        self._fit((*entry.accepted, *([EXTRA] if entry.extra_kind != "none" else [])))
 
-    def _fit(self, accepted: Sequence[int]) -> None:
-        """The whole tree; one that would be too small to read from its root on, along the accepted path."""
+    def _fit(self, path: Sequence[int]) -> None:
+        """The whole tree; of one that would be too small to read the end of what was written, which it is about."""
         self.canvas.fit()
         if self.canvas.zoom < READABLE:
             self.canvas.set_zoom(READABLE)
-            for node in (*reversed(accepted), 0):
+            for node in (0, *path):
                 self.canvas.ensure_visible(node)
 
     def _names(self) -> tuple[str, ...]:

@@ -1,0 +1,109 @@
+"""Rounds of speculation: which there were, which wrote what, how many guesses were kept. No Qt in here."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from core.events import CostCurve, DraftNode, DraftRound, Event
+
+
+@dataclass(slots=True)
+class Tally:
+    """Drafted tokens (or rounds) that were looked at, and those of them that were kept."""
+
+    kept: int = 0
+    examined: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Kept ÷ examined; None before anything was examined."""
+        return self.kept / self.examined if self.examined else None
+
+
+class Rounds:
+    """All rounds of a run, as they come in; figures grow with them, so that asking costs nothing."""
+
+    def __init__(self) -> None:
+        self.rounds: list[DraftRound] = []
+        self.curve: tuple[tuple[int, float], ...] = ()
+        """(tokens checked at once, cost of that pass ÷ cost of one)."""
+        self._followed = 0
+        self._steps: list[int] = []
+        self._positions: list[Tally] = []
+        self._drafters: dict[int, Tally] = {}
+        self._all = Tally()
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def follow(self, events: Sequence[Event]) -> None:
+        """Sort in what has come since it was last asked; `events` are all of the run's, and only ever grow."""
+        if len(events) > self._followed:
+            self.append(events[self._followed :])
+            self._followed = len(events)
+
+    def append(self, events: Iterable[Event]) -> None:
+        """Take what concerns speculation."""
+        for event in events:
+            if isinstance(event, DraftRound):
+                self._add(event)
+            elif isinstance(event, CostCurve):
+                self.curve = event.curve
+
+    def _add(self, entry: DraftRound) -> None:
+        self.rounds.append(entry)
+        self._steps.append(entry.step)
+        examined = [node for node in entry.nodes if node.fate != "unreached"]
+        self._all.kept += len(entry.accepted)
+        self._all.examined += len(examined)
+        for depth in {node.depth for node in examined}:
+            while len(self._positions) < depth:
+                self._positions.append(Tally())
+            self._positions[depth - 1].examined += 1
+            self._positions[depth - 1].kept += len(entry.accepted) >= depth
+        for node in examined:
+            for number in proposers(node):
+                tally = self._drafters.setdefault(number, Tally())
+                tally.examined += 1
+                tally.kept += node.fate == "accepted"
+
+    def shown(self, tokens: int) -> int:
+        """How many rounds had begun when the text had `tokens` tokens."""
+        return bisect_left(self._steps, tokens)
+
+    def round_of(self, token: int) -> int | None:
+        """Which round wrote that token; None for one that no round wrote."""
+        number = bisect_right(self._steps, token) - 1
+        if number < 0 or token >= self._steps[number] + written(self.rounds[number]):
+            return None
+        return number
+
+    def by_position(self, most: int = 12) -> list[tuple[int, float]]:
+        """(depth, share accepted of the rounds that looked at that depth), up to the first that none looked at."""
+        found = []
+        for depth, tally in enumerate(self._positions[:most], 1):
+            if tally.share is None:
+                break
+            found.append((depth, tally.share))
+        return found
+
+    def by_drafter(self, count: int) -> list[tuple[int, int]]:
+        """(accepted, examined) tokens of each of `count` drafters; what two proposed counts for both."""
+        tallies = [self._drafters.get(number, Tally()) for number in range(count)]
+        return [(tally.kept, tally.examined) for tally in tallies]
+
+    def acceptance(self) -> float | None:
+        """Accepted ÷ examined drafted tokens."""
+        return self._all.share
+
+
+def written(entry: DraftRound) -> int:
+    """Tokens that became text in the round."""
+    return len(entry.accepted) + (entry.extra_kind != "none")
+
+
+def proposers(node: DraftNode) -> tuple[int, ...]:
+    """Everyone who proposed the node, by the drafters' numbers."""
+    return node.proposers or (node.drafter,)

@@ -1,0 +1,82 @@
+"""The fonts of the window's tests: a wide one and a narrow one, and no other that happens to be on the machine.
+
+Layout has to hold with any font. Tests see the fonts through a fontconfig file of their own; which of the two the
+window gets is said by TOKENSCOPE_TEST_FONT (`wide`, the default, or `narrow`), and by the fixture `font` where a test
+wants both. Both are packages of the system (`.ci/run` installs them); what is missing is left out and told.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+PLACES = (
+    "/usr/share/fonts",
+    "/usr/local/share/fonts",
+    "~/.local/share/fonts",
+    "~/.fonts",
+    "/Library/Fonts",
+    "/System/Library/Fonts",
+    "~/Library/Fonts",
+)
+
+
+@dataclass(frozen=True)
+class TestFont:
+    """A family, and how its files' names begin."""
+
+    __test__ = False
+    family: str
+    files: tuple[str, ...]
+
+    def found(self) -> list[Path]:
+        """Its files on this machine; none of bundled fallbacks such as its condensed forms."""
+        names = set(self.files)
+        roots = [Path(place).expanduser() for place in PLACES]
+        return sorted(path for root in roots if root.is_dir() for path in root.rglob("*.ttf") if path.stem in names)
+
+
+FONTS = {
+    "wide": TestFont("DejaVu Sans", ("DejaVuSans", "DejaVuSans-Bold")),
+    "narrow": TestFont(
+        "Liberation Sans Narrow",
+        tuple(f"LiberationSansNarrow-{style}" for style in ("Regular", "Bold", "Italic", "BoldItalic")),
+    ),
+}
+_MONO = TestFont("DejaVu Sans Mono", ("DejaVuSansMono", "DejaVuSansMono-Bold"))
+
+_CONFIG = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+<dir>{folder}</dir>
+<cachedir>{cache}</cachedir>
+<alias binding="same"><family>sans-serif</family><prefer><family>{family}</family></prefer></alias>
+<alias binding="same"><family>sans</family><prefer><family>{family}</family></prefer></alias>
+<alias binding="same"><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias>
+<match target="pattern">
+<edit name="family" mode="append_last" binding="weak"><string>{family}</string></edit>
+</match>
+</fontconfig>
+"""
+
+
+def missing() -> list[str]:
+    """Which of the two this machine has not."""
+    return [name for name, font in FONTS.items() if not font.found()]
+
+
+def choose(folder: Path) -> None:
+    """Programs started from here on see the two fonts only; a machine without the wanted one keeps its own."""
+    wanted = FONTS[os.environ.get("TOKENSCOPE_TEST_FONT", "wide")]
+    if not wanted.found():
+        return
+    seen = folder / "fonts"
+    seen.mkdir(parents=True)
+    for font in (*FONTS.values(), _MONO):
+        for file in font.found():
+            if not (seen / file.name).exists():
+                (seen / file.name).symlink_to(file)
+    config = folder / "fonts.conf"
+    config.write_text(_CONFIG.format(folder=seen, cache=folder / "font-cache", family=wanted.family))
+    os.environ["FONTCONFIG_FILE"] = str(config)

@@ -1,0 +1,28 @@
+"""Fixtures of the window's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QApplication
+
+from app.theme import theme
+from tests.fonts import FONTS
+
+
+@pytest.fixture(params=sorted(FONTS))
+def font(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[str]:
+    """The interface font of everything that is opened in the test: the wide one, then the narrow one."""
+    wanted = FONTS[request.param]
+    if not wanted.found():
+        pytest.skip(f"{wanted.family} is not installed; .ci/run installs it")
+    before = QApplication.font()
+    own = QFont(before)
+    own.setFamilies([wanted.family, FONTS["wide"].family])
+    QApplication.setFont(own)
+    theme.forget_family()
+    yield str(request.param)
+    QApplication.setFont(before)
+    theme.forget_family()

@@ -1,0 +1,93 @@
+"""Nothing is cut and nothing overlaps, with a wide font and a narrow one, in small windows and with large type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QFontInfo
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.theme.theme import theme_for
+from app.window.main_window import MainWindow
+from core import strategies
+from tests.fonts import FONTS
+from tests.ui.layout import faults, settle
+from tests.ui.windows import open_window, run
+
+SIZES = [((1280, 800), 1.0), ((900, 600), 1.5), ((1280, 800), 2.0), ((900, 600), 2.0)]
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path, font: str) -> MainWindow:
+    """Drawn in the font of the test."""
+    window = open_window(qtbot, config_dir)
+    assert QFontInfo(theme_for("light").font(13)).family() == FONTS[font].family
+    return window
+
+
+def arrange(window: MainWindow, size: tuple[int, int], scale: float) -> None:
+    window.parts.appearance.set_font_scale(scale)
+    window.resize(*size)
+    settle(window)
+
+
+@pytest.mark.parametrize(("size", "scale"), SIZES)
+def test_nothing_is_cut_in_any_view(qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float) -> None:
+    arrange(window, size, scale)
+    settle(window)
+    assert "\n".join(faults(window)) == ""
+    run(qtbot, window)
+    window.session.select_token(2)
+    for number in range(window.parts.centre.columns[0].tabs.count()):
+        window.parts.centre.show_number(number)
+        settle(window)
+        shown = window.parts.centre.columns[0].current
+        if shown != "compare":  # its plots are being rebuilt
+            assert "\n".join(faults(window)) == "", shown
+
+
+@pytest.mark.parametrize(("size", "scale"), SIZES)
+def test_no_setting_of_any_strategy_is_cut(window: MainWindow, size: tuple[int, int], scale: float) -> None:
+    arrange(window, size, scale)
+    window.parts.setup.parameters.set_advanced(True)
+    for name in strategies.registry:
+        window.parts.controller.choose(strategy=name)
+        settle(window)
+        assert "\n".join(faults(window.parts.setup)) == "", name
+
+
+@pytest.mark.parametrize(("size", "scale"), SIZES)
+def test_a_failure_leaves_everything_whole(window: MainWindow, size: tuple[int, int], scale: float) -> None:
+    arrange(window, size, scale)
+    banner = window.parts.centre.error_banner
+    banner.show_message("The prompt cannot be used", "It has 3,602 tokens, 1,554 more than the model's context of "
+                        "2,048.", "Shorten it, or choose another model.", "line\n" * 40)  # fmt: skip
+    settle(window)
+    assert "\n".join(faults(window)) == ""
+    close = banner.close_button
+    assert window.rect().contains(close.mapTo(window, QPoint(0, 0)))
+    assert window.rect().contains(close.mapTo(window, close.rect().bottomRight()))
+
+
+def test_the_measure_finds_what_is_cut(qtbot: QtBot) -> None:
+    """A check that finds nothing proves nothing: words cut, a child beyond its parent, two in one place."""
+    outer = QWidget()
+    qtbot.addWidget(outer)
+    column = QVBoxLayout(outer)
+    label = QLabel("a long line of words")
+    column.addWidget(label)
+    below = QLabel("below")
+    column.addWidget(below)
+    outer.show()
+    assert "\n".join(faults(outer)) == ""
+    label.setFixedWidth(10)
+    settle(outer)
+    assert any("it needs" in told for told in faults(outer))
+    label.setMaximumWidth(10_000)
+    label.setGeometry(0, 0, 2000, 20)
+    assert any("reaches beyond" in told for told in faults(outer))
+    label.setGeometry(below.geometry())
+    assert any("overlap" in told for told in faults(outer))
