@@ -92,7 +92,7 @@ def test_it_obeys_the_cursor(view: MemoryView) -> None:
     assert view.report.heading == "After token 9"
     assert view.report.token != whole
     assert f"{(START + 8) * EACH:,} bytes" in view.report.facts
-    assert view.chart._xs[-1] == 9
+    assert view.chart.figure.xs[-1] == 9
 
 
 def test_two_columns_show_one_history_that_is_reckoned_once(
@@ -127,9 +127,10 @@ def test_hovering_the_curve_and_a_token_tells_what_they_cost(view: MemoryView) -
 
 def test_dragging_on_the_curve_moves_the_cursor(view: MemoryView, qtbot: QtBot) -> None:
     view.show_run(ended(events(plan(), 41)))
-    where = view.chart.place(20, 0).toPoint() - QPoint(0, 10)
+    canvas = view.chart.canvas()
+    where = canvas.pixel(20, 0) - QPoint(0, 10)
     with qtbot.waitSignal(view.signals.cursorRequested, check_params_cb=lambda n: n == 20):
-        QTest.mouseClick(view.chart, Qt.MouseButton.LeftButton, pos=where)
+        QTest.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=where)
     with qtbot.waitSignal(view.signals.cursorRequested, check_params_cb=lambda n: n == 31):
         QTest.keyClick(view.chart, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
 

@@ -8,24 +8,22 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
-from app.state.cache_history import CacheHistory, Part, Point
+from app.state.cache_history import CacheHistory, Point
 from app.state.figures import human_bytes
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.memory import tokens as memory_tokens
 from app.views.memory.cells import COLOURS, HOLLOW, TokenCells
 from app.views.memory.legend import Key, MemoryLegend
+from app.views.memory.plots import by_layer, colour_of, layers_title, over_the_run
 from app.views.memory.report import formula_line, part_name, report_on, reuse_line
 from app.views.memory.tools import MemoryTools
 from app.views.shared.export_tools import ExportTools, Table
 from app.views.shared.reports import NodeReport
 from app.views.shared.scrolled_page import ScrolledPage
-from app.widgets.area_chart import AreaChart, Layer, Line
-from app.widgets.columns import Column, Columns
+from app.widgets.plots import PlotPanel
 from core.events import Event
 
-_PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residual": "refused", "self": "kept",
-                 "cross": "finished", "state": "best"}  # fmt: skip
 _TITLE = "Every byte the model remembers with"
 _HINT = "Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer."
 
@@ -37,9 +35,9 @@ class MemoryView(ScrolledPage):
         super().__init__("memoryView", _TITLE, _HINT, parent)
         self._run: Run | None = None
         self.model = CacheHistory()
-        self.chart = AreaChart("Bytes held, by tokens written", self._page)
+        self.chart = PlotPanel("Bytes held, by tokens written", self._page)
         self.legend, self.cells = MemoryLegend(self._page), TokenCells(self._page)
-        self.layers = Columns("Bytes by layer", self._page)
+        self.layers = PlotPanel("Bytes by layer", self._page, size=(180, 64), least=(80, 56))
         self._axis, self._layers_title = QLabel(self._page), QLabel("Per layer", self._page)
         self._formula, self._notice, self._reuse = (QLabel(self._page) for _ in range(3))
         self._tools = MemoryTools(ExportTools("memory", self.picture, self.table), self)
@@ -85,6 +83,7 @@ class MemoryView(ScrolledPage):
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
         self._run, self.model = run, CacheHistory()
+        self.chart.show_whole()
         self._catch_up()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
@@ -145,31 +144,16 @@ class MemoryView(ScrolledPage):
 
     def _draw_chart(self, run: Run) -> None:
         right = self.model.limit if run.outcome is None else max(run.length, 1)
-        curve = self.model.curve(self.cursor)
-        layers = [self._layer(part, curve) for part in self.model.parts]
-        self.chart.set_data([point.x for point in curve], layers, self._lines(max(right, self.cursor)), right)
+        self.chart.show_figure(over_the_run(self.model, self.cursor, right))
         self.chart.set_cursor(self.cursor, self._tip(self.cursor))
         self._axis.setText(f"{self.chart.unit()[1]} held, by tokens written")
-
-    def _layer(self, part: Part, curve: Sequence[Point]) -> Layer:
-        values = tuple(float(dict(point.parts).get(part, 0)) for point in curve)
-        name = part_name(part, self.model.parts)
-        return Layer(name, _PART_COLOURS.get(part[1], "accent"), values, hatched=part[0] == "disk")
-
-    def _lines(self, right: int) -> list[Line]:
-        predicted, dynamic = self.model.lines(right)
-        lines = [Line("predicted", "warning", tuple(predicted), (1.5, 3.0))] if predicted else []
-        if dynamic and not self.model.is_plain:
-            lines.insert(0, Line("dynamic would be", "faint", tuple(dynamic), (5.0, 4.0)))
-        return lines
 
     def _draw_tokens(self, run: Run) -> None:
         rows = memory_tokens.rows(self.model, run, self.cursor)
         self.cells.set_rows(rows)
         self.cells.setVisible(bool(rows))
         names = self.model.parts
-        keys = [Key(part_name(p, names), _PART_COLOURS.get(p[1], "accent"), "disk" if p[0] == "disk" else "area")
-                for p in names]  # fmt: skip
+        keys = [Key(part_name(p, names), colour_of(p), "disk" if p[0] == "disk" else "area") for p in names]
         states = dict.fromkeys(state for row in rows for state in row.states)
         if len(states) > 1:
             keys += [Key(memory_tokens.WORDS[s], COLOURS[s], "hollow" if s in HOLLOW else "cell")
@@ -177,20 +161,8 @@ class MemoryView(ScrolledPage):
         self.legend.set_keys(keys)
 
     def _draw_layers(self, point: Point) -> None:
-        halves = any(part in ("self", "cross") for _, part in self.model.parts)
-        half = len(point.layers) // 2
-        columns = []
-        for number, size in enumerate(point.layers):
-            if not size:  # an encoder–decoder's cache has places for layers that its decoder lacks
-                continue
-            which = ("self" if number < half else "cross") if halves else "layer"
-            place = number % half + 1 if halves and half else number + 1
-            label = f"{which} {place}" if halves else str(place)
-            columns.append(Column(size, label, f"{which} {place}: {size:,} bytes ({human_bytes(size)})"))
-        self.layers.set_columns(columns)
-        sizes = {size for size in point.layers if size}
-        each = f", {human_bytes(min(sizes))} each" if len(sizes) == 1 else ""
-        self._layers_title.setText(f"Per layer{each}")
+        self.layers.show_figure(by_layer(self.model, point))
+        self._layers_title.setText(layers_title(point))
 
     def _say(self, report: NodeReport | None) -> None:
         if report != self.report:

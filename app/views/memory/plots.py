@@ -1,0 +1,79 @@
+"""The memory view's plots as plain values: bytes over the run, bytes by layer. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from app.state.cache_history import CacheHistory, Part, Point
+from app.state.figures import human_bytes
+from app.views.memory.report import part_name
+from app.widgets.plots import BYTES, Area, Axis, Bars, Figure, Line
+
+PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residual": "refused", "self": "kept",
+                "cross": "finished", "state": "best"}  # fmt: skip
+
+
+def size_words(size: float) -> str:
+    """`156 KiB`."""
+    return human_bytes(round(size))
+
+
+_HELD = Axis("bytes held", size_words, BYTES)
+_WRITTEN = Axis("tokens written", whole=True)
+
+
+def over_the_run(history: CacheHistory, cursor: int, right: int) -> Figure:
+    """What was held up to `cursor`, in parts that lie on each other, below what was foretold up to `right`."""
+    curve = history.curve(cursor)
+    return Figure(
+        x=_WRITTEN,
+        y=_HELD,
+        xs=tuple(float(point.x) for point in curve),
+        areas=tuple(_area(part, history.parts, curve) for part in history.parts),
+        lines=tuple(_lines(history, max(right, cursor))),
+        right=float(max(right, cursor)),
+    )
+
+
+def colour_of(part: Part) -> str:
+    """The theme's colour for it."""
+    return PART_COLOURS.get(part[1], "accent")
+
+
+def _area(part: Part, parts: list[Part], curve: Sequence[Point]) -> Area:
+    values = tuple(float(dict(point.parts).get(part, 0)) for point in curve)
+    return Area(part_name(part, parts), colour_of(part), values, hatched=part[0] == "disk")
+
+
+def _lines(history: CacheHistory, right: int) -> Iterator[Line]:
+    predicted, dynamic = history.lines(right)
+    if dynamic and not history.is_plain:
+        yield Line("dynamic would be", "faint", tuple(dynamic), (5.0, 4.0))
+    if predicted:
+        yield Line("predicted", "warning", tuple(predicted), (1.5, 3.0))
+
+
+def by_layer(history: CacheHistory, point: Point) -> Figure:
+    """A bar for each layer that holds anything."""
+    halves = any(part in ("self", "cross") for _, part in history.parts)
+    half = len(point.layers) // 2
+    labels, sizes, tips = [], [], []
+    for number, size in enumerate(point.layers):
+        if not size:  # an encoder–decoder's cache has places for layers that its decoder lacks
+            continue
+        which = ("self" if number < half else "cross") if halves else "layer"
+        place = number % half + 1 if halves and half else number + 1
+        labels.append(f"{which} {place}" if halves else str(place))
+        sizes.append(float(size))
+        tips.append(f"{which} {place}: {size:,} bytes ({human_bytes(size)})")
+    return Figure(
+        x=Axis("layer", labels=tuple(labels)),
+        y=Axis("bytes", size_words, BYTES, shown=False),
+        bars=(Bars("", "accent", tuple(sizes), tips=tuple(tips)),) if sizes else (),
+    )
+
+
+def layers_title(point: Point) -> str:
+    """`Per layer`, and how much each holds where all hold the same."""
+    sizes = {size for size in point.layers if size}
+    return f"Per layer, {human_bytes(min(sizes))} each" if len(sizes) == 1 else "Per layer"

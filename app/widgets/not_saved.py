@@ -1,0 +1,15 @@
+"""What is said when a file could not be written."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+
+def tell_not_saved(parent: QWidget, path: str, error: OSError) -> None:
+    """Which file, why, and what to do about it."""
+    cause = error.strerror or str(error) or "the file could not be written"
+    box = QMessageBox(QMessageBox.Icon.Warning, "Not saved", f"{path} was not saved: {cause}.", parent=parent.window())
+    box.setInformativeText("Choose another folder or another name.")
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.open()

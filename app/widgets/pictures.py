@@ -1,0 +1,53 @@
+"""Any widget saved as a picture: PNG of exactly its size times a scale, or SVG, whose text stays text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtGui import QColor, QImage, QPainter, QRegion
+from PySide6.QtWidgets import QWidget
+
+SUFFIXES = (".png", ".svg")
+_DOTS_PER_METER = 3780
+"""96 to the inch, which a scale of 1 stands for."""
+
+
+def save_picture(widget: QWidget, path: Path, ground: QColor, scale: float = 1.0) -> None:
+    """Write `widget` as the path's suffix says, on `ground`. Raises OSError."""
+    if path.suffix.lower() == ".svg":
+        _save_svg(widget, path, ground)
+    else:
+        _save_png(widget, path, ground, scale)
+
+
+def _save_png(widget: QWidget, path: Path, ground: QColor, scale: float) -> None:
+    image = QImage(widget.size() * scale, QImage.Format.Format_RGB32)
+    image.setDotsPerMeterX(round(_DOTS_PER_METER * scale))
+    image.setDotsPerMeterY(round(_DOTS_PER_METER * scale))
+    painter = QPainter(image)
+    painter.scale(scale, scale)
+    _paint(widget, painter, ground)
+    if not image.save(str(path), "PNG"):
+        raise OSError(None, "the file could not be written")
+
+
+def _save_svg(widget: QWidget, path: Path, ground: QColor) -> None:
+    from PySide6.QtSvg import QSvgGenerator
+
+    path.touch()  # the generator says nothing of a file that cannot be written
+    generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)
+    generator.setFileName(str(path))
+    generator.setSize(widget.size())
+    generator.setViewBox(QRect(QPoint(), widget.size()))
+    generator.setTitle(widget.accessibleName() or "Tokenscope")
+    generator.setDescription(widget.accessibleDescription())
+    _paint(widget, QPainter(generator), ground)
+
+
+def _paint(widget: QWidget, painter: QPainter, ground: QColor) -> None:
+    painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
+    painter.fillRect(widget.rect(), ground)
+    # A view of graphics has a render of its own, which means something else.
+    QWidget.render(widget, painter, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
+    painter.end()

@@ -1,0 +1,231 @@
+"""The widget that holds a plot. pyqtgraph is imported when the first one is drawn, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QContextMenuEvent, QCursor, QFocusEvent, QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.ask_file import ask_where_to_save
+from app.widgets.not_saved import tell_not_saved
+from app.widgets.plots import words
+from app.widgets.plots.figure import Figure
+from app.widgets.plots.overlay import FocusFrame, ResetButton, Tag
+
+if TYPE_CHECKING:
+    from app.widgets.plots.canvas import PlotCanvas
+    from app.widgets.plots.input import PlotInput
+
+_KINDS = (("Picture (SVG)…", "svg", "Pictures (*.svg)"), ("Picture (PNG)…", "png", "Pictures (*.png)"),
+          ("Figures (CSV)…", "csv", "Tables (*.csv)"))  # fmt: skip
+_ZOOM_KEYS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
+
+
+class PlotPanel(QWidget):
+    """`hovered(x)`: the place under the mouse, -1 for none; `picked(x)`: the place that was gone to."""
+
+    hovered = Signal(int)
+    picked = Signal(int)
+
+    def __init__(self, name: str, parent: QWidget | None = None, size: tuple[int, int] = (520, 260),
+                 least: tuple[int, int] = (120, 150)) -> None:  # fmt: skip
+        """`size` and `least`: pixels at 100 % that it would like, and that it needs."""
+        super().__init__(parent)
+        self._theme, self._figure = theme_for("light"), Figure()
+        self._size, self._least = size, least
+        self._canvas: PlotCanvas | None = None
+        self._input: PlotInput | None = None
+        self._cursor: int | None = None
+        self.describe: Callable[[int], str] = self._say
+        """What is told of a place."""
+        self._frame, self._tag, self._reset = FocusFrame(self), Tag(self), ResetButton(self)
+        self._reset.clicked.connect(self.show_whole)
+        self.setAccessibleName(name)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    # What is shown
+
+    @property
+    def figure(self) -> Figure:
+        """What is shown."""
+        return self._figure
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+        self._theme = theme
+        for part in (self._frame, self._tag, self._reset):
+            part.set_theme(theme)
+        if self._canvas is not None:
+            self._canvas.set_theme(theme)
+        self.updateGeometry()
+        self._put_reset()
+
+    def show_figure(self, figure: Figure) -> None:
+        """Draw this from now on; what is not seen is drawn once it is."""
+        if figure == self._figure:
+            return
+        self._figure = figure
+        self.setAccessibleDescription(words.shape(figure))
+        self._tag.hide()
+        self._draw()
+
+    def set_cursor(self, x: int | None, told: str = "") -> None:
+        """Stand at a place; `told` says it to a screen reader, before the shape of the whole."""
+        self._cursor = x
+        shape = words.shape(self._figure)
+        self.setAccessibleDescription(f"{told}\n{shape}" if told else shape)
+        if self._canvas is not None and self._input is not None:
+            self._canvas.set_cursor(x)
+            self._input.cursor = x
+
+    @Slot()
+    def show_whole(self) -> None:
+        """See everything again."""
+        if self._canvas is not None:
+            self._canvas.show_whole()
+            self._put_reset()
+
+    def unit(self) -> tuple[float, str]:
+        """(size, name) of what the upright axis counts in."""
+        return self._figure.y.unit(self._figure.height)
+
+    def canvas(self) -> PlotCanvas:
+        """The drawing, made when it is first asked for."""
+        if self._canvas is None:
+            self._make_canvas()
+        assert self._canvas is not None
+        return self._canvas
+
+    def _make_canvas(self) -> None:
+        from app.widgets.plots.canvas import PlotCanvas
+        from app.widgets.plots.input import PlotInput
+
+        self._canvas = PlotCanvas(self._theme, self)
+        self._input = PlotInput(self._canvas)
+        self._canvas.setGeometry(self.rect())
+        self._canvas.lower()
+        self._canvas.show()
+        self._input.hovered.connect(self._on_hover)
+        self._input.left.connect(self._on_leave)
+        self._input.picked.connect(self._on_pick)
+        self._input.zoomChanged.connect(self._put_reset)
+
+    def _draw(self) -> None:
+        if not self.isVisible() or (self._canvas is None and self._figure.is_empty):
+            return
+        self.canvas().show_figure(self._figure)
+        assert self._input is not None
+        self._input.zooms = not self._figure.sideways and max(self._figure.count, self._figure.end) > 12
+        self.set_cursor(self._cursor)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw what has come meanwhile."""
+        super().showEvent(event)
+        self._draw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The drawing fills it."""
+        super().resizeEvent(event)
+        self._frame.setGeometry(self.rect())
+        if self._canvas is not None:
+            self._canvas.setGeometry(self.rect())
+        self._put_reset()
+
+    def sizeHint(self) -> QSize:
+        """Room for a curve."""
+        return QSize(*map(self._theme.px, self._size))
+
+    def minimumSizeHint(self) -> QSize:
+        """As small as it still says something."""
+        return QSize(*map(self._theme.px, self._least))
+
+    # The mouse and the keys
+
+    @Slot(float)
+    def _on_hover(self, place: float) -> None:
+        canvas, x = self.canvas(), round(place)
+        canvas.set_hover(float(x) if x >= 0 else None)
+        self._tag.tell(self.describe(x) if x >= 0 else "", self.mapFromGlobal(QCursor.pos()))
+        self.hovered.emit(x)
+
+    @Slot()
+    def _on_leave(self) -> None:
+        self.canvas().set_hover(None)
+        self._tag.hide()
+        self.hovered.emit(-1)
+
+    @Slot(float)
+    def _on_pick(self, place: float) -> None:
+        if place >= 0:
+            self.picked.emit(round(place))
+
+    @Slot()
+    def _put_reset(self) -> None:
+        """The way back from a zoom, where there is one."""
+        self._reset.put(self._canvas is not None and self._canvas.is_zoomed)
+
+    def _say(self, place: int) -> str:
+        return words.at(self._figure, place)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows walk, with Shift ten places at a time; Home and End go to the ends; + and − zoom, 0 shows all."""
+        step = 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
+        last = int(self._figure.end)
+        at = self._cursor or 0
+        moves = {Qt.Key.Key_Left: at - step, Qt.Key.Key_Right: at + step, Qt.Key.Key_Home: 0, Qt.Key.Key_End: last}
+        if self._cursor is not None and event.key() in moves:
+            self.picked.emit(max(0, min(last, moves[Qt.Key(event.key())])))
+        elif self._input is not None and self._input.zooms and event.key() in _ZOOM_KEYS:
+            self._input.zoom(_ZOOM_KEYS[Qt.Key(event.key())], float(at))
+        elif self._canvas is not None and self._canvas.is_zoomed and event.key() == Qt.Key.Key_0:
+            self.show_whole()
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """A frame for those who come by keyboard."""
+        super().focusInEvent(event)
+        self._frame.setVisible(event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason))
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """The frame goes."""
+        super().focusOutEvent(event)
+        self._frame.hide()
+
+    # Saving
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """One menu: all of it again, and the plot as a file."""
+        self.menu().popup(event.globalPos())
+
+    def menu(self) -> QMenu:
+        """What can be done with this plot; it deletes itself."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        everything = menu.addAction("Show all", self.show_whole)
+        everything.setEnabled(self._canvas is not None and self._canvas.is_zoomed)
+        menu.addSeparator()
+        for title, suffix, kinds in _KINDS:
+            menu.addAction(title, partial(self._ask, suffix, kinds))
+        return menu
+
+    def _ask(self, suffix: str, kinds: str) -> None:
+        name = self.accessibleName().lower().replace(" ", "-").replace(",", "")
+        ask_where_to_save(self, "Save the plot", f"{name}.{suffix}", kinds, self.save)
+
+    @Slot(str)
+    def save(self, path: str) -> None:
+        """Write the plot to a file, as its suffix says."""
+        from app.widgets.plots.export import save
+
+        try:
+            save(self.canvas(), Path(path), self._theme.color("window"))
+        except OSError as error:
+            tell_not_saved(self, path, error)

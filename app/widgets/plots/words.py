@@ -1,0 +1,113 @@
+"""A plot in words: its shape in a sentence, the place under the mouse, all of it as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from app.widgets.plots.figure import Axis, Bars, Figure
+
+_FLAT = 1e-9
+
+
+def shape(figure: Figure) -> str:
+    """The shape in a sentence with its figures, for those who cannot see it."""
+    if figure.is_empty:
+        return "Nothing to show yet."
+    told = [_bars(figure, bars) for bars in figure.bars]
+    if figure.areas:
+        name = figure.areas[0].name if len(figure.areas) == 1 else "all together"
+        told.append(_course(name, figure.xs, figure.totals, figure))
+    for line in figure.lines:
+        if line.points and line.name:
+            xs, ys = zip(*line.points, strict=True)
+            told.append(_course(line.name, xs, ys, figure))
+    return ". ".join(_capital(text) for text in told) + "."
+
+
+def at(figure: Figure, place: int) -> str:
+    """What stands at that place: the bar's words, or everything that has a value there."""
+    if figure.bars:
+        return "\n".join(_bar(figure, bars, place) for bars in figure.bars if 0 <= place < len(bars.values))
+    totals = figure.marks(place)
+    lines = [f"{name} {figure.y.words(height)}" for name, _, height in totals]
+    return "\n".join([f"{figure.x.words(place)} {figure.x.title}".strip(), *lines]) if lines else ""
+
+
+def table(figure: Figure) -> list[list[object]]:
+    """Every value, a head first: a row for each bar, or for each x."""
+    if figure.bars:
+        names, axis = [bars.name or figure.y.title or "value" for bars in figure.bars], _labelled(figure)
+        rows = [[_label(axis, n), *(_value(bars, n) for bars in figure.bars)] for n in range(figure.count)]
+        return [[axis.title or "name", *names], *rows]
+    named = [line for line in figure.lines if line.points]
+    xs = sorted({*figure.xs, *(x for line in named for x, _ in line.points)})
+    own = {x: n for n, x in enumerate(figure.xs)}
+    head: list[object] = [figure.x.title or "x", *(area.name for area in figure.areas), *(line.name for line in named)]
+    return [head, *([x, *(area.values[own[x]] if x in own else "" for area in figure.areas),
+                     *(_or_nothing(line.at(x)) for line in named)] for x in xs)]  # fmt: skip
+
+
+def _labelled(figure: Figure) -> Axis:
+    return figure.y if figure.sideways else figure.x
+
+
+def _measured(figure: Figure) -> Axis:
+    return figure.x if figure.sideways else figure.y
+
+
+def _label(axis: Axis, place: int) -> str:
+    return axis.labels[place] if place < len(axis.labels) else str(place + 1)
+
+
+def _value(bars: Bars, place: int) -> object:
+    return bars.values[place] if place < len(bars.values) else ""
+
+
+def _or_nothing(value: float | None) -> object:
+    return "" if value is None else value
+
+
+def _bar(figure: Figure, bars: Bars, place: int) -> str:
+    if place < len(bars.tips):
+        return bars.tips[place]
+    name = f"{bars.name}: " if bars.name else ""
+    return f"{name}{_label(_labelled(figure), place)}: {_measured(figure).words(bars.values[place])}"
+
+
+def _bars(figure: Figure, bars: Bars) -> str:
+    words, values = _measured(figure).words, bars.values
+    name = f"{bars.name}: " if bars.name else ""
+    if not values:
+        return f"{name}nothing yet"
+    if len(values) > 1 and max(values) - min(values) <= _FLAT * max(values):
+        return f"{name}{len(values)} bars of {words(values[0])} each"
+    if len(values) <= 4:
+        return name + ", ".join(f"{_label(_labelled(figure), n)} {words(value)}" for n, value in enumerate(values))
+    low, high = (values.index(pick(values)) for pick in (min, max))
+    axis = _labelled(figure)
+    return (
+        f"{name}{len(values)} bars; the lowest, {_label(axis, low)}, has {words(values[low])}, the highest, "
+        f"{_label(axis, high)}, {words(values[high])}"
+    )
+
+
+def _course(name: str, xs: Sequence[float], ys: Sequence[float], figure: Figure) -> str:
+    """How a curve runs, as one would say it over the telephone."""
+    x, y = figure.x.words, figure.y.words
+    if max(ys) - min(ys) <= _FLAT * max(abs(value) for value in ys):
+        return f"{name} stays at {y(ys[0])}"
+    for word, sign in (("rises", 1), ("falls", -1)):
+        if all(sign * (b - a) >= 0 for a, b in pairwise(ys)):
+            reached = next(n for n, value in enumerate(ys) if value == ys[-1])
+            text = f"{name} {word} from {y(ys[0])} at {x(xs[0])} to {y(ys[-1])} at {x(xs[reached])}"
+            return text if reached == len(ys) - 1 else f"{text} and stays there to {x(xs[-1])}"
+    low, high = (list(ys).index(pick(ys)) for pick in (min, max))
+    return (
+        f"{name} goes from {y(ys[0])} at {x(xs[0])} to {y(ys[-1])} at {x(xs[-1])}; lowest {y(ys[low])} at "
+        f"{x(xs[low])}, highest {y(ys[high])} at {x(xs[high])}"
+    )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

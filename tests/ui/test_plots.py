@@ -1,0 +1,243 @@
+"""A plot as a reader meets it: hovered, zoomed, read aloud, saved; and what it costs those who see none."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu, QMessageBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.theme.theme import theme_for
+from app.widgets.plots import Axis, Bars, Figure, Line, PlotPanel
+from tests.app.test_plot_words import window
+
+LEFT = Qt.MouseButton.LeftButton
+NONE = Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> Iterator[PlotPanel]:
+    panel = PlotPanel("Bytes held, by tokens written")
+    qtbot.addWidget(panel)
+    panel.set_theme(theme_for("dark"))
+    panel.resize(640, 300)
+    panel.show_figure(window())
+    with qtbot.waitExposed(panel):
+        panel.show()
+    QApplication.sendPostedEvents()
+    return panel
+
+
+def at(panel: PlotPanel, x: float) -> QPoint:
+    """The pixel of that place, in the middle of the plot's height."""
+    return QPoint(panel.canvas().pixel(x, 0).x(), panel.height() // 2)
+
+
+def move(panel: PlotPanel, x: float, buttons: Qt.MouseButton = Qt.MouseButton.NoButton) -> None:
+    viewport, where = panel.canvas().viewport(), QPointF(at(panel, x))
+    event = QMouseEvent(QEvent.Type.MouseMove, where, viewport.mapToGlobal(where), Qt.MouseButton.NoButton, buttons,
+                        NONE)  # fmt: skip
+    QApplication.sendEvent(viewport, event)
+
+
+def turn(panel: PlotPanel, x: float, notches: int) -> bool:
+    """Whether the plot made use of it."""
+    viewport, where = panel.canvas().viewport(), QPointF(at(panel, x))
+    event = QWheelEvent(where, viewport.mapToGlobal(where), QPoint(), QPoint(0, 120 * notches),
+                        Qt.MouseButton.NoButton, NONE, Qt.ScrollPhase.NoScrollPhase, False)  # fmt: skip
+    QApplication.sendEvent(viewport, event)
+    return event.isAccepted()
+
+
+def test_a_window_without_a_plot_does_not_pay_for_one(tmp_path: Path) -> None:
+    """In a process of its own: here others have imported it."""
+    code = (
+        "import sys; from pathlib import Path; from PySide6.QtWidgets import QApplication; app = QApplication([]);"
+        "from app import build_window; from tests.ui.fake_engine import ScriptedEngine;"
+        "window = build_window(Path(sys.argv[1]), ScriptedEngine()); window.show(); app.processEvents();"
+        "seen = [window.centre.show_view(name) for name in ('memory', 'compare', 'tokens')]; app.processEvents();"
+        "before = 'pyqtgraph' in sys.modules; window.close(); assert all(seen); sys.exit(before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_place_under_the_mouse_is_told_in_words(panel: PlotPanel, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(panel.hovered, check_params_cb=lambda x: x == 32):
+        move(panel, 32)
+    assert panel._tag.isVisible()
+    assert panel._tag.text().startswith("32 tokens written\nkeys 32.0 KiB")
+    assert panel.rect().contains(panel._tag.geometry())
+    with qtbot.waitSignal(panel.hovered, check_params_cb=lambda x: x == -1):
+        QApplication.sendEvent(panel.canvas().viewport(), QEvent(QEvent.Type.Leave))
+    assert not panel._tag.isVisible()
+
+
+def test_the_words_stay_within_the_plot_at_its_right_end(panel: PlotPanel) -> None:
+    panel._tag.tell("a rather long line of words about this place", QPoint(panel.width() - 3, panel.height() - 3))
+    assert panel.rect().contains(panel._tag.geometry())
+
+
+def test_the_wheel_enlarges_around_the_mouse_and_back(panel: PlotPanel) -> None:
+    assert not turn(panel, 50, -1), "the whole is seen: the page may scroll"
+    before = at(panel, 50).x()
+    assert turn(panel, 50, 3)
+    low, high = panel.canvas().seen
+    assert 0 < low < 50 < high < 200
+    assert abs(at(panel, 50).x() - before) <= 2
+    assert panel._reset.isVisible()
+    for _ in range(4):
+        turn(panel, 50, -1)
+    assert panel.canvas().seen == (0.0, 200.0)
+    assert not panel._reset.isVisible()
+
+
+def test_it_is_never_enlarged_without_end(panel: PlotPanel) -> None:
+    for _ in range(60):
+        turn(panel, 50, 3)
+    low, high = panel.canvas().seen
+    assert high - low == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("way", ["double click", "button", "key", "menu"])
+def test_a_dragged_band_is_seen_alone_and_there_are_ways_back(panel: PlotPanel, way: str) -> None:
+    viewport, picked = panel.canvas().viewport(), []
+    panel.picked.connect(picked.append)
+    QTest.mousePress(viewport, LEFT, pos=at(panel, 40))
+    move(panel, 100, LEFT)
+    QTest.mouseRelease(viewport, LEFT, pos=at(panel, 100))
+    low, high = panel.canvas().seen
+    assert (round(low), round(high)) == (40, 100)
+    assert picked == [], "a band is no step"
+    match way:
+        case "double click":
+            QTest.mouseDClick(viewport, LEFT, pos=at(panel, 60))
+        case "button":
+            panel._reset.click()
+        case "key":
+            QTest.keyClick(panel, Qt.Key.Key_0)
+        case "menu":
+            menu = panel.menu()
+            menu.actions()[0].trigger()
+            menu.close()
+    assert panel.canvas().seen == (0.0, 200.0)
+
+
+def test_a_click_goes_there_and_the_cursor_can_be_dragged(panel: PlotPanel) -> None:
+    picked: list[int] = []
+    panel.picked.connect(picked.append)
+    panel.set_cursor(120, "after token 120")
+    QTest.mouseClick(panel.canvas().viewport(), LEFT, pos=at(panel, 64))
+    assert picked == [64]
+    QTest.mousePress(panel.canvas().viewport(), LEFT, pos=at(panel, 120))
+    move(panel, 90, LEFT)
+    QTest.mouseRelease(panel.canvas().viewport(), LEFT, pos=at(panel, 90))
+    assert picked == [64, 90]
+    assert not panel.canvas().is_zoomed
+    QTest.keyClick(panel, Qt.Key.Key_Left)
+    QTest.keyClick(panel, Qt.Key.Key_End)
+    assert picked[2:] == [119, 200]
+
+
+def test_new_values_leave_a_zoom_as_it_is(panel: PlotPanel) -> None:
+    panel.canvas().zoom_to(40, 100)
+    longer = Figure(window().x, window().y, lines=(Line("more", "accent", ((0.0, 0.0), (400.0, 9.0))),))
+    panel.show_figure(longer)
+    assert panel.canvas().seen == (40.0, 100.0)
+    panel.show_whole()
+    assert panel.canvas().seen == (0.0, 400.0)
+
+
+def test_themes_and_sizes_change_at_once(panel: PlotPanel) -> None:
+    dark, height = panel.grab().toImage(), panel.sizeHint().height()
+    assert dark.pixelColor(1, 1) == theme_for("dark").color("window")
+    panel.set_theme(theme_for("light", 1.5))
+    light = panel.grab().toImage()
+    assert light.pixelColor(1, 1) == theme_for("light").color("window")
+    assert panel.sizeHint().height() == round(1.5 * height)
+    assert panel.canvas()._bottom.style["tickFont"].pixelSize() == theme_for("light", 1.5).px(11)
+
+
+def test_it_is_read_aloud(panel: PlotPanel) -> None:
+    assert panel.accessibleName() == "Bytes held, by tokens written"
+    assert "rises from 0 B at 0 to 128 KiB at 64 and stays there to 200" in panel.accessibleDescription()
+    panel.set_cursor(9, "after token 9: 18 KiB")
+    assert panel.accessibleDescription().startswith("after token 9: 18 KiB\nAll together rises")
+
+
+def test_one_menu_of_our_own(panel: PlotPanel) -> None:
+    menu = panel.menu()
+    assert [action.text() for action in menu.actions() if action.text()] == [
+        "Show all", "Picture (SVG)…", "Picture (PNG)…", "Figures (CSV)…",
+    ]  # fmt: skip
+    menu.close()
+    menus = [widget for widget in QApplication.topLevelWidgets() if isinstance(widget, QMenu) and widget is not menu]
+    assert menus == [], "pyqtgraph makes none"
+
+
+def test_saving_it(panel: PlotPanel, tmp_path: Path) -> None:
+    for name in ("plot.svg", "plot.png", "plot.csv"):
+        panel.save(str(tmp_path / name))
+    root = ElementTree.parse(tmp_path / "plot.svg").getroot()
+    words = {"".join(text.itertext()).strip() for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"dynamic would be", "200", "400"} <= words
+    assert QImage(str(tmp_path / "plot.png")).size() == panel.size() * 2
+    with (tmp_path / "plot.csv").open(encoding="utf-8", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 26
+
+
+def test_a_zoomed_plot_is_saved_without_what_is_beyond(panel: PlotPanel, tmp_path: Path) -> None:
+    """SVG as Qt writes it cuts nothing off."""
+    panel.canvas().zoom_to(80, 120)
+    box, canvas = panel.canvas().area(), panel.canvas()
+    for item in canvas._series:
+        shown = item.mapRectToScene(item.boundingRect())
+        assert box.adjusted(-2, -2, 2, 2).contains(shown)
+
+
+def test_a_place_that_takes_no_file_is_told(panel: PlotPanel, qtbot: QtBot, tmp_path: Path) -> None:
+    for name in ("plot.svg", "plot.png", "plot.csv"):
+        panel.save(str(tmp_path / "nowhere" / name))
+        box = panel.findChild(QMessageBox)
+        assert name in box.text()
+        with qtbot.waitSignal(box.destroyed):
+            box.close()
+
+
+def test_bars_on_their_side_have_names_and_figures(panel: PlotPanel) -> None:
+    names, figures = ("Dynamic", "Static"), ("100 tok/s", "50 tok/s")
+    panel.show_figure(Figure(Axis(shown=False), Axis(labels=names), bars=(Bars("", "accent", (100.0, 50.0), figures),),
+                             sideways=True))  # fmt: skip
+    QApplication.sendPostedEvents()
+    ends = [panel.canvas().pixel(value, 1 - n) for n, value in enumerate((100.0, 50.0))]
+    picture = panel.grab().toImage()
+    accent, ground = theme_for("dark").color("accent"), theme_for("dark").color("window")
+    for end in ends:
+        inner = picture.pixelColor(end.x() - 4, end.y())
+        assert _far(inner, ground) > _far(inner, accent)
+    assert panel.canvas().place_at(QPointF(ends[1])) == 1.0
+    assert ends[0].x() + 40 < panel.width(), "room for the figure"
+
+
+def _far(one: QColor, other: QColor) -> int:
+    return sum(abs(a - b) for a, b in zip(one.getRgb(), other.getRgb(), strict=True))
+
+
+def test_a_hidden_plot_draws_nothing_until_it_is_seen(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    panel = PlotPanel("later", parent)
+    panel.show_figure(window())
+    assert panel._canvas is None
+    with qtbot.waitExposed(parent):
+        parent.show()
+    assert panel.canvas().figure == window()
