@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QEnterEvent, QPainter, QPaintEvent, QPen, QStandardItem, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtGui import QEnterEvent, QFontMetrics, QPainter, QPaintEvent, QPen, QStandardItem, QWheelEvent
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
 
+LEAST_LIST, MOST_LIST = 300, 640
+"""Width of the list in pixels at 100 %; what is longer goes on in another line."""
 SUBTITLE = Qt.ItemDataRole.UserRole + 1
 Index = QModelIndex | QPersistentModelIndex
 
@@ -36,7 +38,22 @@ class TwoLineDelegate(QStyledItemDelegate):
         self.theme: Theme | None = None
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(0, self.theme.px(46)) if self.theme else super().sizeHint(option, index)
+        """As high as the subtitle takes at the list's width."""
+        if self.theme is None:
+            return super().sizeHint(option, index)
+        height = self.theme.px(46)
+        subtitle = index.data(SUBTITLE)
+        if subtitle and (width := self._view_width(option)):
+            metrics = QFontMetrics(self.theme.font(11))
+            room = QRect(0, 0, width - 2 * self.theme.px(10), 10_000)
+            needed = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, subtitle).height()
+            height += max(0, needed - metrics.height())
+        return QSize(0, height)
+
+    @staticmethod
+    def _view_width(option: QStyleOptionViewItem) -> int:
+        view = option.widget
+        return view.viewport().width() if isinstance(view, QAbstractItemView) else 0
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         if self.theme is None:
@@ -57,19 +74,21 @@ class TwoLineDelegate(QStyledItemDelegate):
 
 def two_lines(painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle: str, enabled: bool = True) -> None:
     """Draw `title` over a muted `subtitle` into `rect`, both shortened to fit; a lone title is centred."""
-    top = QRect(rect)
+    top, bottom = QRect(rect), QRect(rect)
     if subtitle:
-        top.setBottom(rect.center().y() + theme.px(1))
-    bottom = QRect(rect)
-    bottom.setTop(top.bottom() + 1)
-    for text, place, font, color in (
-        (title, top, theme.font(13, 500), theme.text if enabled else theme.faint),
-        (subtitle, bottom, theme.font(11), theme.muted if enabled else theme.faint),
-    ):
-        painter.setFont(font)
-        painter.setPen(theme.color("text") if color == theme.text else QPen(color))
-        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, place.width())
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        top.setHeight(theme.px(19))
+        bottom.setTop(top.bottom() + 1)
+    side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+    painter.setFont(theme.font(13, 500))
+    painter.setPen(QPen(theme.text if enabled else theme.faint))
+    painter.drawText(top, side, painter.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, top.width()))
+    painter.setFont(theme.font(11))
+    painter.setPen(QPen(theme.muted if enabled else theme.faint))
+    metrics = painter.fontMetrics()
+    if bottom.height() >= 2 * metrics.lineSpacing():
+        painter.drawText(bottom, side | Qt.TextFlag.TextWordWrap, subtitle)
+    else:
+        painter.drawText(bottom, side, metrics.elidedText(subtitle, Qt.TextElideMode.ElideRight, bottom.width()))
 
 
 class PickerCombo(QComboBox):
@@ -127,10 +146,24 @@ class PickerCombo(QComboBox):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of the box and its list."""
         self._theme = self._delegate.theme = theme
-        self.view().setMinimumWidth(theme.px(430))
+        self._widen_list()
         self.view().setTextElideMode(Qt.TextElideMode.ElideRight)
         self.updateGeometry()
         self.update()
+
+    def showPopup(self) -> None:
+        """The list is as wide as what it says, within reason."""
+        self._widen_list()
+        super().showPopup()
+
+    def _widen_list(self) -> None:
+        if self._theme is None:
+            return
+        metrics = QFontMetrics(self._theme.font(11))
+        words = [str(self.itemData(row, SUBTITLE) or "") for row in range(self.count())]
+        widest = max(map(metrics.horizontalAdvance, words), default=0) + 2 * self._theme.px(10) + self._theme.px(24)
+        screen = self.screen().availableSize().width()
+        self.view().setMinimumWidth(min(max(widest, self._theme.px(LEAST_LIST)), self._theme.px(MOST_LIST), screen))
 
     def sizeHint(self) -> QSize:
         return self._scaled(self._width)

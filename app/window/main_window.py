@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QPaintEvent, QPalette
 from PySide6.QtWidgets import QMainWindow
 
@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 
 FIRST_SIZE = (1440, 900)
 LEAST_SIZE = (900, 600)
+FRAME = QSize(16, 48)
+"""What a title bar and borders take around the first window; how much it really is, is known only once it is shown."""
+
+
+def first_size(screen: QSize) -> QSize:
+    """How large the very first window is on a screen that has so much room, its frame included."""
+    return QSize(*FIRST_SIZE).boundedTo(screen - FRAME)
 
 
 class MainWindow(QMainWindow):
@@ -257,8 +264,7 @@ class MainWindow(QMainWindow):
 
     def _place(self) -> None:
         self.setMinimumSize(*LEAST_SIZE)
-        screen = QGuiApplication.primaryScreen().availableSize()
-        self.resize(min(FIRST_SIZE[0], screen.width()), min(FIRST_SIZE[1], screen.height()))
+        self.resize(first_size(QGuiApplication.primaryScreen().availableSize()))
         if self.settings.layout.window:
             self.restoreGeometry(QByteArray.fromBase64(self.settings.layout.window.encode("ascii")))
 

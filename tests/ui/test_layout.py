@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint
-from PySide6.QtGui import QFontInfo
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QFontInfo, QFontMetrics
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
-from app.window.main_window import MainWindow
+from app.widgets.picker_combo import SUBTITLE
+from app.window.main_window import MainWindow, first_size
 from core import strategies
 from tests.fonts import FONTS
 from tests.ui.layout import faults, settle
@@ -91,3 +92,30 @@ def test_the_measure_finds_what_is_cut(qtbot: QtBot) -> None:
     assert any("reaches beyond" in told for told in faults(outer))
     label.setGeometry(below.geometry())
     assert any("overlap" in told for told in faults(outer))
+
+
+@pytest.mark.parametrize("screen", [(1280, 800), (1440, 900), (1920, 1080), (3840, 2160)])
+def test_the_first_window_leaves_room_for_its_frame(screen: tuple[int, int]) -> None:
+    size = first_size(QSize(*screen))
+    assert size.width() < screen[0]
+    assert size.height() + 30 <= screen[1]
+    assert size.width() <= 1440
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (900, 600)])
+def test_large_type_leaves_the_text_its_place(window: MainWindow, size: tuple[int, int]) -> None:
+    arrange(window, size, 1.5)
+    assert window.parts.centre.columns[0].stack.height() >= 0.4 * size[1]
+
+
+def test_what_a_strategy_does_is_said_in_full_in_the_list(window: MainWindow) -> None:
+    picker = window.parts.toolbar.strategy
+    picker.showPopup()
+    view = picker.view()
+    for row in range(picker.count()):
+        index = picker.model().index(row, 0)
+        metrics = QFontMetrics(theme_for("light").font(11))
+        room = QRect(0, 0, view.viewport().width() - 20, 1000)
+        needed = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, index.data(SUBTITLE)).height()
+        assert view.visualRect(index).height() >= needed + metrics.height()
+    picker.hidePopup()
