@@ -42,10 +42,12 @@ def test_shapes(points: tuple[tuple[float, float], ...], told: str) -> None:
 def test_bars_are_told_by_their_names() -> None:
     names = Axis("cache", labels=("Dynamic", "Static", "Sink"))
     few = Figure(Axis("speed"), names, bars=(Bars("", "accent", (3.0, 1.0, 2.0)),), sideways=True)
-    assert shape(few) == "Dynamic 3, Static 1, Sink 2."
+    assert shape(few) == "Dynamic: 3, Static: 1, Sink: 2."
     layers = Axis("layer", labels=tuple(str(n) for n in range(1, 13)))
     assert shape(Figure(layers, HELD, bars=(Bars("", "accent", (2048.0,) * 12),))) == "12 bars of 2.0 KiB each."
-    assert "the highest, 12, 12" in shape(Figure(layers, bars=(Bars("", "accent", tuple(map(float, range(1, 13)))),)))
+    assert "the highest, layer 12, 12" in shape(
+        Figure(layers, bars=(Bars("", "accent", tuple(map(float, range(1, 13)))),))
+    )
     assert at(few, 2) == "Sink: 2"
     assert shape(Figure()) == "Nothing to show yet."
 
@@ -80,6 +82,6 @@ def test_ticks_are_round_in_their_unit() -> None:
     assert [tick_text(names, value, 8.0) for value in tick_values(names, -0.5, 7.5, 8.0, 4)] == ["a", "c", "e", "g"]
 
 
-@pytest.mark.parametrize(("span", "most", "step"), [(10, 5, 2), (1, 4, 0.4), (7, 8, 1), (0.9, 9, 0.1), (400, 8, 50)])
+@pytest.mark.parametrize(("span", "most", "step"), [(10, 5, 2), (1, 4, 0.5), (7, 8, 1), (0.9, 9, 0.1), (400, 8, 50)])
 def test_steps_are_of_few_digits(span: float, most: int, step: float) -> None:
     assert nice_step(span, most) == pytest.approx(step)

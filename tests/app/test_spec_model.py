@@ -8,7 +8,9 @@ import pytest
 
 from app.state.requests import RunRequest
 from app.state.rounds import Rounds, written
+from app.views.speculation.plots import checking_cost, kept_by_place, length_by_round
 from app.views.speculation.report import EXTRA, describe, drafter_names, report_on, tree_of, worth
+from app.widgets.plots.words import at, shape
 from core.events import CostCurve, DraftNode, DraftRound, Finished, Metrics
 
 
@@ -48,6 +50,20 @@ def test_acceptance(rounds: Rounds) -> None:
     assert rounds.by_position() == [(1, pytest.approx(2 / 3)), (2, 1.0), (3, 0.0)]
     assert rounds.curve == ((1, 1.0), (4, 1.2))
     assert Rounds().acceptance() is None
+
+
+def test_plots(rounds: Rounds) -> None:
+    lengths = length_by_round(rounds.rounds, 1)
+    assert [bars.values for bars in lengths.bars] == [(2, 2, 0), (2, 0, 2)]
+    assert lengths.highest == 4, "one stands on the other"
+    assert at(lengths, 0) == "round 1: drafts of up to 4, 2 accepted\n2.0 ms drafting, 10.0 ms checking"
+    assert [bars.marked for bars in lengths.bars] == [1, 1]
+    assert kept_by_place(rounds).bars[0].values == pytest.approx((2 / 3, 1.0, 0.0))
+    assert kept_by_place(rounds).height == 1.0
+    cost = checking_cost(rounds.curve)
+    assert (cost.x.labels, cost.bars[0].values) == (("1", "4"), (1.0, 1.2))
+    assert shape(cost) == "Tokens at once 1: ×1, tokens at once 4: ×1.2."
+    assert all(figure.is_empty for figure in (length_by_round([], -1), checking_cost(()), kept_by_place(Rounds())))
 
 
 def test_tree() -> None:

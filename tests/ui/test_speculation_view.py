@@ -65,6 +65,15 @@ def test_walks_by_mouse_and_keys(qtbot: QtBot, view: SpeculationView) -> None:
     assert label(view) == "Round 1 of 3"
 
 
+def test_a_bar_of_the_plot_goes_to_its_round(qtbot: QtBot, view: SpeculationView) -> None:
+    view.show_run(a_run())
+    canvas = view.cards.lengths.canvas()
+    qtbot.waitUntil(lambda: canvas.area().height() > 20)
+    qtbot.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=canvas.pixel(0, 1))
+    assert label(view) == "Round 1 of 3"
+    assert view.cards.lengths.figure.bars[0].marked == 0
+
+
 def test_obeys_the_cursor_and_the_selected_token(view: SpeculationView) -> None:
     run = a_run()
     view.show_run(run)

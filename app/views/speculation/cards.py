@@ -8,22 +8,23 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVB
 
 from app.state.rounds import Rounds
 from app.theme.theme import Theme, theme_for
+from app.views.speculation.plots import checking_cost, kept_by_place, length_by_round
 from app.views.speculation.report import worth
-from app.views.text.wording import percent
-from app.widgets.columns import Column, Columns
+from app.widgets.plots import PlotPanel
 from core.events import Finished
 
-LATEST = 40
-"""Rounds the chart of draft lengths shows."""
+_CHART = (180, 88)
+"""Pixels at 100 % that a chart would like; it does with less width."""
 NARROW = 600
 """Width (at 100 %) below which the cards stand in two rows."""
 _MEASURE = "Measure both"
 
 
 class SpecCards(QWidget):
-    """Four small cards side by side, or two by two."""
+    """Four small cards side by side, or two by two; `roundPicked(n)`: a round was pressed in a chart."""
 
     measureWanted = Signal()
+    roundPicked = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,9 +38,10 @@ class SpecCards(QWidget):
         self._button = QPushButton(_MEASURE, self, objectName="measurePlain")
         self._button.setToolTip("Run this prompt again, without the draft and with it, one after the other")
         self._button.clicked.connect(self.measureWanted)
-        self.positions = Columns("Accepted by position in the draft", self)
-        self.lengths = Columns("Draft length by round", self)
-        self.costs = Columns("Cost of checking several tokens at once", self)
+        self.positions = _chart("Accepted by place in the draft", self)
+        self.lengths = _chart("Draft length by round", self)
+        self.costs = _chart("Cost of checking several tokens at once", self)
+        self.lengths.picked.connect(self.roundPicked)
         self._parts: list[QWidget] = []
         self._places = QGridLayout(self)
         self._is_narrow: bool | None = None
@@ -125,21 +127,9 @@ class SpecCards(QWidget):
         """Draw the charts for the first `shown` rounds."""
         self._drafted = finished
         self._show_worth()
-        kept = rounds.by_position()
-        self.positions.set_columns(
-            [Column(share, str(depth), f"position {depth}: {percent(share)} accepted") for depth, share in kept],
-            top=1.0,
-        )
-        latest = list(enumerate(rounds.rounds[:shown]))[-LATEST:]
-        marked = next((i for i, (number, _) in enumerate(latest) if number == chosen), -1)
-        self.lengths.set_columns(
-            [Column(entry.length, str(n + 1), f"round {n + 1}: {entry.length} drafted") for n, entry in latest],
-            marked=marked,
-        )
-        self.costs.set_columns(
-            [Column(ratio, str(size), f"{size} tokens at once: ×{ratio:.2f} of one") for size, ratio in rounds.curve],
-            level=1.0,
-        )
+        self.positions.show_figure(kept_by_place(rounds))
+        self.lengths.show_figure(length_by_round(rounds.rounds[:shown], chosen))
+        self.costs.show_figure(checking_cost(rounds.curve))
 
     def show_plain(self, plain: Finished | None) -> None:
         """Put figures without a draft beside the drafted ones."""
@@ -161,3 +151,8 @@ class SpecCards(QWidget):
             for label, text in zip(cells, texts, strict=True):
                 label.setText(text)
         self._button.setEnabled(self._drafted is not None)
+
+
+def _chart(name: str, parent: QWidget) -> PlotPanel:
+    """A small plot."""
+    return PlotPanel(name, parent, size=_CHART, least=(80, 56))

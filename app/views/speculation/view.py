@@ -88,6 +88,7 @@ class SpeculationView(View):
         self.canvas.nodeSelected.connect(self._on_node)
         self.canvas.nothingSelected.connect(self._on_nothing)
         self.cards.measureWanted.connect(self._measure)
+        self.cards.roundPicked.connect(self._pick)
         self.set_theme(self._theme)
 
     def _lay_out(self) -> None:

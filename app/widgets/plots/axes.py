@@ -10,12 +10,12 @@ from app.theme.theme import Theme
 from app.widgets.plots.figure import Axis
 from app.widgets.plots.ticks import tick_text, tick_values
 
-_LINES_A_TICK = 2.6
+_LINES_A_TICK = 2.0
 """Heights of a line of text from tick to tick, at least."""
 _FONT = 11
 _MOST = 8
 """Ticks on a scale of numbers."""
-_SLACK = 8
+_SLACK = 3
 """Pixels: pyqtgraph leaves out what comes too near to the edge."""
 
 
@@ -54,7 +54,7 @@ class TickAxis(pyqtgraph.AxisItem):
         """How far from each other ticks have to stand; everything is drawn anew."""
         metrics = self._font_metrics
         longest = max((metrics.horizontalAdvance(text) for text in self._samples()), default=0.0)
-        self._pitch = metrics.height() * _LINES_A_TICK if self._is_upright else longest + metrics.height()
+        self._pitch = metrics.height() * _LINES_A_TICK if self._is_upright else longest + metrics.averageCharWidth()
         if self._axis.labels and self._is_upright:
             self._pitch = metrics.height()
         self.setVisible(self._axis.shown)

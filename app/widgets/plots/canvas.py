@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGraphicsView, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.plots.axes import TickAxis
-from app.widgets.plots.figure import Figure
+from app.widgets.plots.figure import Bars, Figure
 from app.widgets.plots.items import AreaItem, Names, pen
 
 # Its clean-up at the end walks through every object there is, and Qt has let go of everything by then.
@@ -124,21 +124,27 @@ class PlotCanvas(pyqtgraph.GraphicsView):
 
     def _bars(self, number: int) -> dict[str, object]:
         """Where a set of bars stands, as pyqtgraph asks for it."""
-        figure, bars, theme = self._figure, self._figure.bars[number], self._theme
-        thick = _BAR_SHARE / len(figure.bars)
-        starts = [n - _BAR_SHARE / 2 + number * thick for n in range(len(bars.values))]
-        colours = [
-            theme.color(bars.colour, 1.0 if bars.marked == n else 0.75 if bars.marked < 0 else 0.55)
-            for n in range(len(bars.values))
-        ]
-        values = list(bars.values)
-        if self._zoom is not None:  # those beyond are not drawn at all
-            low, high = self.seen
-            values = [value if low <= n <= high else 0.0 for n, value in enumerate(values)]
+        figure, bars = self._figure, self._figure.bars[number]
+        beside = 1 if figure.stacked else len(figure.bars)
+        thick = _BAR_SHARE / beside
+        starts = [n - _BAR_SHARE / 2 + number % beside * thick for n in range(len(bars.values))]
+        low, high = self.seen if self._zoom is not None else (-1.0, float(figure.count))
+        values = [value if low <= n <= high else 0.0 for n, value in enumerate(bars.values)]
+        brushes = [self._brush(bars, n) for n in range(len(values))]
         if figure.sideways:  # the first one uppermost
             starts = [figure.count - 1 - start - thick for start in starts]
-            return {"x0": 0.0, "y0": starts, "width": values, "height": thick, "brushes": colours}
-        return {"x0": starts, "y0": 0.0, "width": thick, "height": values, "brushes": colours}
+            return {"x0": 0.0, "y0": starts, "width": values, "height": thick, "brushes": brushes}
+        below = [0.0] * len(values)
+        if figure.stacked:
+            below = [
+                sum(column) for column in zip(below, *(other.values for other in figure.bars[:number]), strict=True)
+            ]
+        return {"x0": starts, "y0": below, "width": thick, "height": values, "brushes": brushes}
+
+    def _brush(self, bars: Bars, place: int) -> QColor:
+        """The marked one is the strongest."""
+        strength = 1.0 if bars.marked == place else 0.75 if bars.marked < 0 else 0.55
+        return self._theme.color(bars.colour, strength)
 
     # What is seen
 

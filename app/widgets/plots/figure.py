@@ -102,6 +102,8 @@ class Figure:
     top: float = 0.0
     """The height that fills it; 0 for the largest value and a little more."""
     sideways: bool = False
+    stacked: bool = False
+    """Sets of bars stand on each other, not beside."""
 
     @cached_property
     def is_empty(self) -> bool:
@@ -117,8 +119,9 @@ class Figure:
     def highest(self) -> float:
         """The largest value there is."""
         lines = (y for line in self.lines for _, y in line.points)
-        bars = (value for bars in self.bars for value in bars.values)
-        return max(*self.totals, *lines, *bars, 0.0, 0.0)
+        bars = [bars.values for bars in self.bars]
+        ends = map(sum, zip(*bars, strict=True)) if self.stacked else (value for values in bars for value in values)
+        return max(*self.totals, *lines, *ends, 0.0, 0.0)
 
     @cached_property
     def height(self) -> float:

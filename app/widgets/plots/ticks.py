@@ -8,10 +8,10 @@ from app.widgets.plots.figure import Axis
 
 
 def nice_step(span: float, most: int, whole: bool = False) -> float:
-    """The smallest of 1, 2, 4, 5 times a power of ten that cuts `span` into at most `most` pieces."""
+    """The smallest of 1, 2, 5 times a power of ten that cuts `span` into at most `most` pieces."""
     least = span / max(most, 1)
     power = 10 ** math.floor(math.log10(least)) if least > 0 else 1
-    step = next(factor * power for factor in (1, 2, 4, 5, 10) if factor * power >= least * (1 - 1e-9))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
     return max(1.0, step) if whole else step
 
 

@@ -28,7 +28,8 @@ def shape(figure: Figure) -> str:
 def at(figure: Figure, place: int) -> str:
     """What stands at that place: the bar's words, or everything that has a value there."""
     if figure.bars:
-        return "\n".join(_bar(figure, bars, place) for bars in figure.bars if 0 <= place < len(bars.values))
+        told = (_bar(figure, bars, place) for bars in figure.bars if 0 <= place < len(bars.values))
+        return "\n".join(text for text in told if text)
     totals = figure.marks(place)
     lines = [f"{name} {figure.y.words(height)}" for name, _, height in totals]
     return "\n".join([f"{figure.x.words(place)} {figure.x.title}".strip(), *lines]) if lines else ""
@@ -60,6 +61,12 @@ def _label(axis: Axis, place: int) -> str:
     return axis.labels[place] if place < len(axis.labels) else str(place + 1)
 
 
+def _named(axis: Axis, place: int) -> str:
+    """A place's name; where that is a number only, with what it counts."""
+    label = _label(axis, place)
+    return f"{axis.title} {label}" if axis.title and label.isdecimal() else label
+
+
 def _value(bars: Bars, place: int) -> object:
     return bars.values[place] if place < len(bars.values) else ""
 
@@ -72,7 +79,7 @@ def _bar(figure: Figure, bars: Bars, place: int) -> str:
     if place < len(bars.tips):
         return bars.tips[place]
     name = f"{bars.name}: " if bars.name else ""
-    return f"{name}{_label(_labelled(figure), place)}: {_measured(figure).words(bars.values[place])}"
+    return f"{name}{_named(_labelled(figure), place)}: {_measured(figure).words(bars.values[place])}"
 
 
 def _bars(figure: Figure, bars: Bars) -> str:
@@ -83,12 +90,12 @@ def _bars(figure: Figure, bars: Bars) -> str:
     if len(values) > 1 and max(values) - min(values) <= _FLAT * max(values):
         return f"{name}{len(values)} bars of {words(values[0])} each"
     if len(values) <= 4:
-        return name + ", ".join(f"{_label(_labelled(figure), n)} {words(value)}" for n, value in enumerate(values))
+        return name + ", ".join(f"{_named(_labelled(figure), n)}: {words(value)}" for n, value in enumerate(values))
     low, high = (values.index(pick(values)) for pick in (min, max))
     axis = _labelled(figure)
     return (
-        f"{name}{len(values)} bars; the lowest, {_label(axis, low)}, has {words(values[low])}, the highest, "
-        f"{_label(axis, high)}, {words(values[high])}"
+        f"{name}{len(values)} bars; the lowest, {_named(axis, low)}, has {words(values[low])}, the highest, "
+        f"{_named(axis, high)}, {words(values[high])}"
     )
 
 

@@ -1,0 +1,59 @@
+"""The speculation view's plots as plain values: what was kept by place, lengths by round, what checking costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.state.rounds import Rounds
+from app.views.text.wording import percent
+from app.widgets.plots import Axis, Bars, Figure, Line
+from core.events import DraftRound
+
+
+def share_words(share: float) -> str:
+    """`50 %`, for an axis."""
+    return f"{share * 100:.0f} %"
+
+
+def times_words(ratio: float) -> str:
+    """`×1.5`, for an axis."""
+    return f"×{ratio:g}"
+
+
+_SHARE = Axis("accepted", share_words)
+_TOKENS = Axis("tokens", whole=True)
+_TIMES = Axis("cost", times_words)
+
+
+def kept_by_place(rounds: Rounds) -> Figure:
+    """Share accepted at each place of the draft."""
+    kept = rounds.by_position()
+    tips = tuple(f"place {depth} of the draft: {percent(share)} accepted" for depth, share in kept)
+    bars = Bars("", "accent", tuple(share for _, share in kept), tips=tips)
+    return Figure(Axis("place", labels=tuple(str(depth) for depth, _ in kept)), _SHARE, bars=(bars,), top=1.0)
+
+
+def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> Figure:
+    """How many tokens each round was to draft, and how many of them were accepted."""
+    accepted = tuple(float(len(entry.accepted)) for entry in rounds)
+    rest = tuple(float(max(0, entry.length - len(entry.accepted))) for entry in rounds)
+    tips = tuple(_round_tip(number, entry) for number, entry in enumerate(rounds, 1))
+    labels = tuple(str(number) for number in range(1, len(rounds) + 1))
+    bars = (Bars("accepted", "kept", accepted, tips=tips, marked=chosen),
+            Bars("the rest of the draft", "line", rest, tips=("",) * len(tips), marked=chosen))  # fmt: skip
+    return Figure(Axis("round", labels=labels), _TOKENS, bars=bars, stacked=True)
+
+
+def _round_tip(number: int, entry: DraftRound) -> str:
+    return (
+        f"round {number}: drafts of up to {entry.length}, {len(entry.accepted)} accepted\n"
+        f"{entry.draft_seconds * 1000:.1f} ms drafting, {entry.verify_seconds * 1000:.1f} ms checking"
+    )
+
+
+def checking_cost(curve: Sequence[tuple[int, float]]) -> Figure:
+    """What one pass over several tokens costs, the cost of one token being the line."""
+    tips = tuple(f"{size} at once cost ×{ratio:.2f} of one" for size, ratio in curve)
+    bars = (Bars("", "accent", tuple(ratio for _, ratio in curve), tips=tips),) if curve else ()
+    level = (Line("", "muted", ((-0.5, 1.0), (len(curve) - 0.5, 1.0)), (4.0, 3.0), hovered=False),) if curve else ()
+    return Figure(Axis("tokens at once", labels=tuple(str(size) for size, _ in curve)), _TIMES, lines=level, bars=bars)
