@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerBase
+
 from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
 from core.models.model import LoadedModel
+from core.models.templates.render import render_chat
+from core.models.tokenizers import is_foreign_failure
 
 
 def encode(model: LoadedModel, prompt: str | Sequence[Any], unbounded: bool = False) -> list[int]:
@@ -26,13 +32,38 @@ def encode(model: LoadedModel, prompt: str | Sequence[Any], unbounded: bool = Fa
     return ids
 
 
-def _ids(model: LoadedModel, prompt: str | Sequence[Any]) -> list[int]:
+def _ids(model: LoadedModel, prompt: Any) -> list[int]:
     if isinstance(prompt, str):
         return _encode_text(model, prompt)
-    messages = [item for item in prompt if isinstance(item, Mapping)]
-    if messages:
-        return _encode_chat(model, messages)
-    return [int(token) for token in prompt]
+    items = _items(prompt)
+    if items and all(isinstance(item, Mapping) for item in items):
+        return _encode_chat(model, items)
+    if wrong := [item for item in items if not _is_id(item)]:
+        raise PromptError(
+            f"The prompt holds {_short(wrong[0])}, which is neither a token id nor a message of a chat.", _REMEDY
+        )
+    return [int(token) for token in items]
+
+
+_REMEDY = "Give a text, the messages of one chat, or the token ids of one text."
+
+
+def _items(prompt: Any) -> list[Any]:
+    """A sequence's parts; of a tensor or an array, which must have one row, its numbers."""
+    if isinstance(prompt, (torch.Tensor, np.ndarray)):
+        prompt = prompt.tolist()
+    if not isinstance(prompt, Sequence) or isinstance(prompt, (bytes, bytearray)):
+        raise PromptError(f"The prompt is {_short(prompt)}.", _REMEDY)
+    return list(prompt)
+
+
+def _is_id(item: object) -> bool:
+    return isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+
+
+def _short(value: object) -> str:
+    words = "null" if value is None else f"a {type(value).__name__}"
+    return f"{words} ({value!r:.40})" if isinstance(value, (str, int, float)) else words
 
 
 def _encode_text(model: LoadedModel, text: str) -> list[int]:
@@ -43,7 +74,25 @@ def _encode_text(model: LoadedModel, text: str) -> list[int]:
             f"{model.name} has no tokenizer, so text cannot be turned into tokens.",
             "Give token ids, or put the tokenizer's files into the model's folder.",
         )
-    ids: list[int] = model.tokenizer(text, verbose=False)["input_ids"]
+    return _tokenize(model, text)
+
+
+def _tokenize(model: LoadedModel, text: str, **more: Any) -> list[int]:
+    try:
+        text.encode("utf-8")
+        ids: list[int] = model.tokenizer(text, verbose=False, **more)["input_ids"]
+    except UnicodeEncodeError as error:
+        broken = text[error.start : error.start + 1].encode("utf-8", "surrogatepass").hex(" ")
+        raise PromptError(
+            f"The prompt holds half a character ({broken}), which is no text.", "Remove it, or type it again."
+        ) from None
+    except BaseException as error:
+        if not is_foreign_failure(error):
+            raise
+        raise PromptError(
+            f"The tokenizer of {model.name} cannot turn this text into tokens: {error}",
+            "It may have no token for characters it does not know: leave them out, or give token ids.",
+        ) from error
     return ids
 
 
@@ -54,22 +103,29 @@ def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> l
             "Write the prompt as plain text, or choose a model trained for chat.",
         )
     try:
-        text = model.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
+        text = _fill_template(model.tokenizer, messages)
     except Exception as error:  # templates raise whatever they like
         raise PromptError(
             f"The chat template of {model.name} refuses these messages: {error}",
             "Check that the roles alternate between user and assistant, beginning with the user.",
         ) from error
-    ids: list[int] = model.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-    return ids
+    return _tokenize(model, text, add_special_tokens=False)
+
+
+def _fill_template(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
+    """Jinja within limits; tokenizers whose chats are programs of their own (Mistral's) do it their way."""
+    if type(tokenizer).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template:
+        return render_chat(tokenizer.get_chat_template(), messages, tokenizer.special_tokens_map)
+    return str(tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
 
 
 def _begin(model: LoadedModel) -> list[int]:
     """What an empty prompt begins with."""
     bos = model.generation_config.bos_token_id
-    if bos is None or model.is_encoder_decoder:
+    first = bos[0] if isinstance(bos, list) and bos else bos
+    if not _is_id(first) or model.is_encoder_decoder:
         raise EmptyPromptError(
             f"The prompt is empty, and {model.name} has no beginning-of-sequence token to start from.",
             "Write at least one word.",
         )
-    return [bos[0] if isinstance(bos, list) else bos]
+    return [int(first)]

@@ -27,15 +27,20 @@ def load_tokenizer(path: Path, allow_remote_code: bool) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
         _try_out(tokenizer)
         return tokenizer
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # every class fails in a way of its own; a panic in Rust is no Exception
+    except BaseException as error:  # every class fails in a way of its own
+        if not is_foreign_failure(error):
+            raise
         log.debug("tokenizer of %s", path, exc_info=True)
         raise TokenizerMissingError(
             f"The tokenizer in {path.name} cannot be loaded: {error}",
             "Copy or download the model's tokenizer files again.",
             f"{type(error).__name__}: {error}",
         ) from error
+
+
+def is_foreign_failure(error: BaseException) -> bool:
+    """Whether a library failed, in Python or in Rust (whose panics are no Exception), and nobody asked to stop."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def _try_out(tokenizer: Any) -> None:

@@ -306,3 +306,32 @@ def test_hub_cache_and_folder_are_found(folder: Path, tmp_path: Path, monkeypatc
     assert core.catalog.fits(entry).ok
     pickle_weights(folder)
     assert "pickled" in (core.catalog.inspect(folder).problem or "")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [None, 5, 2.5, True, b"text", {"role": "user", "content": "x"}, ["one", "two"], [5, "six"], [5, None],
+     [[5, 6], [7, 8]], [5.5], [True], {5, 6}, torch.tensor([[5, 6]]), torch.tensor(5), object(), iter([5]),
+     [{"role": "user"}, 5], [-1], [10**30], [{}]],
+    ids=repr,
+)  # fmt: skip
+def test_a_prompt_of_an_odd_kind_is_named(prompt: Any) -> None:
+    with pytest.raises(errors.TokenscopeError) as caught:
+        core.run(tiny.shared("llama"), core.Request(prompt))
+    assert_told(caught.value)
+
+
+def test_a_tensor_of_ids_is_a_prompt() -> None:
+    assert core.encode(tiny.shared("llama"), torch.tensor([5, 6])) == [5, 6]
+
+
+def test_text_that_is_none_and_characters_without_a_token() -> None:
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    model = tiny.make("llama")
+    model.tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"cat": 5})))
+    assert core.encode(model, "cat") == [5]
+    for text, words in (("dog", "cannot turn this text into tokens"), ("cat \ud83d", "half a character")):
+        with pytest.raises(errors.PromptError, match=words):
+            core.encode(model, text)

@@ -1,0 +1,86 @@
+"""What a template has used up: every operation pays for the most it can make, before it makes it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import ItemsView, Iterable, KeysView, Sequence, ValuesView
+from typing import Any
+
+from jinja2.exceptions import TemplateError
+
+_SECONDS = 5.0
+_DIGITS = re.compile(r"\d+")
+_CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
+
+
+class TemplateLimitError(TemplateError):
+    """A template asked for more time or text than any chat needs."""
+
+
+class Meter:
+    """Units are characters, and steps of a program; what is left can only fall."""
+
+    def __init__(self, units: int) -> None:
+        self._left = units
+        self._deadline = time.monotonic() + _SECONDS
+
+    def charge(self, units: int) -> None:
+        """Pay. Raises TemplateLimitError when that is more than is left, or the time is over."""
+        self._left -= units
+        if self._left < 0:
+            raise TemplateLimitError("it makes more text, or takes more steps, than any chat needs")
+        if time.monotonic() > self._deadline:
+            raise TemplateLimitError(f"it takes longer than {_SECONDS:g} seconds")
+
+    def weigh(self, *values: Any) -> int:
+        """Pay for reading values whole, and say what that cost. Things inside count as often as they are reached: a
+        list that holds itself twice, and that twice again, is as heavy as it would be long if it were printed."""
+        total, waiting = 0, list(values)
+        while waiting:
+            value = waiting.pop()
+            total += _own_size(value)
+            if total > self._left:
+                self.charge(total)
+            if isinstance(value, dict):
+                waiting.extend(value.keys())
+                waiting.extend(value.values())
+            elif isinstance(value, _CONTAINERS):
+                waiting.extend(value)
+        self.charge(total)
+        return total
+
+    def multiply(self, value: Any, others: Iterable[Any]) -> None:
+        """Pay for an operation that may repeat what it is given once for each part of `value`, or as often as a number
+        says: padding, formatting, joining."""
+        others = list(others)
+        amount = sum(abs(int(number)) for number in _numbers(others)) + _widths((value, *others))
+        self.charge(self.weigh(value) * (1 + self.weigh(*others) + amount))
+
+    def operate(self, operator: str, left: Any, right: Any) -> None:
+        """Pay for `left operator right`."""
+        if operator == "*" and isinstance(left, Sequence) != isinstance(right, Sequence):
+            text, times = (left, right) if isinstance(left, Sequence) else (right, left)
+            self.charge(self.weigh(text) * max(1, int(times) if isinstance(times, int) else 1))
+        elif operator == "**" and isinstance(left, int) and isinstance(right, int):
+            self.charge(left.bit_length() * max(1, right))
+        elif operator == "%" and isinstance(left, str):
+            self.multiply(left, right if isinstance(right, tuple) else (right,))
+        else:
+            self.weigh(left, right)
+
+
+def _own_size(value: Any) -> int:
+    if isinstance(value, (str, bytes, range)):
+        return 1 + len(value)
+    return 1 + (value.bit_length() // 8 if isinstance(value, int) else 0)
+
+
+def _numbers(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if isinstance(value, (int, float)) and abs(value) < float("inf")]
+
+
+def _widths(values: Iterable[Any]) -> int:
+    """Numbers that stand in format strings (`%1000d`, `{:>1000}`), where they mean widths."""
+    formats = [value for value in values if isinstance(value, str) and ("%" in value or "{" in value)]
+    return sum(int(digits[:12]) for text in formats for digits in _DIGITS.findall(text))

@@ -1,0 +1,59 @@
+"""A chat as the text its template makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Template
+
+from core.models.templates.environment import METER, MeteredEnvironment
+from core.models.templates.meter import Meter, TemplateLimitError
+
+_LARGEST = 2**19
+"""Characters of a template; those of the largest models have 30,000."""
+_BASE, _EACH = 2_000_000, 200
+"""Units that a template may use: some anyway, and so many for each character of the messages."""
+_REASONING = ("reasoning_content", "thinking", "reasoning")
+"""Names that a message's reasoning goes by; templates read the first, or the second."""
+
+
+def render_chat(template: str, messages: Sequence[Mapping[str, Any]], special_tokens: Mapping[str, Any]) -> str:
+    """The text, ready for the model's answer. Raises whatever the template raises, and TemplateLimitError."""
+    if len(template) > _LARGEST:
+        raise TemplateLimitError(f"it has {len(template):,} characters, more than the {_LARGEST:,} of any template")
+    given = [{name: value for name, value in message.items() if value is not None} for message in messages]
+    chat = [_alias(_plain(message)) for message in given]
+    token = METER.set(Meter(2**40))
+    try:
+        METER.set(Meter(_BASE + _EACH * METER.get().weigh(chat)))
+        compiled = _compile(template)
+        return compiled.render(
+            messages=chat, tools=None, documents=None, add_generation_prompt=True, **_plain(special_tokens)
+        )
+    finally:
+        METER.reset(token)
+
+
+@lru_cache(maxsize=8)
+def _compile(template: str) -> Template:
+    return MeteredEnvironment().from_string(template)
+
+
+def _alias(message: dict[str, Any]) -> dict[str, Any]:
+    reasoning = next((message[name] for name in _REASONING if name in message), None)
+    return message if reasoning is None else {"thinking": reasoning, **message, "reasoning_content": reasoning}
+
+
+def _plain(value: Any) -> Any:
+    """Nothing but JSON's own types: a template could call the methods of any other object."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, str):
+        return str.__str__(value)
+    if value is None or type(value) in (bool, int, float):
+        return value
+    return f"<{type(value).__name__}>"

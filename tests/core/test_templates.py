@@ -1,0 +1,137 @@
+"""Chat templates are strangers' programs: what honest ones write is transformers' own, and no other costs much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from transformers import PreTrainedTokenizerBase
+
+import core
+from core.errors import PromptError
+from core.models.templates.render import render_chat
+from tests.core import tiny
+from tests.core.test_text import byte_level
+
+CHAT = [
+    {"role": "system", "content": "  Be kind. "},
+    {"role": "user", "content": "Who was “Ada”?\n<b>Tell</b> me."},
+    {"role": "assistant", "content": "A poet's daughter.", "reasoning": "short"},
+    {"role": "user", "content": "And 100 % more?"},
+]
+
+CHATML = """{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>'
++ '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"""
+LLAMA2 = """{{ bos_token }}{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}
+{% set system = messages[0]['content'] | trim %}{% else %}{% set loop_messages = messages %}{% endif %}
+{% for message in loop_messages %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}
+{{ raise_exception('Conversation roles must alternate') }}{% endif %}
+{% if message.role == 'user' %}{{ '[INST] ' ~ message.content.strip() ~ ' [/INST]' }}
+{%- else %}{% generation %} {{ message.content }} {{ eos_token }}{% endgeneration %}{% endif %}{% endfor %}"""
+MACROS = """{%- macro show(m, depth=2) -%}{{ m.role | upper }}: {{ m.content | replace('\n', ' / ') | tojson }}
+{%- if depth > 1 %} {{ show(m, depth - 1) }}{% endif %}{%- endmacro -%}
+{%- set ns = namespace(last='', seen=[]) -%}
+{%- for m in messages -%}{%- if m.role in ['system', 'developer'] -%}{%- continue -%}{%- endif -%}
+{%- set ns.last = m.content.split(' ')[-1] -%}{%- set ns.seen = ns.seen + [m.role] -%}
+{{ show(m) }} {{ loop.index }}/{{ loop.length }} {{ '%s-%d' % (m.role, loop.index) }} {{ '{:>6}'.format(m.role) }}
+{%- if m.reasoning_content is defined %} ({{ m.reasoning_content }}){% endif %}
+{% endfor -%}{{ ns.seen | join(', ') }} {{ ns.last }}
+{{ messages | selectattr('role', 'equalto', 'user') | list | length }}
+{%- for key, value in messages[0].items() | sort %} {{ key }}={{ value | truncate(9) | indent(2) }}{% endfor %}"""
+
+
+@pytest.mark.parametrize("template", [CHATML, LLAMA2, MACROS], ids=["chatml", "llama2", "macros"])
+@pytest.mark.parametrize("chat", [CHAT, CHAT[1:2], CHAT[1:], [{"role": "user", "content": None}]])
+def test_the_text_is_that_of_transformers(template: str, chat: list[dict[str, Any]]) -> None:
+    tokenizer = byte_level()
+    tokenizer.chat_template = template
+    try:
+        expected = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            render_chat(template, chat, tokenizer.special_tokens_map)
+    else:
+        assert render_chat(template, chat, tokenizer.special_tokens_map) == expected
+
+
+def test_a_long_chat_is_no_attack() -> None:
+    chat = [{"role": ("user", "assistant")[turn % 2], "content": "word " * 4000} for turn in range(101)]
+    for template in (CHATML, LLAMA2, MACROS):
+        assert len(render_chat(template, chat, {"bos_token": "<s>", "eos_token": "</s>"})) > 2_000_000 // 2
+
+
+BOMBS = {
+    "nested loops": "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9) %}"
+    "{% endfor %}{% endfor %}{% endfor %}",
+    "silent loops": "{% set x %}{% for a in range(99999) %}{% for b in range(999) %}x{% endfor %}"
+    "{% endfor %}{% endset %}",
+    "printf": "{{ '%1000000000d' % 1 }}",
+    "printf with a star": "{{ '%*d' % (1000000000, 1) }}",
+    "printf, long": "{{ '%1000000000d'|format(1) }}",
+    "format": "{{ '{:>1000000000}'.format(1) }}",
+    "format, inner": "{{ '{:>{}}'.format(1, 1000000000) }}",
+    "format_map": "{{ '{a:>1000000000}'.format_map({'a': 1}) }}",
+    "repeat": "{{ 'a' * 10**9 }}",
+    "repeat, turned": "{{ 1000000000 * 'a' }}",
+    "repeat a list": "{{ ([1] * 1000000000) | length }}",
+    "power": "{{ 9 ** (9 ** 9) }}",
+    "square": "{% set ns = namespace(x=10) %}{% for i in range(60) %}{% set ns.x = ns.x * ns.x %}{% endfor %}",
+    "round": "{{ 1.5 | round(1000000000) }}",
+    "center": "{{ 'a' | center(1000000000) }}",
+    "ljust": "{{ 'a'.ljust(1000000000) }}",
+    "zfill": "{{ 'a'.zfill(1000000000) }}",
+    "expandtabs": "{{ '\t'.expandtabs(1000000000) }}",
+    "indent": "{{ ('a\n' * 999) | indent(1000000000) }}",
+    "json": "{{ [[1]] | tojson(indent=1000000000) }}",
+    "batch": "{{ [1] | batch(1000000000, 'x') | list }}",
+    "double": "{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+    "double, tilde": "{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+    "laughs": "{% set ns = namespace(x=['ha']) %}"
+    "{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
+    "twins": "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}"
+    "{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
+    "hash": "{% set ns = namespace(x=(1,)) %}"
+    "{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}{{ {ns.x: 1} }}",
+    "namespaces": "{% set ns = namespace(x=1) %}"
+    "{% for i in range(99) %}{% set ns.x = dict(a=ns.x, b=ns.x) %}{% endfor %}{{ ns.x }}",
+    "replace": "{% set x = 'a' * 9999 %}{{ x.replace('a', x).replace('a', x) }}",
+    "join": "{% set x = 'a' * 99999 %}{{ x | join(x) }}",
+    "str.join": "{% set x = 'a' * 99999 %}{{ x.join(x) }}",
+    "translate": "{% set x = 'a' * 99999 %}{{ x.translate({97: x}) }}",
+    "deep macros": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+    "endless macro": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "recursive loop": "{% for x in [[1]] recursive %}{{ loop([x, x]) }}{% endfor %}",
+    "slices": "{% set x = 'a' * 99999 %}{% for i in range(9999) %}{% if x[i:] == 'b' %}{% endif %}{% endfor %}",
+    "brackets": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "large": "{# " + "x" * 2_000_000 + " #}",
+    "digits": "{{ 1" + "0" * 9999 + " }}",
+    "date": "{{ strftime_now('%Y' * 999999) }}",
+    "escape": "{{ messages.__class__.__mro__[1].__subclasses__() }}",
+    "include": "{% include 'x' %}",
+    "append": "{{ messages.append(messages) }}",
+    "undefined": "{{ nothing.at.all }}",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_with_words(name: str) -> None:
+    model = tiny.make("llama", vocab_size=260)
+    model.tokenizer = byte_level()
+    model.tokenizer.chat_template = BOMBS[name]
+    with pytest.raises(PromptError, match="chat template") as caught:
+        core.encode(model, CHAT)
+    assert caught.value.remedy
+
+
+def test_tokenizers_that_do_it_their_way_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own(type(byte_level())):  # type: ignore[misc]
+        def apply_chat_template(self, *args: Any, **kwargs: Any) -> str:
+            return "cat"
+
+    assert Own.apply_chat_template is not PreTrainedTokenizerBase.apply_chat_template
+    model = tiny.make("llama", vocab_size=260)
+    model.tokenizer = byte_level()
+    plain = model.tokenizer("cat", add_special_tokens=False)["input_ids"]
+    model.tokenizer.__class__ = Own
+    model.tokenizer.chat_template = "x"
+    assert core.encode(model, CHAT) == plain
