@@ -53,7 +53,7 @@ class BeamTree:
             self._nodes[candidate.node] = (candidate, len(self.steps))
         self.steps.append(event)
         self._sum_up(event)
-        self._front += [self._token(candidate.node, 0) for candidate in self._foremost(event)]
+        self._front += [self._token(candidate.node, 0) for candidate in _foremost(event)]
         place = parting(before, self.leading(len(self.steps)))
         if place is not None:
             self._changes.append((len(self.steps), place))
@@ -133,16 +133,8 @@ class BeamTree:
             return []
         live = [c for c in self.steps[count - 1].candidates if c.fate == "kept"]
         ended = [candidate for step, candidate in self._ended if step <= count]
-        rows = [self._row(candidate) for candidate in [*live, *self._best_ended(ended)]]
+        rows = [self._row(candidate) for candidate in [*live, *_best_ended(ended, self.width)]]
         return sorted(rows, key=lambda row: -row.score)
-
-    def _best_ended(self, ended: Sequence[BeamCandidate]) -> list[BeamCandidate]:
-        """As many as a group keeps."""
-        ordered = sorted(ended, key=lambda candidate: -candidate.normalized)
-        best: dict[int, list[BeamCandidate]] = {}
-        for candidate in ordered:
-            best.setdefault(candidate.group, []).append(candidate)
-        return [candidate for some in best.values() for candidate in some[: self.width]]
 
     def _row(self, candidate: BeamCandidate) -> Row:
         length = self._nodes[candidate.node][1] + 1
@@ -166,10 +158,6 @@ class BeamTree:
         """One token a step: the best continuation each step kept, whether or not it leads in the end."""
         return self._front
 
-    def _foremost(self, step: BeamStep) -> list[BeamCandidate]:
-        live = [candidate for candidate in step.candidates if candidate.fate in LIVE] or list(step.candidates)
-        return sorted(live, key=lambda candidate: -candidate.normalized)[:1]
-
     def _token(self, node: int, sequence: int) -> TokenChosen:
         key = (node, sequence)
         if key not in self._tokens:
@@ -190,6 +178,20 @@ def parting(before: Sequence[BeamCandidate], after: Sequence[BeamCandidate]) -> 
         if old.node != new.node:
             return place
     return len(after) if len(after) < len(before) else None
+
+
+def _best_ended(ended: Sequence[BeamCandidate], width: int) -> list[BeamCandidate]:
+    """As many as a group keeps."""
+    best: dict[int, list[BeamCandidate]] = {}
+    for candidate in sorted(ended, key=lambda candidate: -candidate.normalized):
+        best.setdefault(candidate.group, []).append(candidate)
+    return [candidate for some in best.values() for candidate in some[:width]]
+
+
+def _foremost(step: BeamStep) -> list[BeamCandidate]:
+    """The best continuation of a step, in a list; an empty one where nothing was considered."""
+    live = [candidate for candidate in step.candidates if candidate.fate in LIVE] or list(step.candidates)
+    return sorted(live, key=lambda candidate: -candidate.normalized)[:1]
 
 
 def _kept_per_group(step: BeamStep) -> int:

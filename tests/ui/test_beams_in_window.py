@@ -63,27 +63,29 @@ def test_every_strategy_grows_a_tree_that_can_be_walked(qtbot: QtBot, window: Ma
     for strategy in STRATEGIES:
         run(qtbot, window, strategy, 6)
         canvas, beams = view.canvas, window.session.run.beams
-        assert canvas.scene.last == len(beams.steps) == 6
-        assert len(canvas.scene.model) == 1 + sum(len(step.candidates) for step in beams.steps)
+        assert canvas.stage.scene.last == len(beams.steps) == 6
+        assert len(canvas.stage.scene.model) == 1 + sum(len(step.candidates) for step in beams.steps)
         assert [row.text for row in view.table.rows_model.rows] == [h.text for h in beams.ranking.hypotheses]
         assert window.session.run.text == beams.ranking.hypotheses[0].text
         for key in (Qt.Key.Key_End, Qt.Key.Key_Left, Qt.Key.Key_Left):
             QTest.keyClick(canvas, key)
-        assert canvas.selected == canvas.best_path[-3]
+        assert canvas.selection.selected == canvas.stage.look.best[-3]
         assert view.report is not None
         assert view.report.sentence
         QTest.keyClick(canvas, Qt.Key.Key_Return)
-        assert not canvas.scene.shown(canvas.best_path[-1])
-        canvas.set_pruned("hidden")
-        assert not any(canvas.scene.model.nodes[node].state == "pruned" for node in canvas.scene.layout.rows)
-        canvas.set_pruned("dimmed")
+        assert not canvas.stage.scene.shown(canvas.stage.look.best[-1])
+        canvas.stage.set_pruned("hidden")
+        assert not any(
+            canvas.stage.scene.model.nodes[node].state == "pruned" for node in canvas.stage.scene.layout.rows
+        )
+        canvas.stage.set_pruned("dimmed")
 
 
 def test_constraints_are_marked_and_met(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window, "constrained_beam_search", 8)
     beams = window.session.run.beams
     assert all("river" in hypothesis.text for hypothesis in beams.ranking.hypotheses)
-    met = tree_of(window).canvas.scene.model.nodes[beams.ranking.hypotheses[0].node].progress
+    met = tree_of(window).canvas.stage.scene.model.nodes[beams.ranking.hypotheses[0].node].progress
     assert met is not None
     assert met[0] == met[1] > 0
 
@@ -99,7 +101,7 @@ def test_a_search_can_be_stopped_midway_and_run_again(qtbot: QtBot, window: Main
     assert signal.args[0].kind == "stopped"
     steps = len(window.session.run.beams.steps)
     assert 0 < steps < 400
-    assert view.canvas.scene.last == steps
+    assert view.canvas.stage.scene.last == steps
     assert view.table.rows_model.rows
     run(qtbot, window, "beam_search", 4)
-    assert view.canvas.scene.last == 4
+    assert view.canvas.stage.scene.last == 4

@@ -89,10 +89,10 @@ def test_a_node_reports_to_the_inspector(qtbot: QtBot, view: SpeculationView) ->
     view.show_run(a_run())
     view.strip.roundPicked.emit(0)
     with qtbot.waitSignal(view.signals.reportSelected) as signal:
-        view.canvas.pick(3)
+        view.canvas.selection.pick(3)
     assert signal.args[0].verdict == "Refused."
     with qtbot.waitSignal(view.signals.reportSelected) as signal:
-        view.canvas.pick(EXTRA)
+        view.canvas.selection.pick(EXTRA)
     assert signal.args[0].heading == "Correction"
 
 
@@ -144,7 +144,7 @@ def test_small_windows_scroll_and_keep_trees_readable(qtbot: QtBot, view: Specul
     view.resize(560, 380)
     view.show_run(a_run())
     assert view.canvas.height() >= 190
-    assert view.canvas.zoom >= READABLE
+    assert view.canvas.travel.zoom >= READABLE
     places = [card.pos().toTuple() for card in view.cards._parts]
     assert places[0][1] == places[1][1] < places[2][1] == places[3][1]
     view.resize(1200, 700)
@@ -159,8 +159,8 @@ def test_the_end_of_a_long_round_is_in_sight(view: SpeculationView, fates: list[
     started = RunStarted("assisted", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
     run.apply([started, entry(0, 0, fates, extra), *(chosen(step, f" t{step}") for step in range(12))])
     view.show_run(run)
-    assert view.canvas.zoom >= READABLE
-    assert view.canvas.rect().contains(view.canvas.node_rect(EXTRA))
+    assert view.canvas.travel.zoom >= READABLE
+    assert view.canvas.rect().contains(view.canvas.stage.node_rect(EXTRA))
 
 
 def test_two_columns_share_rounds_that_are_sorted_in_once(

@@ -15,9 +15,9 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
 from app.widgets.tree_canvas import TreeCanvas, TreeModel, TreeNode
-from app.widgets.tree_canvas.geometry import Metrics
+from app.widgets.tree_canvas.geometry import READABLE, Metrics
 from app.widgets.tree_canvas.layout import TreeLayout, spread
-from app.widgets.tree_canvas.painter import level
+from app.widgets.tree_canvas.painter import fold_text, level
 from tests.benchmarks.tree_view import beam_tree, bushy_tree
 
 SMALL = (
@@ -37,9 +37,9 @@ SMALL = (
 def canvas(qtbot: QtBot) -> TreeCanvas:
     """The small tree at zoom 1, nothing selected, not followed."""
     canvas = empty(qtbot)
-    canvas.add_nodes(SMALL)
-    canvas.set_best([0, 1, 4, 7])
-    canvas.set_follow(False)
+    canvas.stage.add_nodes(SMALL)
+    canvas.stage.set_best([0, 1, 4, 7])
+    canvas.travel.set_follow(False)
     return canvas
 
 
@@ -148,9 +148,9 @@ def test_wrong_nodes_are_refused_with_the_reason(node: TreeNode, words: str) -> 
 @pytest.mark.parametrize("down", [False, True])
 def test_what_is_in_a_rectangle_is_what_lies_there(qtbot: QtBot, down: bool) -> None:
     canvas = empty(qtbot)
-    canvas.set_tree(bushy_tree(800))
-    canvas.set_down(down)
-    scene = canvas.scene
+    canvas.stage.set_tree(bushy_tree(800))
+    canvas.stage.set_down(down)
+    scene = canvas.stage.scene
     rng = random.Random(4)
     for _ in range(20):
         bounds = scene.bounds()
@@ -161,8 +161,8 @@ def test_what_is_in_a_rectangle_is_what_lies_there(qtbot: QtBot, down: bool) -> 
 
 def test_edges_whose_ends_are_both_out_of_sight_are_found(qtbot: QtBot) -> None:
     canvas = empty(qtbot)
-    canvas.add_nodes([TreeNode(0, None, "r"), *(TreeNode(n, 0, "x") for n in range(1, 9))])
-    scene, metrics = canvas.scene, canvas.scene.metrics
+    canvas.stage.add_nodes([TreeNode(0, None, "r"), *(TreeNode(n, 0, "x") for n in range(1, 9))])
+    scene, metrics = canvas.stage.scene, canvas.stage.scene.metrics
     gap = QRectF(metrics.width + 4, scene.box(2).top() - 3, 6, 2)
     assert (0, 1) in set(scene.edges_in(gap))
     assert (0, 8) not in set(scene.edges_in(gap))
@@ -187,9 +187,9 @@ def test_levels_of_detail() -> None:
 def test_states_have_their_colours_at_every_zoom(canvas: TreeCanvas, name: str, zoom: float) -> None:
     theme = theme_for(name)
     canvas.set_theme(theme)
-    canvas.add_nodes(TreeNode(100 + n, 2, "x") for n in range(9))
-    canvas.set_zoom(zoom)
-    canvas.centre_on(canvas.scene.bounds().center())
+    canvas.stage.add_nodes(TreeNode(100 + n, 2, "x") for n in range(9))
+    canvas.travel.set_zoom(zoom)
+    canvas.travel.centre_on(canvas.stage.scene.bounds().center())
     seen = colours(canvas)
     assert any(near(colour, theme.color("best")) for colour in seen)
     assert any(near(colour, theme.color("kept")) for colour in seen)
@@ -207,37 +207,37 @@ def near(pixel: int, wanted: QColor) -> bool:
 
 def test_pruned_branches_are_hidden_dimmed_or_shown(canvas: TreeCanvas) -> None:
     for how, count in (("hidden", 7), ("dimmed", 9), ("shown", 9)):
-        canvas.set_pruned(how)
-        assert len(canvas.scene.layout.rows) == count
+        canvas.stage.set_pruned(how)
+        assert len(canvas.stage.scene.layout.rows) == count
     with pytest.raises(ValueError, match="invisible"):
-        canvas.set_pruned("invisible")
+        canvas.stage.set_pruned("invisible")
 
 
 def test_only_the_depths_up_to_the_cursor_are_drawn(canvas: TreeCanvas) -> None:
-    canvas.reveal_depth(1)
-    assert set(canvas.scene.nodes_in(QRectF(-9999, -9999, 20000, 20000))) == {0, 1, 2, 3}
-    assert canvas.node_rect(4).isEmpty()
-    canvas.reveal_depth(None)
-    assert not canvas.node_rect(4).isEmpty()
+    canvas.stage.reveal_depth(1)
+    assert set(canvas.stage.scene.nodes_in(QRectF(-9999, -9999, 20000, 20000))) == {0, 1, 2, 3}
+    assert canvas.stage.node_rect(4).isEmpty()
+    canvas.stage.reveal_depth(None)
+    assert not canvas.stage.node_rect(4).isEmpty()
 
 
 # Moving about
 
 
 def test_the_wheel_zooms_to_the_pointer(canvas: TreeCanvas) -> None:
-    canvas.fit()
+    canvas.travel.fit()
     at = QPointF(300, 200)
-    before = canvas.camera.to_canvas(at)
+    before = canvas.stage.camera.to_canvas(at)
     wheel(canvas, at, 120)
-    assert canvas.zoom > 1.0
-    assert (canvas.camera.to_canvas(at) - before).manhattanLength() < 1e-6
+    assert canvas.travel.zoom > 1.0
+    assert (canvas.stage.camera.to_canvas(at) - before).manhattanLength() < 1e-6
 
 
 def test_shift_and_wheel_move_along_the_tree(canvas: TreeCanvas) -> None:
-    x, zoom = canvas.camera.x, canvas.zoom
+    x, zoom = canvas.stage.camera.x, canvas.travel.zoom
     wheel(canvas, QPointF(300, 200), -120, Qt.KeyboardModifier.ShiftModifier)
-    assert canvas.camera.x > x
-    assert canvas.zoom == zoom
+    assert canvas.stage.camera.x > x
+    assert canvas.travel.zoom == zoom
 
 
 NONE_HELD = Qt.KeyboardModifier.NoModifier
@@ -252,105 +252,140 @@ def wheel(canvas: TreeCanvas, at: QPointF, turn: int, held: Qt.KeyboardModifier 
 
 
 def test_dragging_moves_the_tree_and_ends_following(canvas: TreeCanvas) -> None:
-    canvas.set_follow(True)
-    before = canvas.node_rect(0).topLeft()
+    canvas.travel.set_follow(True)
+    before = canvas.stage.node_rect(0).topLeft()
     QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
     QTest.mouseMove(canvas, QPoint(60, 60))
     QTest.mouseMove(canvas, QPoint(105, 85))
     QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=QPoint(105, 85))
-    moved = canvas.node_rect(0).topLeft() - before
+    moved = canvas.stage.node_rect(0).topLeft() - before
     assert (moved - QPoint(100, 80)).manhattanLength() <= 2
-    assert not canvas.follow
-    assert canvas.selected is None
+    assert not canvas.travel.follow
+    assert canvas.selection.selected is None
 
 
 def test_fit_brings_everything_into_sight(canvas: TreeCanvas) -> None:
-    canvas.pan(5000, 5000)
-    canvas.fit()
-    assert all(canvas.rect().contains(canvas.node_rect(node)) for node in canvas.scene.layout.rows)
+    canvas.travel.pan(5000, 5000)
+    canvas.travel.fit()
+    assert all(canvas.rect().contains(canvas.stage.node_rect(node)) for node in canvas.stage.scene.layout.rows)
 
 
 def test_following_keeps_the_newest_in_sight_and_the_text_readable(qtbot: QtBot) -> None:
     canvas = empty(qtbot)
     nodes = list(beam_tree(900, beams=4))
     for start in range(0, len(nodes), 8):
-        canvas.add_nodes(nodes[start : start + 8])
-    newest = [n for n in canvas.scene.layout.nodes_in(canvas.scene.last) if canvas.scene.model.nodes[n].state == "kept"]
-    assert canvas.zoom >= 0.6
-    assert any(canvas.rect().contains(canvas.node_rect(node)) for node in newest)
+        canvas.stage.add_nodes(nodes[start : start + 8])
+    newest = [
+        n
+        for n in canvas.stage.scene.layout.nodes_in(canvas.stage.scene.last)
+        if canvas.stage.scene.model.nodes[n].state == "kept"
+    ]
+    assert canvas.travel.zoom >= 0.6
+    assert any(canvas.rect().contains(canvas.stage.node_rect(node)) for node in newest)
 
 
 def test_when_not_following_nothing_jumps(canvas: TreeCanvas) -> None:
-    before = canvas.node_rect(8)
-    canvas.add_nodes(TreeNode(20 + n, 8, "x") for n in range(5))
-    assert canvas.node_rect(8) == before
+    before = canvas.stage.node_rect(8)
+    canvas.stage.add_nodes(TreeNode(20 + n, 8, "x") for n in range(5))
+    assert canvas.stage.node_rect(8) == before
+
+
+def test_what_was_fitted_is_fitted_again_in_another_room(canvas: TreeCanvas) -> None:
+    canvas.travel.fit()
+    canvas.resize(400, 300)
+    assert all(canvas.rect().contains(canvas.stage.node_rect(node)) for node in canvas.stage.scene.layout.rows)
+
+
+def test_fit_turns_no_tree_into_a_smear(qtbot: QtBot) -> None:
+    canvas = empty(qtbot)
+    canvas.stage.set_tree(beam_tree(2000))
+    canvas.travel.set_follow(False)
+    canvas.travel.zoom_by(2)
+    canvas.travel.fit()
+    assert canvas.travel.zoom >= READABLE
+    canvas.travel.fit()
+    assert canvas.travel.zoom < READABLE
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_the_map_makes_way_for_what_is_selected(canvas: TreeCanvas, down: bool) -> None:
+    canvas.stage.set_down(down)
+    canvas.travel.set_zoom(1.6)
+    for node in (0, 7, 3, 8):
+        off = canvas.minimap.geometry().center() - canvas.stage.node_rect(node).center()
+        canvas.travel.pan(-off.x(), -off.y())
+        canvas.selection.select(node)
+        assert not canvas.minimap.isHidden()
+        assert not canvas.minimap.geometry().intersects(canvas.stage.node_rect(node))
 
 
 def test_the_map_appears_when_not_all_is_in_sight_and_leads_there(canvas: TreeCanvas) -> None:
-    canvas.fit()
-    assert canvas._minimap.isHidden()
-    canvas.set_zoom(2.4)
-    assert not canvas._minimap.isHidden()
-    x = canvas.camera.x
-    QTest.mouseClick(canvas._minimap, Qt.MouseButton.LeftButton, pos=QPoint(canvas._minimap.width() - 6, 20))
-    assert canvas.camera.x > x
+    canvas.travel.fit()
+    assert canvas.minimap.isHidden()
+    canvas.travel.set_zoom(2.4)
+    assert not canvas.minimap.isHidden()
+    x = canvas.stage.camera.x
+    QTest.mouseClick(canvas.minimap, Qt.MouseButton.LeftButton, pos=QPoint(canvas.minimap.width() - 6, 20))
+    assert canvas.stage.camera.x > x
 
 
 # Folding
 
 
 def test_folding_hides_a_subtree_and_says_how_much(canvas: TreeCanvas) -> None:
-    place = canvas.node_rect(1)
-    canvas.toggle_fold(1)
-    assert not canvas.scene.shown(4)
-    assert canvas._painter.fold_text(1) == "+3"
-    assert (canvas.node_rect(1).topLeft() - place.topLeft()).manhattanLength() <= 1
-    canvas.add_nodes([TreeNode(30, 7, "x")])
-    assert canvas._painter.fold_text(1) == "+4"
-    canvas.toggle_fold(1)
-    assert canvas.scene.shown(30)
+    place = canvas.stage.node_rect(1)
+    canvas.selection.toggle_fold(1)
+    assert not canvas.stage.scene.shown(4)
+    assert fold_text(canvas.stage.scene, canvas.stage.look, 1) == "+3"
+    assert (canvas.stage.node_rect(1).topLeft() - place.topLeft()).manhattanLength() <= 1
+    canvas.stage.add_nodes([TreeNode(30, 7, "x")])
+    assert fold_text(canvas.stage.scene, canvas.stage.look, 1) == "+4"
+    canvas.selection.toggle_fold(1)
+    assert canvas.stage.scene.shown(30)
 
 
 def test_folding_hands_the_selection_to_what_stays(canvas: TreeCanvas, qtbot: QtBot) -> None:
-    canvas.pick(7)
-    with qtbot.waitSignal(canvas.nodeSelected) as signal:
-        canvas.toggle_fold(1)
+    canvas.selection.pick(7)
+    with qtbot.waitSignal(canvas.selection.nodeSelected) as signal:
+        canvas.selection.toggle_fold(1)
     assert signal.args == [1]
 
 
 def test_a_double_click_folds_and_the_mark_unfolds(canvas: TreeCanvas) -> None:
-    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.node_rect(2).center())
-    assert 2 in canvas.scene.model.folded
-    mark = canvas._painter.nodes.fold_mark(canvas.scene.box(2), "+2")
-    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.camera.rect_from_canvas(mark).center().toPoint())
-    assert not canvas.scene.model.folded
+    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.node_rect(2).center())
+    assert 2 in canvas.stage.scene.model.folded
+    mark = canvas.stage.painter.nodes.fold_mark(canvas.stage.scene.box(2), "+2")
+    QTest.mouseClick(
+        canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.camera.rect_from_canvas(mark).center().toPoint()
+    )
+    assert not canvas.stage.scene.model.folded
 
 
 def test_showing_a_node_unfolds_what_hides_it(canvas: TreeCanvas) -> None:
-    canvas.toggle_fold(1)
-    canvas.ensure_visible(7)
-    assert canvas.scene.shown(7)
-    canvas.toggle_fold(2)
-    canvas.unfold_all()
-    assert canvas.scene.shown(8)
+    canvas.selection.toggle_fold(1)
+    canvas.travel.ensure_visible(7)
+    assert canvas.stage.scene.shown(7)
+    canvas.selection.toggle_fold(2)
+    canvas.stage.unfold()
+    assert canvas.stage.scene.shown(8)
 
 
 # Selecting and walking
 
 
 def test_a_click_selects_and_a_click_on_the_ground_lets_go(canvas: TreeCanvas, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(canvas.nodeSelected) as signal:
-        QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.node_rect(6).center())
+    with qtbot.waitSignal(canvas.selection.nodeSelected) as signal:
+        QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.node_rect(6).center())
     assert signal.args == [6]
-    assert canvas._look.trail == [0, 2, 6]
-    with qtbot.waitSignal(canvas.nothingSelected):
+    assert canvas.stage.look.trail == [0, 2, 6]
+    with qtbot.waitSignal(canvas.selection.nothingSelected):
         QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(2, 2))
 
 
 def walk(canvas: TreeCanvas, *keys: Qt.Key) -> int | None:
     for key in keys:
         QTest.keyClick(canvas, key)
-    return canvas.selected
+    return canvas.selection.selected
 
 
 K = Qt.Key
@@ -358,7 +393,7 @@ K = Qt.Key
 
 @pytest.mark.parametrize("down", [False, True])
 def test_arrows_walk_to_parent_child_and_sibling(canvas: TreeCanvas, down: bool) -> None:
-    canvas.set_down(down)
+    canvas.stage.set_down(down)
     back, on, before, after = (
         (K.Key_Up, K.Key_Down, K.Key_Left, K.Key_Right) if down else (K.Key_Left, K.Key_Right, K.Key_Up, K.Key_Down)
     )
@@ -379,37 +414,37 @@ def test_walking_begins_at_the_end_of_the_leading_path(canvas: TreeCanvas) -> No
 
 
 def test_enter_folds_plus_and_minus_zoom_escape_lets_go(canvas: TreeCanvas) -> None:
-    canvas.pick(1)
+    canvas.selection.pick(1)
     walk(canvas, K.Key_Return)
-    assert 1 in canvas.scene.model.folded
-    zoom = canvas.zoom
+    assert 1 in canvas.stage.scene.model.folded
+    zoom = canvas.travel.zoom
     walk(canvas, K.Key_Plus)
-    assert canvas.zoom > zoom
+    assert canvas.travel.zoom > zoom
     walk(canvas, K.Key_Minus)
-    assert canvas.zoom == pytest.approx(zoom)
+    assert canvas.travel.zoom == pytest.approx(zoom)
     assert walk(canvas, K.Key_Escape) is None
 
 
 def test_shift_and_arrows_move_the_view(canvas: TreeCanvas) -> None:
-    x = canvas.camera.x
+    x = canvas.stage.camera.x
     QTest.keyClick(canvas, K.Key_Right, Qt.KeyboardModifier.ShiftModifier)
-    assert canvas.camera.x > x
-    assert canvas.selected is None
+    assert canvas.stage.camera.x > x
+    assert canvas.selection.selected is None
 
 
 def test_letters_begin_a_search(canvas: TreeCanvas, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(canvas.typed) as signal:
+    with qtbot.waitSignal(canvas.input.typed) as signal:
         QTest.keyClicks(canvas, "n")
     assert signal.args == ["n"]
-    assert canvas.scene.model.search("NAMED") == [4, 6]
-    assert canvas.scene.model.search("named", deepest=1) == []
+    assert canvas.stage.scene.model.search("NAMED") == [4, 6]
+    assert canvas.stage.scene.model.search("named", deepest=1) == []
 
 
 def test_a_selected_node_is_moved_into_sight(canvas: TreeCanvas) -> None:
-    canvas.set_zoom(2.4)
+    canvas.travel.set_zoom(2.4)
     for node in (0, 8, 3, 7):
-        canvas.pick(node)
-        assert canvas.rect().contains(canvas.node_rect(node))
+        canvas.selection.pick(node)
+        assert canvas.rect().contains(canvas.stage.node_rect(node))
 
 
 # Screen readers
@@ -430,21 +465,21 @@ def test_screen_readers_walk_the_tree(canvas: TreeCanvas) -> None:
     assert root.indexOfChild(fox) == 0
     assert root.parent() is tree
     assert named.role() == QAccessible.Role.TreeItem
-    place = canvas.mapToGlobal(canvas.node_rect(4).center())
+    place = canvas.mapToGlobal(canvas.stage.node_rect(4).center())
     assert tree.childAt(place.x(), place.y()) is named
 
 
 def test_screen_readers_learn_what_is_selected_and_folded(canvas: TreeCanvas) -> None:
     tree = QAccessible.queryAccessibleInterface(canvas)
     assert tree.focusChild() is None
-    canvas.pick(1)
-    canvas.toggle_fold(1)
+    canvas.selection.pick(1)
+    canvas.selection.toggle_fold(1)
     item = tree.focusChild()
     assert item.state().selected
     assert item.state().collapsed
     assert item.childCount() == 0
     assert "3 folded away" in item.text(QAccessible.Text.Name)
-    canvas.clear()
+    canvas.stage.clear()
     assert tree.childCount() == 0
 
 
@@ -452,14 +487,14 @@ def test_a_screen_reader_at_work_survives_what_it_reads(qtbot: QtBot) -> None:
     QAccessible.setActive(True)
     try:
         canvas = empty(qtbot)
-        canvas.add_nodes(SMALL)
+        canvas.stage.add_nodes(SMALL)
         canvas.setFocus()
         item = QAccessible.queryAccessibleInterface(canvas).child(0).child(1)
         number = QAccessible.uniqueId(item)
         assert QAccessible.accessibleInterface(number) is item
         walk(canvas, K.Key_Home, K.Key_Right, K.Key_Down)
         assert item.state().selected
-        canvas.clear()
+        canvas.stage.clear()
         assert QAccessible.accessibleInterface(number) is None
     finally:
         QAccessible.setActive(False)
@@ -467,9 +502,9 @@ def test_a_screen_reader_at_work_survives_what_it_reads(qtbot: QtBot) -> None:
 
 def test_a_large_tree_is_painted_at_every_level(qtbot: QtBot) -> None:
     canvas = empty(qtbot, 600, 400)
-    canvas.set_tree(beam_tree(3000))
-    canvas.set_follow(False)
+    canvas.stage.set_tree(beam_tree(3000))
+    canvas.travel.set_follow(False)
     for zoom in (1.0, 0.4, 0.1, 0.02):
-        canvas.set_zoom(zoom)
-        canvas.centre_on(canvas.scene.bounds().center())
+        canvas.travel.set_zoom(zoom)
+        canvas.travel.centre_on(canvas.stage.scene.bounds().center())
         assert len(colours(canvas)) > 3

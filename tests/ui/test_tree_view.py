@@ -19,6 +19,7 @@ from app.views.shared.reports import NodeReport
 from app.views.tree.hypotheses import SCORE, TEXT, shared_words
 from app.views.tree.report import formula, report_on
 from app.views.tree.view import TreeView
+from app.widgets.tree_canvas.geometry import READABLE
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking
 from tests.ui.scripted import make_run, story
 
@@ -38,7 +39,7 @@ def make_view(qtbot: QtBot, run: Run | None = None, width: int = 1100) -> TreeVi
 def press(view: TreeView, *keys: Qt.Key) -> int | None:
     for key in keys:
         QTest.keyClick(view.canvas, key)
-    return view.canvas.selected
+    return view.canvas.selection.selected
 
 
 def tool(view: TreeView, name: str) -> QToolButton:
@@ -67,27 +68,27 @@ def test_it_grows_with_every_step(qtbot: QtBot) -> None:
         run.apply([step])
         view.events_arrived(run, [step])
         assert view.canvas.isVisible()
-        assert view.canvas.scene.last == number
-        assert view.canvas.best_path[-1] == step.best
-    assert len(view.canvas.scene.model) == 1 + sum(len(step.candidates) for step in run.beams.steps)
-    assert view.canvas.scene.model.nodes[0].label == "…little"
+        assert view.canvas.stage.scene.last == number
+        assert view.canvas.stage.look.best[-1] == step.best
+    assert len(view.canvas.stage.scene.model) == 1 + sum(len(step.candidates) for step in run.beams.steps)
+    assert view.canvas.stage.scene.model.nodes[0].label == "…little"
 
 
 def test_another_view_of_the_same_run_catches_up(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(9), ranked=True)
     first, second = make_view(qtbot, run), make_view(qtbot, run)
-    assert second.canvas.scene.layout.rows == first.canvas.scene.layout.rows
+    assert second.canvas.stage.scene.layout.rows == first.canvas.stage.scene.layout.rows
 
 
 def test_a_new_run_begins_with_an_empty_tree(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(9)))
-    view.canvas.pick(3)
+    view.canvas.selection.pick(3)
     view.show_run(beam_run(beam_steps(2, beams=2, seed=5)))
-    assert view.canvas.selected is None
-    assert view.canvas.scene.last == 2
+    assert view.canvas.selection.selected is None
+    assert view.canvas.stage.scene.last == 2
     assert view.report is None
     view.show_run(None)
-    assert len(view.canvas.scene.model) == 0
+    assert len(view.canvas.stage.scene.model) == 0
 
 
 def test_the_cursor_shows_the_tree_as_it_was(qtbot: QtBot) -> None:
@@ -95,17 +96,17 @@ def test_the_cursor_shows_the_tree_as_it_was(qtbot: QtBot) -> None:
     view = make_view(qtbot, run)
     run.move_cursor(5)
     view.cursor_moved(run)
-    assert view.canvas.scene.last == 5
-    assert view.canvas.best_path[-1] == run.beams.steps[4].best
+    assert view.canvas.stage.scene.last == 5
+    assert view.canvas.stage.look.best[-1] == run.beams.steps[4].best
     assert {row.length for row in view.table.rows_model.rows} == {5}
     run.move_cursor(12)
     view.cursor_moved(run)
-    assert view.canvas.scene.last == 12
+    assert view.canvas.stage.scene.last == 12
 
 
 def test_states_of_nodes_come_from_their_fates(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(30, ends=0.2))
-    nodes = make_view(qtbot, run).canvas.scene.model.nodes
+    nodes = make_view(qtbot, run).canvas.stage.scene.model.nodes
     for step in run.beams.steps:
         for candidate in step.candidates:
             assert nodes[candidate.node].state == candidate.fate
@@ -117,14 +118,14 @@ def test_states_of_nodes_come_from_their_fates(qtbot: QtBot) -> None:
 
 def test_groups_have_lanes_and_constraints_have_marks(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(6, beams=8, groups=4)))
-    assert len(view.canvas.scene.layout.lanes()) == 4
+    assert len(view.canvas.stage.scene.layout.lanes()) == 4
     assert not view.table.isColumnHidden(3)
     run = beam_run([])
     view.show_run(run)
     for step in beam_steps(10, constraint=3):
         run.apply([step])
         view.events_arrived(run, [step])
-    marks = {node.progress for node in view.canvas.scene.model.nodes.values() if node.id}
+    marks = {node.progress for node in view.canvas.stage.scene.model.nodes.values() if node.id}
     assert {total for _, total in marks} == {3}
     assert {met for met, _ in marks} == {0, 1, 2, 3}
 
@@ -148,11 +149,11 @@ def test_table_and_tree_select_each_other(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(10), ranked=True))
     second = view.table.rows_model.rows[1].node
     QTest.mouseClick(view.table.viewport(), Qt.MouseButton.LeftButton, pos=row_middle(view, 1))
-    assert view.canvas.selected == second
+    assert view.canvas.selection.selected == second
     last = view.table.rows_model.rows[2].node
-    view.canvas.pick(last)
+    view.canvas.selection.pick(last)
     assert view.table.current_node() == last
-    view.canvas.pick(1)
+    view.canvas.selection.pick(1)
     assert view.table.current_node() is None
 
 
@@ -165,13 +166,13 @@ def test_a_selected_hypothesis_stays_selected_while_the_table_changes(qtbot: QtB
     run = beam_run(list(search.steps(12)))
     view = make_view(qtbot, run)
     ended = next(row.node for row in view.table.rows_model.rows if row.state == "finished")
-    view.canvas.pick(ended)
+    view.canvas.selection.pick(ended)
     step = next(search.steps(1))
     run.apply([step])
     view.events_arrived(run, [step])
     still = ended in [row.node for row in view.table.rows_model.rows]
     assert view.table.current_node() == (ended if still else None)
-    assert view.canvas.selected == ended
+    assert view.canvas.selection.selected == ended
 
 
 def test_what_all_texts_share_is_left_out() -> None:
@@ -197,7 +198,7 @@ def test_picking_a_node_tells_why_it_lived_or_died(qtbot: QtBot) -> None:
     view = make_view(qtbot, run)
     pruned = next(c for c in run.beams.steps[3].candidates if c.fate == "pruned")
     with qtbot.waitSignal(view.signals.reportSelected) as signal:
-        view.canvas.pick(pruned.node)
+        view.canvas.selection.pick(pruned.node)
     report = signal.args[0]
     assert isinstance(report, NodeReport)
     assert report.verdict == "Pruned at step 4."
@@ -205,7 +206,7 @@ def test_picking_a_node_tells_why_it_lived_or_died(qtbot: QtBot) -> None:
     assert report.so_far == run.beams.text(pruned.node)
     assert [row.strong for row in report.rows].count(True) == 1
     with qtbot.waitSignal(view.signals.reportSelected) as signal:
-        view.canvas.pick(None)
+        view.canvas.selection.pick(None)
     assert signal.args == [None]
 
 
@@ -224,18 +225,18 @@ def test_a_node_of_the_shown_text_is_a_token_too(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
     with qtbot.waitSignal(view.signals.tokenActivated) as signal:
-        view.canvas.pick(view.canvas.best_path[3])
+        view.canvas.selection.pick(view.canvas.stage.look.best[3])
     assert signal.args == [2]
     run.select(5)
     view.selection_changed(run)
-    assert view.canvas.selected == view.canvas.best_path[6]
+    assert view.canvas.selection.selected == view.canvas.stage.look.best[6]
 
 
 def test_the_line_below_says_the_text_so_far_and_copies_it(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
     node = run.beams.steps[5].candidates[1].node
-    view.canvas.pick(node)
+    view.canvas.selection.pick(node)
     assert (view._path.before + view._path.last).endswith(run.beams.text(node))
     assert view._path.before.startswith("Once upon a time")
     view.copy()
@@ -254,7 +255,8 @@ def test_the_tree_is_walked_by_keyboard_alone(qtbot: QtBot) -> None:
     assert other != tip
     assert view.report is not None
     assert press(view, K.Key_Home) == 0
-    assert view.report is None
+    assert view.report.heading == "Start of the tree"
+    assert view.report.rows
 
 
 # Tools
@@ -271,32 +273,37 @@ def test_typing_finds_tokens_and_enter_goes_on(qtbot: QtBot) -> None:
     QTest.keyClicks(field, "ox")
     wanted = [c.node for step in run.beams.steps for c in step.candidates if "fox" in c.piece]
     assert sorted(view.finder.found) == wanted
-    seen = [view.canvas.selected]
+    seen = [view.canvas.selection.selected]
     for _ in wanted[1:]:
         QTest.keyClick(field, K.Key_Return)
-        seen.append(view.canvas.selected)
+        seen.append(view.canvas.selection.selected)
     assert sorted(seen) == wanted
     QTest.keyClick(field, K.Key_Return, Qt.KeyboardModifier.ShiftModifier)
-    assert view.canvas.selected == seen[-2]
+    assert view.canvas.selection.selected == seen[-2]
     QTest.keyClick(field, K.Key_Escape)
     assert not field.isVisible()
-    assert not view.canvas._look.found
+    assert not view.canvas.stage.look.found
 
 
 def test_the_tools_do_what_they_say(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(30)))
-    view.canvas.set_follow(False)
+    view.canvas.travel.set_follow(False)
     assert not tool(view, "followButton").isChecked()
     tool(view, "fitButton").click()
-    assert view.canvas.rect().contains(view.canvas.node_rect(0))
+    assert view.canvas.travel.zoom >= READABLE
+    assert view.canvas.rect().contains(view.canvas.stage.node_rect(view.canvas.stage.look.best[-1]))
+    tool(view, "fitButton").click()
+    assert view.canvas.rect().contains(view.canvas.stage.node_rect(0))
+    tool(view, "fitButton").click()
+    assert view.canvas.travel.zoom >= READABLE
     tool(view, "downButton").click()
-    assert view.canvas.down
+    assert view.canvas.stage.down
     tool(view, "findButton").click()
     assert view.findChild(QWidget, "findBar").isVisible()
     pruned = tool(view, "prunedButton")
     next(action for action in pruned.menu().actions() if action.data() == "hidden").trigger()
     assert pruned.text() == "Pruned: hidden ⌄"
-    assert all(view.canvas.scene.model.nodes[n].state != "pruned" for n in view.canvas.scene.layout.rows)
+    assert all(view.canvas.stage.scene.model.nodes[n].state != "pruned" for n in view.canvas.stage.scene.layout.rows)
 
 
 def test_stopping_midway_leaves_a_tree_that_can_be_used(qtbot: QtBot) -> None:
@@ -304,7 +311,7 @@ def test_stopping_midway_leaves_a_tree_that_can_be_used(qtbot: QtBot) -> None:
     view = make_view(qtbot, run)
     run.apply([ranking(run)])
     view.events_arrived(run, [ranking(run)])
-    assert view.table.rows_model.rows[0].node == view.canvas.best_path[-1]
+    assert view.table.rows_model.rows[0].node == view.canvas.stage.look.best[-1]
     assert press(view, K.Key_End, K.Key_Return, K.Key_Left) is not None
 
 

@@ -85,15 +85,15 @@ class SpeculationView(View):
         self._lay_out()
         self.strip.roundPicked.connect(self._pick)
         self._tools.stepped.connect(self._step)
-        self.canvas.nodeSelected.connect(self._on_node)
-        self.canvas.nothingSelected.connect(self._on_nothing)
+        self.canvas.selection.nodeSelected.connect(self._on_node)
+        self.canvas.selection.nothingSelected.connect(self._on_nothing)
         self.cards.measureWanted.connect(self._measure)
         self.cards.roundPicked.connect(self._pick)
         self.set_theme(self._theme)
 
     def _lay_out(self) -> None:
         self.setAccessibleName("Speculation")
-        self.canvas.set_narrow(True)
+        self.canvas.stage.set_narrow(True)
         self.canvas.setAccessibleName("Tree of the round")
         self._words.setWordWrap(True)
         self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -131,7 +131,7 @@ class SpeculationView(View):
         """Show another run from its beginning."""
         self._run, self._chosen, self._follow = run, -1, True
         self._tree_of = None
-        self.canvas.clear()
+        self.canvas.stage.clear()
         self.cards.clear()
         self._catch_up()
 
@@ -203,17 +203,10 @@ class SpeculationView(View):
             return
         self._tree_of = id(self._run), self._chosen
         entry = self._rounds.rounds[self._chosen]
-        self.canvas.set_tree(tree_of(entry, self._word_before(entry.step), len(self._names())))
-        self.canvas.set_follow(False)
-        self._fit((*entry.accepted, *([EXTRA] if entry.extra_kind != "none" else [])))
-
-    def _fit(self, path: Sequence[int]) -> None:
-        """The whole tree; of one that would be too small to read the end of what was written, which it is about."""
-        self.canvas.fit()
-        if self.canvas.zoom < READABLE:
-            self.canvas.set_zoom(READABLE)
-            for node in (0, *path):
-                self.canvas.ensure_visible(node)
+        self.canvas.stage.set_tree(tree_of(entry, self._word_before(entry.step), len(self._names())))
+        self.canvas.travel.set_follow(False)
+        end = [EXTRA] if entry.extra_kind != "none" else []  # what the round is about is never out of sight
+        self.canvas.travel.show_path((0, *entry.accepted, *end), READABLE)
 
     def _names(self) -> tuple[str, ...]:
         return drafter_names(self._run.request) if self._run is not None else ()

@@ -41,15 +41,15 @@ class Finder(QObject):
             return
         self._bar.hide()
         self._bar.field.clear()
-        self._canvas.set_found(())
+        self._canvas.selection.set_found(())
         self._canvas.setFocus()
 
     @Slot(str)
     def _search(self, text: str) -> None:
-        scene = self._canvas.scene
+        scene = self._canvas.stage.scene
         self.found = scene.model.search(text, scene.deepest)
-        self._canvas.set_found(self.found)
-        if self.found and self._canvas.selected not in self.found:
+        self._canvas.selection.set_found(self.found)
+        if self.found and self._canvas.selection.selected not in self.found:
             self.go(1)
         else:
             self._tell()
@@ -60,12 +60,12 @@ class Finder(QObject):
         if not self.found:
             self._tell()
             return
-        here = self._canvas.selected
+        here = self._canvas.selection.selected
         place = self.found.index(here) + by if here in self.found else 0 if by > 0 else -1
-        self._canvas.set_follow(False)
-        self._canvas.pick(self.found[place % len(self.found)])
+        self._canvas.travel.set_follow(False)
+        self._canvas.selection.pick(self.found[place % len(self.found)])
         self._tell()
 
     def _tell(self) -> None:
-        here = self._canvas.selected
+        here = self._canvas.selection.selected
         self._bar.show_count(self.found.index(here) + 1 if here in self.found else 0, len(self.found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.state.beam_tree import BeamTree
 from app.views.shared.reports import NodeReport, ReportRow
-from app.views.text.wording import log_probability, token_text
+from app.views.text.wording import log_probability, percent, token_text
 from core.events import BeamCandidate, BeamStep
 from core.explain.beams import explain_node, worst_kept
 
@@ -24,6 +24,35 @@ def report_on(tree: BeamTree, node: int) -> NodeReport:
     """Everything the inspector says of a node. Raises KeyError for the prompt and for strangers."""
     candidate, step = tree.candidate(node), tree.step_of(node)
     return report_of(candidate, step, tree.width, tree.text(node), formula(tree, candidate, step))
+
+
+def report_on_start(tree: BeamTree, last_word: str, prompt_tokens: int) -> NodeReport:
+    """What the inspector says of the root: where the prompt ends, and what was considered first."""
+    first = tree.steps[0].candidates if tree.steps else ()
+    kept = sum(candidate.fate != "pruned" for candidate in first)
+    count = f"{prompt_tokens:,} token{'' if prompt_tokens == 1 else 's'}"
+    rows = tuple(_row(candidate, False) for candidate in sorted(first, key=lambda c: (c.group, c.rank))[:MOST_ROWS])
+    return NodeReport(
+        heading="Start of the tree",
+        token=last_word,
+        facts=f"prompt of {count}" if prompt_tokens else "",
+        sentence=f"The first step considered {len(first):,} continuations and kept {kept:,}." if first else "",
+        verdict="Here the prompt ends, and every hypothesis begins.",
+        table_title="Step 1",
+        columns=("continuation", "log p", "score", ""),
+        rows=rows,
+    )
+
+
+def tip(tree: BeamTree | None, node: int) -> str:
+    """Two lines on a node for the pointer; nothing for the root."""
+    if tree is None or node not in tree:
+        return ""
+    candidate = tree.candidate(node)
+    return (
+        f"{token_text(candidate.piece)}  {percent(candidate.probability)}\n"
+        f"score {minus(candidate.score)} · rank {candidate.rank} · {candidate.fate.replace('_', ' ')}"
+    )
 
 
 def report_of(candidate: BeamCandidate, step: BeamStep, num_beams: int, so_far: str, how: str = "") -> NodeReport:

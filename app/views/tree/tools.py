@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal, Slot
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QToolButton, QWidget
 
+from app.state.run import Run
 from app.theme.theme import Theme, theme_for
+from app.views.text.pieces import control_name
 from app.widgets.icons import IconButton
 from app.widgets.tree_canvas import PRUNED
 from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
+from core.events import BeamCandidate
+
+PROMPT_TOKENS = 24
+"""How much of the prompt's end leads the text so far."""
 
 
 class TreeTools(QWidget):
@@ -28,7 +36,7 @@ class TreeTools(QWidget):
         self.pruned.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.pruned.setMenu(self._pruned_menu())
         self.follow = self._button("followButton", "Follow", "Keep the newest tokens in sight", checkable=True)
-        self.fit = self._button("fitButton", "Fit", "Show the whole tree")
+        self.fit = self._button("fitButton", "Fit", "As much of the tree as can be read; again: all of it")
         self.find = self._button("findButton", "Find", "Find a token (or just type)")
         self.table = self._button("tableButton", "Table", "Show the table of hypotheses", checkable=True)
         self.down = self._button("downButton", "↓", "Let the tree grow downwards", checkable=True)
@@ -139,7 +147,7 @@ class FindBar(QFrame):
     moved = Signal(int)
     closed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, objectName="findBar")
         self.field = QLineEdit(self, objectName="findField", placeholderText="Find a token")
         self.field.setAccessibleName("Find a token")
@@ -157,6 +165,8 @@ class FindBar(QFrame):
         self.back.clicked.connect(self._previous)
         self.forward.clicked.connect(self._next)
         self.shut.clicked.connect(self.closed)
+        self._ground = parent
+        parent.installEventFilter(self)
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
@@ -176,13 +186,20 @@ class FindBar(QFrame):
     def place(self) -> None:
         """In the upper right corner of what it stands on."""
         self.adjustSize()
-        self.move(self.parentWidget().width() - self.width() - 12, 10)
+        self.move(self._ground.width() - self.width() - 12, 10)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Keep its corner."""
+        if watched is self._ground and event.type() == QEvent.Type.Resize:
+            self.place()
+        return False
 
     def event(self, event: QEvent) -> bool:
         """Escape closes the field before it stops a run."""
-        if event.type() == QEvent.Type.ShortcutOverride and event.key() == Qt.Key.Key_Escape:  # type: ignore[attr-defined]
-            event.accept()
-            return True
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            if event.key() == Qt.Key.Key_Escape:
+                event.accept()
+                return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -225,6 +242,18 @@ class PathLine(QWidget):
         self.setAccessibleName(f"Text so far: {before}{last}" if before or last else hint)
         self.setToolTip(before + last)
         self.update()
+
+    def show_path(self, run: Run | None, node: int | None, label: Callable[[BeamCandidate], str]) -> None:
+        """What leads to a node of the run's tree, the end of the prompt first; what to do where there is none."""
+        path = run.beams.path(node) if run is not None and run.beams is not None and node else []
+        if run is None or not path:
+            self.show_text("", "", "Pick a node, or walk with the arrow keys; type to find a token.")
+            return
+        prompt = "".join(token.text for token in run.prompt[-PROMPT_TOKENS:] if not control_name(token.text))
+        if run.prompt and control_name(run.prompt[-1].text):
+            prompt = ""  # a control token ends the prompt: what follows is a text of its own
+        before = prompt + "".join(candidate.text for candidate in path[:-1])
+        self.show_text(before, path[-1].text or f" {label(path[-1])}")
 
     def sizeHint(self) -> QSize:
         """One line."""

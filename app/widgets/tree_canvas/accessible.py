@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from PySide6.QtCore import QObject, QPoint, QRect
+from PySide6.QtCore import QObject, QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface, QAccessibleObject
+from PySide6.QtWidgets import QWidget
 
-if TYPE_CHECKING:
-    from app.widgets.tree_canvas.canvas import TreeCanvas
+from app.widgets.tree_canvas.scene import Scene
+from app.widgets.tree_canvas.stage import Stage
 
 _WORDS = {
     "root": "start", "kept": "kept", "pruned": "pruned", "best": "best", "finished": "finished",
@@ -17,17 +18,17 @@ _WORDS = {
 }  # fmt: skip
 
 
-def spoken(canvas: TreeCanvas, node: int) -> str:
+def spoken(stage: Stage, node: int) -> str:
     """`named, probability .93, score −0.49, kept, on the best path, level 2, 1 of 3`."""
-    scene, spec = canvas.scene, canvas.scene.model.nodes[node]
+    scene, spec = stage.scene, stage.scene.model.nodes[node]
     parts = [spec.label.replace("␣", " ").strip() or spec.label]
     parts += [f"probability {spec.value}"] if spec.value else []
     parts += [spec.note] if spec.note else []
     parts.append(_WORDS[spec.state])
-    parts += ["on the best path"] if node in canvas.best_path and spec.parent is not None else []
+    parts += ["on the best path"] if node in stage.look.best and spec.parent is not None else []
     parts += [f"constraint {spec.progress[0]} of {spec.progress[1]}"] if spec.progress else []
     parts += [spec.badge] if spec.badge else []
-    siblings = shown_children(canvas, spec.parent) if spec.parent is not None else [node]
+    siblings = shown_children(scene, spec.parent) if spec.parent is not None else [node]
     if node in siblings:
         parts.append(f"level {scene.model.depth[node]}, {siblings.index(node) + 1} of {len(siblings)}")
     if node in scene.model.folded:
@@ -35,9 +36,8 @@ def spoken(canvas: TreeCanvas, node: int) -> str:
     return ", ".join(parts)
 
 
-def shown_children(canvas: TreeCanvas, node: int | None) -> list[int]:
+def shown_children(scene: Scene, node: int | None) -> list[int]:
     """Children that are drawn; the roots for None."""
-    scene = canvas.scene
     below = scene.model.children.get(node, []) if node is not None else scene.layout.nodes_in(0)
     return [n for n in below if scene.shown(n)]
 
@@ -47,11 +47,11 @@ class NodeItem(QAccessibleInterface):
 
     def __init__(self, tree: TreeItems, node: int) -> None:
         super().__init__()
-        self._tree, self._node = tree, node
+        self._tree, self.node = tree, node
 
     def isValid(self) -> bool:
         """Whether the node is still in the tree."""
-        return self._tree.canvas is not None and self._node in self._tree.canvas.scene.model
+        return self.node in self._tree.stage.scene.model
 
     def object(self) -> QObject | None:
         """No QObject stands for a node."""
@@ -59,7 +59,7 @@ class NodeItem(QAccessibleInterface):
 
     def parent(self) -> QAccessibleInterface:
         """The parent's item; the tree itself for the root."""
-        above = self._tree.canvas.scene.model.nodes[self._node].parent if self.isValid() else None
+        above = self._tree.stage.scene.model.nodes[self.node].parent if self.isValid() else None
         return self._tree if above is None else self._tree.item(above)
 
     def child(self, index: int) -> QAccessibleInterface | None:
@@ -72,7 +72,7 @@ class NodeItem(QAccessibleInterface):
         return len(self._below())
 
     def _below(self) -> list[int]:
-        return shown_children(self._tree.canvas, self._node) if self.isValid() else []
+        return shown_children(self._tree.stage.scene, self.node) if self.isValid() else []
 
     def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
         """Children do not stand inside a node's own box."""
@@ -80,20 +80,18 @@ class NodeItem(QAccessibleInterface):
 
     def indexOfChild(self, child: QAccessibleInterface) -> int:
         """Its place among the shown children; -1 for strangers."""
-        node = getattr(child, "_node", None)
-        below = self._below()
-        return below.index(node) if node in below else -1
+        return _place_of(child, self._below())
 
     def text(self, kind: QAccessible.Text) -> str:
         """The name says everything."""
-        return spoken(self._tree.canvas, self._node) if kind == QAccessible.Text.Name and self.isValid() else ""
+        return spoken(self._tree.stage, self.node) if kind == QAccessible.Text.Name and self.isValid() else ""
 
     def setText(self, kind: QAccessible.Text, text: str) -> None:
         """Nothing can be written here."""
 
     def rect(self) -> QRect:
         """Where it is on the screen."""
-        return self._tree.place(self._node) if self.isValid() else QRect()
+        return self._tree.place(self.node) if self.isValid() else QRect()
 
     def role(self) -> QAccessible.Role:
         """An item of a tree."""
@@ -105,24 +103,29 @@ class NodeItem(QAccessibleInterface):
         if not self.isValid():
             state.invalid = True
             return state
-        canvas = self._tree.canvas
+        stage, model = self._tree.stage, self._tree.stage.scene.model
         state.selectable = state.focusable = True
-        state.selected = canvas.selected == self._node
-        state.focused = state.selected and canvas.hasFocus()
-        if canvas.scene.model.children.get(self._node):
+        state.selected = stage.look.selected == self.node
+        state.focused = state.selected and self._tree.has_focus
+        if model.children.get(self.node):
             state.expandable = True
-            state.collapsed = self._node in canvas.scene.model.folded
+            state.collapsed = self.node in model.folded
             state.expanded = not state.collapsed
         return state
 
 
 class TreeItems(QAccessibleObject):
-    """The canvas itself, as a tree."""
+    """A widget that draws a stage, as a tree."""
 
-    def __init__(self, canvas: TreeCanvas) -> None:
-        super().__init__(canvas)
-        self.canvas = canvas
+    def __init__(self, stage: Stage, widget: QWidget) -> None:
+        super().__init__(widget)
+        self.stage, self._widget = stage, widget
         self._items: dict[int, NodeItem] = {}
+
+    @property
+    def has_focus(self) -> bool:
+        """Whether the keyboard is in the tree."""
+        return self._widget.hasFocus()
 
     def item(self, node: int) -> NodeItem:
         """The one item that stands for `node`."""
@@ -138,48 +141,49 @@ class TreeItems(QAccessibleObject):
 
     def place(self, node: int) -> QRect:
         """A node's rectangle on the screen; empty when it is not drawn."""
-        box = self.canvas.node_rect(node)
-        return QRect(self.canvas.mapToGlobal(box.topLeft()), box.size()) if not box.isEmpty() else QRect()
+        box = self.stage.node_rect(node)
+        return QRect(self._widget.mapToGlobal(box.topLeft()), box.size()) if not box.isEmpty() else QRect()
 
     def parent(self) -> QAccessibleInterface | None:
-        """The widget around the canvas."""
-        above = self.canvas.parent()
+        """The widget around it."""
+        above = self._widget.parent()
         return QAccessible.queryAccessibleInterface(above) if above is not None else None
 
     def child(self, index: int) -> QAccessibleInterface | None:
         """Item of a root."""
-        roots = shown_children(self.canvas, None)
+        roots = self._roots()
         return self.item(roots[index]) if 0 <= index < len(roots) else None
 
     def childCount(self) -> int:
         """How many roots there are: one, or none in an empty tree."""
-        return len(shown_children(self.canvas, None))
+        return len(self._roots())
 
     def indexOfChild(self, child: QAccessibleInterface) -> int:
         """A root's place."""
-        roots = shown_children(self.canvas, None)
-        node = getattr(child, "_node", None)
-        return roots.index(node) if node in roots else -1
+        return _place_of(child, self._roots())
+
+    def _roots(self) -> list[int]:
+        return shown_children(self.stage.scene, None)
 
     def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
         """The node at that point of the screen."""
-        node = self.canvas.node_at(self.canvas.mapFromGlobal(QPoint(x, y)))
+        node = self.stage.node_at(self._widget.mapFromGlobal(QPoint(x, y)))
         return self.item(node) if node is not None else None
 
     def focusChild(self) -> QAccessibleInterface | None:
         """The selected node."""
-        node = self.canvas.selected
+        node = self.stage.look.selected
         return self.item(node) if node is not None else None
 
     def text(self, kind: QAccessible.Text) -> str:
-        """The canvas's name, and how large the tree is."""
+        """The widget's name, and how large the tree is."""
         if kind == QAccessible.Text.Name:
-            return self.canvas.accessibleName()
-        return f"{len(self.canvas.scene.model):,} nodes" if kind == QAccessible.Text.Description else ""
+            return self._widget.accessibleName()
+        return f"{len(self.stage.scene.model):,} nodes" if kind == QAccessible.Text.Description else ""
 
     def rect(self) -> QRect:
-        """The canvas on the screen."""
-        return QRect(self.canvas.mapToGlobal(QPoint(0, 0)), self.canvas.size())
+        """The widget on the screen."""
+        return QRect(self._widget.mapToGlobal(QPoint(0, 0)), self._widget.size())
 
     def role(self) -> QAccessible.Role:
         """A tree."""
@@ -189,31 +193,57 @@ class TreeItems(QAccessibleObject):
         """Focus and visibility."""
         state: Any = QAccessible.State()
         state.focusable = True
-        state.focused = self.canvas.hasFocus() and self.canvas.selected is None
-        state.invisible = not self.canvas.isVisible()
+        state.focused = self.has_focus and self.stage.look.selected is None
+        state.invisible = not self._widget.isVisible()
         return state
 
 
-def _make(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:
-    from app.widgets.tree_canvas.canvas import TreeCanvas
+def _place_of(child: QAccessibleInterface, nodes: list[int]) -> int:
+    """Where an item stands among `nodes`; -1 for strangers."""
+    return nodes.index(child.node) if isinstance(child, NodeItem) and child.node in nodes else -1
 
-    return owner.accessible_items() if isinstance(owner, TreeCanvas) else None
+
+class SpokenTree(QWidget):
+    """A widget with a stage, which screen readers meet as a tree."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        _install()
+        super().__init__(parent)
+        self.stage = Stage(self)
+        self._items: TreeItems | None = None
+        self.stage.cleared.connect(self._release)
+
+    def accessible_items(self) -> TreeItems:
+        """What screen readers walk; made when the first one asks."""
+        if self._items is None:
+            items = self._items = TreeItems(self.stage, self)
+            self.destroyed.connect(items.release)
+        return self._items
+
+    @Slot(int)
+    def say_focus(self, node: int) -> None:
+        """Tell a screen reader that the focus went to `node`."""
+        if QAccessible.isActive():
+            QAccessible.queryAccessibleInterface(self)
+            item = self.accessible_items().item(node)
+            QAccessible.updateAccessibility(QAccessibleEvent(item, QAccessible.Event.Focus))
+
+    @Slot()
+    def _release(self) -> None:
+        if self._items is not None:
+            self._items.release()
+
+
+def _make(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:
+    return owner.accessible_items() if isinstance(owner, SpokenTree) else None
 
 
 _installed = False
 
 
-def install() -> None:
-    """Tell Qt, once, how canvases answer screen readers."""
+def _install() -> None:
+    """Tell Qt, once, how trees answer screen readers."""
     global _installed
     if not _installed:
         QAccessible.installFactory(_make)
         _installed = True
-
-
-def say_focus(canvas: TreeCanvas, node: int) -> None:
-    """Tell a screen reader that the focus went to `node`."""
-    if QAccessible.isActive():
-        QAccessible.queryAccessibleInterface(canvas)
-        item = canvas.accessible_items().item(node)
-        QAccessible.updateAccessibility(QAccessibleEvent(item, QAccessible.Event.Focus))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QObject, QPointF, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QInputDevice, QKeyEvent, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QWidget
 
 from app.widgets.tree_canvas import walking
-
-if TYPE_CHECKING:
-    from app.widgets.tree_canvas.canvas import TreeCanvas
+from app.widgets.tree_canvas.selection import Selection
+from app.widgets.tree_canvas.stage import Stage
+from app.widgets.tree_canvas.travel import Travel
 
 ZOOM_STEP = 1.25
 NOTCH = 120.0
@@ -23,11 +22,15 @@ _ZOOMS = {Qt.Key.Key_Plus: ZOOM_STEP, Qt.Key.Key_Equal: ZOOM_STEP, Qt.Key.Key_Mi
 _MODIFIERS = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier
 
 
-class Hands:
-    """Turns events of one canvas into its methods."""
+class Input(QObject):
+    """Turns the events of one widget into moves over its stage and picks on it."""
 
-    def __init__(self, canvas: TreeCanvas) -> None:
-        self._canvas = canvas
+    typed = Signal(str)
+    """The reader began to type, to find a node."""
+
+    def __init__(self, stage: Stage, travel: Travel, selection: Selection, widget: QWidget) -> None:
+        super().__init__(widget)
+        self._stage, self._travel, self._selection, self._widget = stage, travel, selection, widget
         self._last: QPointF | None = None
         self._pressed: QPointF | None = None
         self._dragged = False
@@ -51,58 +54,58 @@ class Hands:
             return
         if not self._dragged:
             self._dragged = True
-            self._canvas.set_follow(False)
-            self._canvas.setCursor(Qt.CursorShape.ClosedHandCursor)
+            self._travel.set_follow(False)
+            self._widget.setCursor(Qt.CursorShape.ClosedHandCursor)
         step = event.position() - self._last
         self._last = event.position()
-        self._canvas.pan(-step.x(), -step.y())
+        self._travel.pan(-step.x(), -step.y())
 
     def release(self, event: QMouseEvent) -> None:
         """A press that dragged nothing was a click."""
         clicked = self._pressed is not None and not self._dragged
         self._last = self._pressed = None
-        self._canvas.unsetCursor()
+        self._widget.unsetCursor()
         if clicked and event.button() == Qt.MouseButton.LeftButton:
             self._click(event.position())
 
     def _click(self, at: QPointF) -> None:
-        marked = self._canvas.fold_mark_at(at)
+        marked = self._stage.fold_mark_at(at)
         if marked is not None:
-            self._canvas.toggle_fold(marked)
+            self._selection.toggle_fold(marked)
         else:
-            self._canvas.pick(self._canvas.node_at(at))
+            self._selection.pick(self._stage.node_at(at))
 
     def double_click(self, event: QMouseEvent) -> None:
         """Fold, or fit."""
-        if event.button() != Qt.MouseButton.LeftButton or self._canvas.fold_mark_at(event.position()) is not None:
+        if event.button() != Qt.MouseButton.LeftButton or self._stage.fold_mark_at(event.position()) is not None:
             return
-        node = self._canvas.node_at(event.position())
+        node = self._stage.node_at(event.position())
         if node is not None:
-            self._canvas.toggle_fold(node)
+            self._selection.toggle_fold(node)
         else:
-            self._canvas.fit()
+            self._travel.fit()
 
     def _hover(self, at: QPointF) -> None:
-        marked = self._canvas.fold_mark_at(at)
-        node = marked if marked is not None else self._canvas.node_at(at)
-        self._canvas.set_hovered(node)
+        marked = self._stage.fold_mark_at(at)
+        node = marked if marked is not None else self._stage.node_at(at)
+        self._selection.set_hovered(node)
         shape = Qt.CursorShape.ArrowCursor if node is None else Qt.CursorShape.PointingHandCursor
-        self._canvas.setCursor(shape)
+        self._widget.setCursor(shape)
 
     def wheel(self, event: QWheelEvent) -> None:
         """A wheel zooms; Shift makes it move, and so do two fingers on a pad unless Ctrl is held."""
         turn, modifiers = event.angleDelta(), event.modifiers()
         on_pad = event.device() is not None and event.device().type() == QInputDevice.DeviceType.TouchPad
         if modifiers & Qt.KeyboardModifier.ShiftModifier:
-            self._canvas.set_follow(False)
+            self._travel.set_follow(False)
             along = turn.y() or turn.x()
-            self._canvas.pan(0 if self._canvas.down else -along, -along if self._canvas.down else 0)
+            self._travel.pan(0 if self._stage.down else -along, -along if self._stage.down else 0)
         elif on_pad and not modifiers & Qt.KeyboardModifier.ControlModifier:
-            self._canvas.set_follow(False)
+            self._travel.set_follow(False)
             moved = event.pixelDelta() if not event.pixelDelta().isNull() else turn
-            self._canvas.pan(-moved.x(), -moved.y())
+            self._travel.pan(-moved.x(), -moved.y())
         elif turn.y():
-            self._canvas.zoom_by(ZOOM_STEP ** (turn.y() / NOTCH), event.position())
+            self._travel.zoom_by(ZOOM_STEP ** (turn.y() / NOTCH), event.position())
         event.accept()
 
     # Keyboard
@@ -115,25 +118,25 @@ class Hands:
         if modifiers & _MODIFIERS:
             return False
         if key in _ZOOMS:
-            self._canvas.zoom_by(_ZOOMS[key])
+            self._travel.zoom_by(_ZOOMS[key])
             return True
         return self._jump(key) or self._type(event)
 
     def _arrow(self, key: Qt.Key, move: bool) -> bool:
         right, down = _ARROWS[key]
         if move:
-            self._canvas.set_follow(False)
-            self._canvas.pan(right * PAN_STEP, down * PAN_STEP)
+            self._travel.set_follow(False)
+            self._travel.pan(right * PAN_STEP, down * PAN_STEP)
             return True
-        along, across = (down, right) if self._canvas.down else (right, down)
+        along, across = (down, right) if self._stage.down else (right, down)
         self._walk(along, across)
         return True
 
     def _walk(self, along: int, across: int) -> None:
-        canvas, scene = self._canvas, self._canvas.scene
+        scene, selected = self._stage.scene, self._selection.selected
         if scene.last < 0:
             return
-        here = walking.nearest_shown(scene, canvas.selected) if canvas.selected is not None else None
+        here = walking.nearest_shown(scene, selected) if selected is not None else None
         if here is None:
             self._go(self._start())
         elif across:
@@ -141,28 +144,28 @@ class Hands:
         elif along < 0:
             self._go(walking.parent(scene, here))
         else:
-            self._go(walking.child(scene, here, canvas.best_path))
+            self._go(walking.child(scene, here, self._stage.look.best))
 
     def _start(self) -> int:
         """Where walking begins: at the end of the leading path, else at the root."""
-        canvas = self._canvas
-        shown = [node for node in canvas.best_path if canvas.scene.shown(node)]
-        return shown[-1] if shown else canvas.scene.layout.nodes_in(0)[0]
+        scene = self._stage.scene
+        shown = [node for node in self._stage.look.best if scene.shown(node)]
+        return shown[-1] if shown else scene.layout.nodes_in(0)[0]
 
     def _go(self, node: int) -> None:
-        self._canvas.set_follow(False)
-        self._canvas.pick(node)
+        self._travel.set_follow(False)
+        self._selection.pick(node)
 
     def _jump(self, key: Qt.Key) -> bool:
-        canvas = self._canvas
-        if key == Qt.Key.Key_Home and canvas.scene.last >= 0:
-            self._go(canvas.scene.layout.nodes_in(0)[0])
-        elif key == Qt.Key.Key_End and canvas.scene.last >= 0:
+        scene, selected = self._stage.scene, self._selection.selected
+        if key == Qt.Key.Key_Home and scene.last >= 0:
+            self._go(scene.layout.nodes_in(0)[0])
+        elif key == Qt.Key.Key_End and scene.last >= 0:
             self._go(self._start())
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and canvas.selected is not None:
-            canvas.toggle_fold(canvas.selected)
-        elif key == Qt.Key.Key_Escape and canvas.selected is not None:
-            canvas.pick(None)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and selected is not None:
+            self._selection.toggle_fold(selected)
+        elif key == Qt.Key.Key_Escape and selected is not None:
+            self._selection.pick(None)
         else:
             return False
         return True
@@ -171,5 +174,5 @@ class Hands:
         text = event.text()
         if not text or not text.isprintable() or text.isspace():
             return False
-        self._canvas.typed.emit(text)
+        self.typed.emit(text)
         return True

@@ -180,33 +180,37 @@ class TreeLayout:
 
     def _settle(self) -> None:
         """Parents to the middle of their children, then children beside their parents again."""
+
+        def amid_children(nodes: Sequence[int], lane: int | None) -> list[float]:
+            return [self._middle(node, lane) for node in nodes]
+
         for depth in range(len(self.strips) - 2, -1, -1):
-            self._refit(depth, self._amid_children)
+            self._refit(depth, amid_children)
         for depth in range(1, len(self.strips)):
-            self._refit(depth, lambda nodes, lane: self._beside_parents(nodes, lane))
+            self._refit(depth, self._beside_parents)
         for depth in range(len(self.strips) - 2, -1, -1):
-            self._refit(depth, self._amid_children)
-        self._measure()
+            self._refit(depth, amid_children)
+        self.reach = _extents(self.strips)
         self._stack_lanes()
 
     def _refit(self, depth: int, wish: Callable[[Sequence[int], int | None], Sequence[float]]) -> None:
         for lane, strip in self.strips[depth].items():
             self._fit(depth, lane, strip.nodes, wish(strip.nodes, lane))
 
-    def _amid_children(self, nodes: Sequence[int], lane: int | None) -> list[float]:
-        return [self._middle(node, lane) for node in nodes]
-
     def _middle(self, node: int, lane: int | None) -> float:
         below = [n for n in self.model.children.get(node, ()) if n in self.rows and self.model.nodes[n].lane == lane]
         live = [n for n in below if not self._is_faint(n)] or below
         return (self.rows[live[0]] + self.rows[live[-1]]) / 2 if live else self.rows[node]
 
-    def _measure(self) -> None:
-        self.reach = {}
-        for strips in self.strips:
-            for lane, strip in strips.items():
-                low, high = self.reach.get(lane, (strip.rows[0], strip.rows[-1]))
-                self.reach[lane] = (min(low, strip.rows[0]), max(high, strip.rows[-1]))
+
+def _extents(strips: Iterable[dict[int | None, Strip]]) -> dict[int | None, tuple[float, float]]:
+    """First and last row of every lane."""
+    reach: dict[int | None, tuple[float, float]] = {}
+    for column in strips:
+        for lane, strip in column.items():
+            low, high = reach.get(lane, (strip.rows[0], strip.rows[-1]))
+            reach[lane] = (min(low, strip.rows[0]), max(high, strip.rows[-1]))
+    return reach
 
 
 def _families(model: TreeModel, nodes: Sequence[int]) -> Iterator[tuple[int | None, list[int]]]:

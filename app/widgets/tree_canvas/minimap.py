@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QShowEvent, QTransform
 from PySide6.QtWidgets import QWidget
 
@@ -29,6 +29,8 @@ class Minimap(QWidget):
         self._frame = QRectF()
         self._picture = QPixmap()
         self._stale = True
+        self._corners = QRect(), QRect()
+        """The usual place, and the one on the other side."""
         self._timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._timer.timeout.connect(self._redraw)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -62,7 +64,17 @@ class Minimap(QWidget):
         sides = (bounds.width() * shrink, bounds.height() * shrink)
         w, h = (round(max(side, low * scale)) for side, low in zip(sides, SMALLEST, strict=True))
         margin = self._look.theme.px(12)
-        self.setGeometry(margin, margin if self._scene.metrics.down else height - h - margin, w, h)
+        top = margin if self._scene.metrics.down else height - h - margin
+        self._corners = QRect(margin, top, w, h), QRect(width - w - margin, top, w, h)
+        if self.geometry() not in self._corners:
+            self.setGeometry(self._corners[0])
+
+    def keep_clear(self, place: QRect) -> None:
+        """Stand in the corner on the other side while the usual one is needed for `place`."""
+        first, second = self._corners
+        corner = second if first.intersects(place) else first
+        if corner != self.geometry():
+            self.setGeometry(corner)
 
     def _transform(self) -> QTransform:
         """From the canvas to the map; the two directions are scaled apart, for trees are long and thin."""

@@ -133,17 +133,9 @@ class TreePainter:
         painter.strokePath(self.nodes.ring(self.scene.model.nodes[node], self.scene.box(node)), pen)
 
     def _fold_mark(self, painter: QPainter, node: int, box: QRectF) -> None:
-        text = self.fold_text(node)
+        text = fold_text(self.scene, self.look, node)
         if text:
             self.nodes.draw_fold_mark(painter, box, text, self.look)
-
-    def fold_text(self, node: int) -> str:
-        """`+12` behind a folded node, `−` behind the one under the pointer, else nothing."""
-        scene = self.scene
-        if node in scene.model.folded:
-            return f"+{scene.model.count_below(node, scene.deepest):,}"
-        below = scene.model.children.get(node)
-        return "−" if below and node == self.look.hovered and scene.shown(below[0]) else ""
 
     # Boxes
 
@@ -263,6 +255,14 @@ class TreePainter:
         if self.scene.metrics.down:
             return QRectF(rows.left(), area.top(), rows.width(), area.height())
         return QRectF(area.left(), rows.top(), area.width(), rows.height())
+
+
+def fold_text(scene: Scene, look: Look, node: int) -> str:
+    """`+12` behind a folded node, `−` behind the one under the pointer, else nothing."""
+    if node in scene.model.folded:
+        return f"+{scene.model.count_below(node, scene.deepest):,}"
+    below = scene.model.children.get(node)
+    return "−" if below and node == look.hovered and scene.shown(below[0]) else ""
 
 
 def _hairline(colour: QColor, dotted: bool = False) -> QPen:

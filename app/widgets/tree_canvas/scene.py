@@ -32,6 +32,24 @@ class Block:
     lines: dict[str, QPainterPath] = field(default_factory=dict)
     curves: dict[tuple[str, int], QPainterPath] = field(default_factory=dict)
 
+    def put(self, spec: TreeNode, box: QRectF, parent: QRectF | None, metrics: Metrics) -> None:
+        """Add a node's box, and the edge from its parent's."""
+        state = spec.state
+        self.boxes.setdefault(state, []).append(box)
+        self.middles.setdefault(state, QPolygonF()).append(box.center())
+        self.bounds = self.bounds.united(box)
+        if parent is None:
+            return
+        start, end = metrics.tail(parent), metrics.head(box)
+        line = self.lines.setdefault(state, QPainterPath())
+        line.moveTo(start)
+        line.lineTo(end)
+        thick = min(THICK_STEPS - 1, int(spec.weight * THICK_STEPS))
+        curve = self.curves.setdefault((state, thick), QPainterPath())
+        curve.moveTo(start)
+        curve.cubicTo(*metrics.bend(start, end), end)
+        self.bounds = self.bounds.united(parent)
+
 
 class Scene:
     """Model, layout and sizes together; `deepest` is the last depth that is shown (None: all)."""
@@ -181,24 +199,7 @@ class Scene:
             for base, strip in self.layout.column(depth):
                 for node, row in zip(strip.nodes, strip.rows, strict=True):
                     block = chunks.setdefault(int((base + row) // BLOCK_ROWS), Block())
-                    self._put(block, node, self.metrics.box(depth, base + row))
+                    spec = self.model.nodes[node]
+                    parent = self.box(spec.parent) if spec.parent is not None else None
+                    block.put(spec, self.metrics.box(depth, base + row), parent, self.metrics)
         return list(chunks.values())
-
-    def _put(self, block: Block, node: int, box: QRectF) -> None:
-        spec = self.model.nodes[node]
-        state = spec.state
-        block.boxes.setdefault(state, []).append(box)
-        block.middles.setdefault(state, QPolygonF()).append(box.center())
-        block.bounds = block.bounds.united(box)
-        if spec.parent is None:
-            return
-        parent = self.box(spec.parent)
-        start, end = self.metrics.tail(parent), self.metrics.head(box)
-        line = block.lines.setdefault(state, QPainterPath())
-        line.moveTo(start)
-        line.lineTo(end)
-        thick = min(THICK_STEPS - 1, int(spec.weight * THICK_STEPS))
-        curve = block.curves.setdefault((state, thick), QPainterPath())
-        curve.moveTo(start)
-        curve.cubicTo(*self.metrics.bend(start, end), end)
-        block.bounds = block.bounds.united(parent)
