@@ -60,7 +60,7 @@ async def _stay(window: MainWindow, options: Options) -> int:
     if problem:
         window.parts.messages.show_notice(problem, "The command line could not be followed in full")
     elif options.run:
-        window.run()
+        window.parts.runs.run()
     await next_value(window.closed)
     return 0
 
@@ -84,7 +84,7 @@ def apply(window: MainWindow, options: Options) -> None:
     problems = window.parts.controller.choose(options.model, options.strategy, options.cache, options.drafts)
     if problems:
         raise LaunchProblem(" ".join(problems))
-    window.parts.controller.set_more_values(_values(window.parts.controller.strategy, options.params))
+    window.parts.controller.set_more_values(_values(window.parts.chosen.strategy.name, options.params))
     if options.prompt is not None:
         window.parts.setup.prompt.set_prompt(options.prompt, options.chat)
     if options.seed is not None:
@@ -123,9 +123,9 @@ def _values(strategy_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str,
 
 async def _run(window: MainWindow) -> None:
     """Run and wait for the end, and for the views to have drawn it. Raises LaunchProblem when it failed."""
-    window.run()
-    if window.parts.controller.problems:
-        raise LaunchProblem(" ".join(window.parts.controller.problems))
+    window.parts.runs.run()
+    if window.parts.requests.problems:
+        raise LaunchProblem(" ".join(window.parts.requests.problems))
     outcome = await next_value(window.session.finished)
     assert isinstance(outcome, Outcome)
     await painted(window)

@@ -2,42 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from PySide6.QtCore import QObject, Signal, Slot
 
-from PySide6.QtCore import QObject, Slot
-
+from app.control.keeping import Keeper
+from app.panels.centre import Centre
+from app.panels.prompt import PromptPanel
 from app.state import conversation
-from app.state.requests import ModelInfo
+from app.state.requests import ModelInfo, Prompt
 from app.state.run import Run
 from app.storage.chat_file import ChatStore
 from app.storage.examples import Example
-from app.storage.files import StorageError
 from app.views.base import View
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
 
 
 class ChatController(QObject):
-    """Connects prompt panel, session and chat views with the conversation, which is kept in a file."""
+    """Connects prompt panel and chat views with the one conversation, which is kept in a file.
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self.conversation = window, window.controller.chat
-        self._store = ChatStore(window.store.folder)
-        self._store.restore(self.conversation)
-        window.store.notices += self._store.notices
-        session, prompt, centre = window.session, window.setup.prompt, window.centre
+    `answerWanted(messages)`: the last answer is to be written anew; `promptWanted`: the editor is to have the cursor.
+    """
+
+    answerWanted = Signal(object)
+    promptWanted = Signal()
+
+    def __init__(self, prompt: PromptPanel, centre: Centre, store: ChatStore, keeper: Keeper) -> None:
+        super().__init__(prompt)
+        self._prompt, self._centre, self._store, self._keeper = prompt, centre, store, keeper
+        self._run: Run | None = None
+        self.conversation = conversation.Conversation()
+        """The turns so far; the prompt's editor holds the next message."""
+        store.restore(self.conversation)
         for view in centre.views:
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)
-        session.runStarted.connect(self._on_started)
-        session.promptTrimmed.connect(self._on_trimmed)
-        session.finished.connect(self._on_finished)
-        session.modelReady.connect(self._on_model)
         prompt.modeChosen.connect(self._on_mode)
         prompt.exampleChosen.connect(self._on_example)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why nothing can be sent, a sentence each."""
+        return ["There is no message yet."] if self._prompt.is_chat and not self.prompt() else []
+
+    def prompt(self) -> Prompt:
+        """The text; or the turns so far and what the editor adds to them (the worker leaves out what has no place)."""
+        written = self._prompt.prompt
+        return written if isinstance(written, str) else self.conversation.with_turns(written)
 
     @Slot(object)
     def connect_view(self, view: View) -> None:
@@ -55,64 +63,59 @@ class ChatController(QObject):
             return
         self.conversation.clear()
         self._tell()
-        self._window.controller.focus_prompt()
+        self.promptWanted.emit()
 
     @Slot()
     def regenerate(self) -> None:
         """Write the last answer anew, with another seed."""
-        if not self.conversation.can_regenerate or self._window.session.busy:
-            return
-        seed = self._window.toolbar.seed
-        if seed.is_locked:
-            seed.spin.setValue(seed.spin.value() + 1)
-        request = self._window.controller.request()
-        self._window.messages.dismiss()
-        self._window.session.start(replace(request, prompt=self.conversation.without_answer()))
+        if self.conversation.can_regenerate:
+            self.answerWanted.emit(self.conversation.without_answer())
 
     @Slot()
     def edit_last(self) -> None:
         """Take the user's last message back into the editor."""
         if self.conversation.can_edit:
-            self._window.setup.prompt.set_prompt(self.conversation.take_back(), is_chat=True)
+            self._prompt.set_prompt(self.conversation.take_back(), is_chat=True)
             self._tell()
-            self._window.controller.focus_prompt()
+            self.promptWanted.emit()
 
     @Slot(object)
-    def _on_started(self, run: Run) -> None:
+    def on_started(self, run: Run) -> None:
+        """What was sent joins the turns."""
+        self._run = run
         if isinstance(run.request.prompt, str):
             return
         new = self.conversation.begin(run)
-        prompt = self._window.setup.prompt
-        if new and prompt.is_chat and conversation.parse(prompt.editor.toPlainText()) == new:
-            prompt.set_prompt("", is_chat=True)
+        if new and self._prompt.is_chat and conversation.parse(self._prompt.editor.toPlainText()) == new:
+            self._prompt.set_prompt("", is_chat=True)
         self._tell()
 
     @Slot(object)
-    def _on_trimmed(self, run: Run) -> None:
+    def on_trimmed(self, run: Run) -> None:
         """Not all turns had a place: those that had none are shown so."""
         self.conversation.settle(run)
         self._tell()
 
     @Slot(object)
-    def _on_finished(self, _outcome: object) -> None:
-        run = self._window.session.run
-        if run is not None and self.conversation.is_open:
-            self.conversation.finish(run)
+    def on_finished(self, _outcome: object) -> None:
+        """What the run wrote is the answer."""
+        if self._run is not None and self.conversation.is_open:
+            self.conversation.finish(self._run)
             self._tell()
 
     @Slot(object)
-    def _on_model(self, info: ModelInfo) -> None:
+    def on_model(self, info: ModelInfo) -> None:
+        """Another model has another context."""
         self.conversation.context = info.context
         self._tell()
 
     @Slot(bool)
     def _on_mode(self, is_chat: bool) -> None:
         """Whoever chats wants to see the chat, and whoever writes text not."""
-        centre = self._window.centre
         if is_chat:
-            centre.show_view("chat")
-        elif centre.columns[0].current == "chat":
-            centre.show_view("tokens")
+            self._centre.show_view("chat")
+        elif self._centre.columns[0].current == "chat":
+            self._centre.show_view("tokens")
 
     @Slot(object)
     def _on_example(self, example: Example) -> None:
@@ -126,16 +129,9 @@ class ChatController(QObject):
         self.conversation.when_full = policy
         self._tell()
 
-    def _keep(self) -> None:
-        """Write the turns; a disk that refuses is told."""
-        try:
-            self._store.save(self.conversation)
-        except StorageError as error:
-            self._window.messages.show_unsaved(error)
-
     def _tell(self) -> None:
         """The views follow, and so does the file, but not for every answer that only begins."""
         if not self.conversation.is_open:
-            self._keep()
-        for view in self._window.centre.views:
+            self._keeper.keep(lambda: self._store.save(self.conversation))
+        for view in self._centre.views:
             view.conversation_changed()

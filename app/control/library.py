@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtWidgets import QFileDialog, QInputDialog
 
 import resources
+from app.control.messages import Messages
+from app.control.model_choice import ModelChoice
+from app.control.setup import SetupController
+from app.panels.preset_bar import PresetBar
 from app.storage import presets
 from app.storage.files import StorageError
 
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
-
 
 class Library(QObject):
-    """Opens the dialogs and does what was chosen in them."""
+    """Opens the dialogs and does what was chosen in them. `folder` is where presets are saved."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        bar = window.setup.presets
+    def __init__(
+        self, bar: PresetBar, folder: Path, model: ModelChoice, setup: SetupController, messages: Messages
+    ) -> None:
+        super().__init__(bar)
+        self._bar, self._folder, self._model, self._setup, self._messages = bar, folder, model, setup, messages
         bar.chosen.connect(self.use_preset)
         bar.saveWanted.connect(self.save_preset)
         bar.openWanted.connect(self.open_preset)
         bar.deleteWanted.connect(self.delete_preset)
-        window.controller.folderWanted.connect(self.open_folder)
+        model.folderWanted.connect(self.open_folder)
         self.show_presets()
 
     @Slot()
@@ -38,8 +40,8 @@ class Library(QObject):
     @Slot(str)
     def use_folder(self, folder: str) -> None:
         """List a model folder and choose it."""
-        if not self._window.controller.add_folder(folder):
-            self._window.messages.show_setup_error(
+        if not self._model.add_folder(folder):
+            self._messages.show_setup_error(
                 "This folder holds no model",
                 f"There is no usable config.json in {folder}.",
                 "Choose the folder that holds config.json beside the weights.",
@@ -54,14 +56,14 @@ class Library(QObject):
     def use_preset(self, path: Path) -> None:
         """Take the settings of a preset's file."""
         try:
-            self._window.controller.apply_preset(presets.load(path))
+            self._setup.apply_preset(presets.load(path))
         except presets.PresetProblem as problem:
-            self._window.messages.show_setup_error(problem.title, problem.cause, problem.remedy)
+            self._complain(problem)
 
     @Slot()
     def save_preset(self) -> None:
         """Ask for a name and save the settings under it."""
-        dialog = QInputDialog(self._window)
+        dialog = QInputDialog(self._bar.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setWindowTitle("Save as a preset")
         dialog.setLabelText("Name of the preset")
@@ -72,9 +74,9 @@ class Library(QObject):
     def save_preset_as(self, name: str) -> None:
         """Save the settings under `name`."""
         try:
-            presets.save(self._window.store.presets, self._window.controller.as_preset(name))
+            presets.save(self._folder, self._setup.as_preset(name))
         except presets.PresetProblem as problem:
-            self._window.messages.show_setup_error(problem.title, problem.cause, problem.remedy)
+            self._complain(problem)
         self.show_presets()
 
     @Slot(object)
@@ -83,20 +85,23 @@ class Library(QObject):
         try:
             presets.delete(path)
         except StorageError as problem:
-            self._window.messages.show_setup_error(problem.title, problem.cause, problem.remedy)
+            self._complain(problem)
         self.show_presets()
 
     def show_presets(self) -> None:
         """Bring the chips up to date with the folders."""
         shipped = presets.folder_presets(resources.path("presets"))
-        self._window.setup.presets.show_presets(shipped, presets.folder_presets(self._window.store.presets))
+        self._bar.show_presets(shipped, presets.folder_presets(self._folder))
+
+    def _complain(self, problem: presets.PresetProblem | StorageError) -> None:
+        self._messages.show_setup_error(problem.title, problem.cause, problem.remedy)
 
     @Slot(str)
     def _on_preset_file(self, path: str) -> None:
         self.use_preset(Path(path))
 
-    def _open(self, title: str, mode: QFileDialog.FileMode, slot: Any) -> None:
-        dialog = QFileDialog(self._window, title)
+    def _open(self, title: str, mode: QFileDialog.FileMode, slot: Callable[[str], None]) -> None:
+        dialog = QFileDialog(self._bar.window(), title)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(mode)
         if mode == QFileDialog.FileMode.ExistingFile:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from PySide6.QtCore import QObject, QTimer, Slot
-
+from app.control.requests import RequestBuilder
+from app.panels.setup import SetupPanel
+from app.session.session import Session
 from app.session.worker import Answer
-from app.state.requests import Errand
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
+from app.state.requests import Fit, RunRequest
 
 DELAY_MS = 300
 """After the last change; longer than the loading of a chosen model waits, which tells its shape for nothing."""
@@ -19,32 +17,23 @@ FIRST_MS = 1500
 
 
 class FitController(QObject):
-    """Asks the worker to reckon, one question at a time, and shows the answer at the foot of the setup panel."""
+    """Asks the worker to reckon, one question at a time, and shows the answer at the foot of the setup panel.
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    `reckoned(tokens, rows)` is the size of the run that was reckoned.
+    """
+
+    reckoned = Signal(int, int)
+
+    def __init__(self, session: Session, panel: SetupPanel, requests: RequestBuilder) -> None:
+        super().__init__(panel)
+        self._session, self._panel, self._requests = session, panel, requests
         self._is_asked = self._is_stale = False
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
         self._timer.timeout.connect(self._ask)
-        self._connect()
-        self._timer.start(FIRST_MS)
-
-    def _connect(self) -> None:
-        toolbar, setup, session = self._window.toolbar, self._window.setup, self._window.session
-        for signal in (
-            *(picker.currentIndexChanged for picker in (toolbar.model, toolbar.strategy, toolbar.cache)),
-            toolbar.draft.chosenChanged,
-            setup.parameters.changed,
-            setup.cache_parameters.changed,
-            setup.prompt.edited,
-            session.modelReady,
-            session.finished,
-            session.measuringChanged,
-        ):
+        for signal in (session.modelReady, session.finished, session.measuringChanged):
             signal.connect(self.later)
         session.answered.connect(self._on_answer)
-        self._window.closed.connect(self._timer.stop)
+        self._timer.start(FIRST_MS)
 
     @Slot()
     def later(self) -> None:
@@ -52,27 +41,31 @@ class FitController(QObject):
         self._timer.start(DELAY_MS)
 
     @Slot()
+    def stop(self) -> None:
+        """Ask nothing any more."""
+        self._timer.stop()
+
+    @Slot()
     def _ask(self) -> None:
-        window = self._window
-        if self._is_asked or window.session.busy:
+        if self._is_asked or self._session.busy:
             self._is_stale = True  # the end of a run asks again, and so does the answer
             return
-        if not window.isVisible() or not window.controller.model:
+        request = self._requests.request(seed=0)
+        if not self._panel.window().isVisible() or not request.model:
             return
         self._is_asked, self._is_stale = True, False
-        window.session.ask(Errand("fit", window.controller.request(seed=0)))
+        self._session.ask(request)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        if answer.errand.kind != "fit":
+        if not isinstance(answer.request, RunRequest):
             return
         self._is_asked = False
-        found = answer.result
+        fit = answer.result
         if self._is_stale:
             self.later()
-        elif hasattr(found, "figures") and hasattr(found, "advice"):
-            self._window.setup.show_fit(found.figures, found.advice)
-            if not self._window.toolbar.model.view().isVisible():
-                self._window.controller.reckon_models(found.tokens, found.rows)
+        elif isinstance(fit, Fit):
+            self._panel.show_fit(fit.figures, fit.advice)
+            self.reckoned.emit(fit.tokens, fit.rows)
         else:
-            self._window.setup.show_fit("", "")
+            self._panel.show_fit("", "")

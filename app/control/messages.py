@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
+from app.panels.parameters import ParameterPanel
 from app.state.requests import ErrorReport
-from app.storage.files import StorageError
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
+from app.widgets.banner import Banner
 
 SETUP = "Setup"
 """Kind of the errors that lie in what is set, not in a run: trying the same again would not help."""
@@ -18,14 +16,18 @@ _PERMISSIONS = {"PickledWeightsError": "allow_pickle", "RemoteCodeError": "allow
 
 
 class Messages(QObject):
-    """Feeds the two banners, and does what their buttons promise."""
+    """Feeds the two banners, and tells what their buttons promise: `retryWanted`, `allowed(permission)`, and
+    `noticeAction(name)` for those of a notice."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self.errors, self.notices = window.centre.error_banner, window.centre.notice_banner
-        self._unsaved: set[str] = set()
-        self.errors.actionChosen.connect(self._on_action)
+    retryWanted = Signal()
+    allowed = Signal(str)
+    noticeAction = Signal(str)
+
+    def __init__(self, errors: Banner, notices: Banner, parameters: ParameterPanel) -> None:
+        super().__init__(errors)
+        self._errors, self._notices, self._parameters = errors, notices, parameters
+        errors.actionChosen.connect(self._on_action)
+        notices.actionChosen.connect(self.noticeAction)
 
     @Slot(object)
     def show_error(self, error: ErrorReport) -> None:
@@ -33,8 +35,8 @@ class Messages(QObject):
         actions = [("retry", "Try again")] if error.kind != SETUP else []
         if error.kind in _PERMISSIONS:
             actions = [(_PERMISSIONS[error.kind], "Allow for this model")]
-        self.errors.show_message(error.title, error.cause, error.remedy, error.details, actions)
-        row = self._window.setup.parameters.rows.get(error.parameter)
+        self._errors.show_message(error.title, error.cause, error.remedy, error.details, actions)
+        row = self._parameters.rows.get(error.parameter)
         if row is not None:
             row.editor.setFocus()
 
@@ -43,34 +45,20 @@ class Messages(QObject):
         self.show_error(ErrorReport(title, cause, remedy, kind=SETUP))
 
     @Slot(str)
-    def show_notice(self, text: str, title: str = "Good to know") -> None:
-        """Something to know that stopped nothing."""
-        self.notices.show_message(title, text)
-
-    def show_unsaved(self, error: StorageError) -> None:
-        """Something could not be kept; each cause is told once, for every later save would tell it again."""
-        if error.cause not in self._unsaved:
-            self._unsaved.add(error.cause)
-            self.show_notice(str(error), error.title)
+    @Slot(str, str)
+    def show_notice(self, text: str, title: str = "Good to know", actions: Sequence[tuple[str, str]] = ()) -> None:
+        """Something to know that stopped nothing; `actions` are (name, label)."""
+        self._notices.show_message(title, text, actions=actions)
 
     @Slot()
     def dismiss(self) -> None:
         """Close whatever is open."""
-        self.errors.dismiss()
-        self.notices.dismiss()
+        self._errors.dismiss()
+        self._notices.dismiss()
 
     @Slot(str)
     def _on_action(self, action: str) -> None:
         if action in _PERMISSIONS.values():
-            self._window.controller.allow(action)
-            self._window.save_settings()
+            self.allowed.emit(action)
         if action != "dismiss":
-            self._retry()
-
-    def _retry(self) -> None:
-        """What failed once more: the run, or the loading of a model."""
-        last = self._window.session.run
-        if last is not None and last.outcome is not None and last.outcome.kind == "failed":
-            self._window.run()
-        else:
-            self._window.controller.warm_up()
+            self.retryWanted.emit()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
-from app.control.messages import SETUP
+from app.control.loading import LoadController
+from app.control.messages import SETUP, Messages
+from app.session.session import Session
 from app.session.worker import Answer
 from app.state.figures import human_bytes
-from app.state.requests import Errand, ErrorReport, PrefixNews, PrefixRequest
-from app.views.base import View
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
+from app.state.requests import ErrorReport, PrefixNews, PrefixRequest
+from app.storage.settings import Compute
 
 USE = "usePrefix"
 _LONGEST = 60
@@ -23,78 +21,68 @@ _LONGEST = 60
 
 
 class PrefixController(QObject):
-    """Obeys `prefixSaveWanted(path)` and `prefixLoadWanted(path)` of the views that have them."""
+    """Saves and loads, and tells what came of it; `textWanted(text)`: the prompt is to begin with a loaded one's."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._text = window, ""
-        for view in window.centre.views:
-            self.connect_view(view)
-        window.centre.viewAdded.connect(self.connect_view)
-        window.session.answered.connect(self._on_answer)
-        window.messages.notices.actionChosen.connect(self._on_action)
+    textWanted = Signal(str)
 
-    @Slot(object)
-    def connect_view(self, view: View) -> None:
-        """Obey what the reader does in it."""
-        view.signals.prefixSaveWanted.connect(self.save)
-        view.signals.prefixLoadWanted.connect(self.load)
+    def __init__(self, session: Session, loading: LoadController, messages: Messages, compute: Compute) -> None:
+        super().__init__(session)
+        self._session, self._loading, self._messages, self._compute = session, loading, messages, compute
+        self._text = ""
+        session.answered.connect(self._on_answer)
+        messages.noticeAction.connect(self._on_action)
 
     @Slot(str)
     def save(self, path: str) -> None:
         """Write what the shown run has read to a file."""
-        run = self._window.session.run
+        run = self._session.run
         if run is None or run.started is None:
             self._complain("Nothing has been read yet, so there is no prefix to save.", "Run something first.")
             return
         ids = (*(token.id for token in run.prompt), *(token.id for token in run.tokens))
-        self._ask(PrefixRequest(path, run.request.loading(), self._budget, ids))
+        self._ask(PrefixRequest(path, run.request.loading(), self._compute.prefix_budget, ids))
 
     @Slot(str)
     def load(self, path: str) -> None:
         """Read such a file, for the chosen model."""
-        if not self._window.controller.model:
+        request = self._loading.request()
+        if not request.model:
             self._complain("No model is chosen, and a prefix belongs to one.", "Choose the model that made it.")
             return
-        self._ask(PrefixRequest(path, self._window.controller.load_request(), self._budget))
-
-    @property
-    def _budget(self) -> int:
-        return self._window.settings.compute.prefix_budget
+        self._ask(PrefixRequest(path, request, self._compute.prefix_budget))
 
     def _ask(self, request: PrefixRequest) -> None:
-        self._window.messages.dismiss()
-        self._window.session.ask(Errand("prefix", request))
+        self._messages.dismiss()
+        self._session.ask(request)
 
     def _complain(self, cause: str, remedy: str) -> None:
-        self._window.messages.show_setup_error("The prefix cannot be used", cause, remedy)
+        self._messages.show_setup_error("The prefix cannot be used", cause, remedy)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        if answer.errand.kind != "prefix":
+        if not isinstance(answer.request, PrefixRequest):
             return
         if isinstance(answer.result, PrefixNews):
-            self._tell(answer.result, loaded=answer.errand.request.ids is None)
+            self._tell(answer.result, loaded=answer.request.ids is None)
         elif answer.error is not None:
-            self._window.messages.show_error(_about_prefix(answer.error))
+            self._messages.show_error(_about_prefix(answer.error))
 
     def _tell(self, news: PrefixNews, loaded: bool) -> None:
         size = f"{news.tokens:,} tokens ({human_bytes(news.bytes)})"
         name = Path(news.path).name
-        notices = self._window.messages.notices
         if not loaded:
-            notices.show_message("Prefix saved", f"{size} are in {name}.")
+            self._messages.show_notice(f"{size} are in {name}.", "Prefix saved")
             return
         self._text = news.text
         begins = f" ({_shortened(news.text)})" if news.text else ""
         words = f"{size} from {name}. A run on the cache “Dynamic” whose prompt begins with them{begins} starts there."
-        notices.show_message("Prefix loaded", words, actions=[(USE, "Put its text into the prompt")] * bool(news.text))
+        use = [(USE, "Put its text into the prompt")] if news.text else []
+        self._messages.show_notice(words, "Prefix loaded", use)
 
     @Slot(str)
     def _on_action(self, action: str) -> None:
         if action == USE:
-            self._window.setup.prompt.set_prompt(self._text)
-            self._window.controller.focus_prompt()
+            self.textWanted.emit(self._text)
 
 
 def _about_prefix(error: ErrorReport) -> ErrorReport:

@@ -10,13 +10,13 @@ from app.panels.shortcuts import key_of
 from app.storage.settings import SCHEMES
 
 _ACTIONS = (
-    ("appearance.enlarge_text", "Larger text"),
-    ("appearance.reduce_text", "Smaller text"),
-    ("appearance.reset_text", "Normal text size"),
+    ("enlarge_text", "Larger text"),
+    ("reduce_text", "Smaller text"),
+    ("reset_text", "Normal text size"),
     ("", ""),
-    ("appearance.toggle_setup", "Prompt and parameters"),
-    ("appearance.toggle_inspector", "Inspector"),
-    ("appearance.toggle_timeline", "Timeline"),
+    ("toggle_setup", "Prompt and parameters"),
+    ("toggle_inspector", "Inspector"),
+    ("toggle_timeline", "Timeline"),
     ("", ""),
     ("open_settings", "Settings…"),
     ("open_shortcuts", "Keyboard shortcuts"),
@@ -24,7 +24,7 @@ _ACTIONS = (
 
 
 class AppearanceMenu(QMenu):
-    """`themeChosen` with the theme's name; `actionChosen` with the name of a window's method."""
+    """`themeChosen` with the theme's name; `actionChosen` with that of an action (`app.window.actions`)."""
 
     themeChosen = Signal(str)
     actionChosen = Signal(str)
@@ -42,10 +42,14 @@ class AppearanceMenu(QMenu):
         for name, title in _ACTIONS:
             self._add(name, title)
 
-    def show_state(self, theme: str, panels: dict[str, bool]) -> None:
-        """Tick the theme in use and the panels that are open (by the name of their action)."""
+    def show_theme(self, theme: str) -> None:
+        """Tick the theme in use."""
         for action in self._themes.actions():
             action.setChecked(action.data() == theme)
+
+    @Slot(dict)
+    def show_panels(self, panels: dict[str, bool]) -> None:
+        """Tick the panels that are open, by the name of their action."""
         for action in self.actions():
             if action.data() in panels:
                 action.setCheckable(True)

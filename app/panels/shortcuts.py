@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
-    """`action` is a method of the window or of a part of it (`appearance.apply`); empty for a view's own keys."""
+    """`action` is the name of an action (`app.window.actions`); empty for a view's own keys."""
 
     keys: tuple[str, ...]
     title: str
@@ -25,21 +25,21 @@ SHORTCUTS = (
     Shortcut(("Ctrl+Return", "Ctrl+Enter"), "Run", "Run", "run"),
     Shortcut(("Esc",), "Close what is open, or stop the run", "Run", "escape"),
     Shortcut(("Ctrl+R",), "Run the same again", "Run", "run_again"),
-    Shortcut(("Ctrl+L",), "Lock or unlock the seed", "Run", "toolbar.seed.lock.toggle"),
-    Shortcut(("Ctrl+E",), "Go to the prompt", "Go to", "controller.focus_prompt"),
-    Shortcut(("Ctrl+M",), "Choose a model", "Go to", "toolbar.model.showPopup"),
-    Shortcut(("Ctrl+D",), "Choose a strategy", "Go to", "toolbar.strategy.showPopup"),
-    Shortcut(("Ctrl+O",), "Open a model folder…", "Go to", "library.open_folder"),
-    Shortcut(("Ctrl+S",), "Save the settings as a preset…", "Go to", "library.save_preset"),
-    Shortcut(("Ctrl+B",), "Show or hide prompt and parameters", "Window", "appearance.toggle_setup"),
-    Shortcut(("Ctrl+I",), "Show or hide the inspector", "Window", "appearance.toggle_inspector"),
-    Shortcut(("Ctrl+T",), "Show or hide the timeline", "Window", "appearance.toggle_timeline"),
-    Shortcut(("Ctrl++", "Ctrl+="), "Larger text", "Window", "appearance.enlarge_text"),
-    Shortcut(("Ctrl+-",), "Smaller text", "Window", "appearance.reduce_text"),
-    Shortcut(("Ctrl+0",), "Text at its normal size", "Window", "appearance.reset_text"),
+    Shortcut(("Ctrl+L",), "Lock or unlock the seed", "Run", "lock_seed"),
+    Shortcut(("Ctrl+E",), "Go to the prompt", "Go to", "focus_prompt"),
+    Shortcut(("Ctrl+M",), "Choose a model", "Go to", "choose_model"),
+    Shortcut(("Ctrl+D",), "Choose a strategy", "Go to", "choose_strategy"),
+    Shortcut(("Ctrl+O",), "Open a model folder…", "Go to", "open_folder"),
+    Shortcut(("Ctrl+S",), "Save the settings as a preset…", "Go to", "save_preset"),
+    Shortcut(("Ctrl+B",), "Show or hide prompt and parameters", "Window", "toggle_setup"),
+    Shortcut(("Ctrl+I",), "Show or hide the inspector", "Window", "toggle_inspector"),
+    Shortcut(("Ctrl+T",), "Show or hide the timeline", "Window", "toggle_timeline"),
+    Shortcut(("Ctrl++", "Ctrl+="), "Larger text", "Window", "enlarge_text"),
+    Shortcut(("Ctrl+-",), "Smaller text", "Window", "reduce_text"),
+    Shortcut(("Ctrl+0",), "Text at its normal size", "Window", "reset_text"),
     Shortcut(("Ctrl+,",), "Settings…", "Window", "open_settings"),
     Shortcut(("F1",), "This list", "Window", "open_shortcuts"),
-    Shortcut(("Ctrl+Q",), "Quit", "Window", "close"),
+    Shortcut(("Ctrl+Q",), "Quit", "Window", "quit"),
     Shortcut(("Ctrl+1 … Ctrl+9",), "Show that view", "Views"),
     Shortcut(("Left", "Right"), "Walk along the tokens", "Views"),
     Shortcut(("Home", "End"), "First and last token", "Views"),

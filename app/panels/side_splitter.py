@@ -8,6 +8,8 @@ from PySide6.QtCore import QEvent, Qt, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
+from app.theme.theme import Theme
+
 WANTED_WIDTHS, LEAST_WIDTHS, NEEDED_WIDTHS = (300, 324), (236, 250), (173, 194)
 """In pixels at 100 %. Below what is needed, which grows with the text in full, a panel's content would be cut."""
 GROWTH, LEAST_GROWTH = 0.6, 0.36
@@ -50,6 +52,10 @@ class SideSplitter(QSplitter):
         for panel, least, needed in zip(self._sides, LEAST_WIDTHS, NEEDED_WIDTHS, strict=True):
             panel.setMinimumWidth(round(max(least * (1 + (scale - 1) * LEAST_GROWTH), needed * scale)))
         self.share_out()
+
+    def set_theme(self, theme: Theme) -> None:
+        """The text's size is all of it that matters here."""
+        self.set_scale(theme.scale)
 
     def share_out(self) -> None:
         """Give every part its width."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from app.session.jobs import serve_prefix, trimmed
 from app.session.preload import open_libraries
-from app.state.requests import LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 
 if TYPE_CHECKING:
     import core
@@ -40,7 +40,7 @@ class Engine(Protocol):
         """Save or load what was read. Raises core.errors.TokenscopeError."""
         ...
 
-    def reckon(self, request: RunRequest) -> core.Estimate:
+    def reckon(self, request: RunRequest) -> Fit | None:
         """What the run would take in memory; loads nothing for it. Raises core.errors.TokenscopeError."""
         ...
 
@@ -92,7 +92,7 @@ class CoreEngine:
             raise _forgotten()
         return serve_prefix(self._model, self._store(request.budget), request)
 
-    def reckon(self, request: RunRequest) -> core.Estimate:
+    def reckon(self, request: RunRequest) -> Fit:
         """By the models in memory where they are there, else by their blueprints."""
         import core
 
@@ -100,7 +100,8 @@ class CoreEngine:
         drafts = [self._shape_of(_as_draft(request, name)) for name in request.drafters]
         held = [*self._drafters.values(), *([self._model] if self._model is not None else [])]
         here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
-        return core.estimate(model, build_request(request, model), here, drafters=drafts)
+        found = core.estimate(model, build_request(request, model), here, drafters=drafts)
+        return Fit(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache)
 
     def _shape_of(self, request: LoadRequest) -> core.LoadedModel:
         """A model to reckon with."""

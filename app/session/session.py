@@ -16,7 +16,7 @@ from app.session.engine import CoreEngine, Engine
 from app.session.garbage import Collector
 from app.session.worker import Ended, Job, Loaded, Worker
 from app.state import outcomes
-from app.state.requests import Errand, ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
+from app.state.requests import ErrorReport, LoadRequest, ModelInfo, Outcome, PrefixRequest, RunRequest
 from app.state.run import Run
 
 SHORTEST_BATCH, LONGEST_BATCH = 1 / 30, 1 / 10
@@ -178,10 +178,11 @@ class Session(QObject):
             self._load.emit(LoadRequest(request) if isinstance(request, str) else request)
             self._set_state(self._resting())
 
-    def ask(self, errand: Errand) -> None:
-        """Have the worker do something once it is free; `answered(Answer)` tells what came of it."""
+    def ask(self, request: PrefixRequest | RunRequest) -> None:
+        """Have the worker serve a prefix, or reckon what a run would take, once it is free; `answered(Answer)` tells
+        what came of it."""
         if self._worker is not None:
-            self._errand.emit(errand)
+            self._errand.emit(request)
 
     def select_token(self, index: int | None) -> None:
         """Let the inspector speak of that token of the shown text; None for no one in particular."""

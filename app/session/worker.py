@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.state.requests import Errand, ErrorReport, LoadRequest, RunRequest, report
+from app.state.requests import ErrorReport, Fit, LoadRequest, PrefixNews, PrefixRequest, RunRequest, report
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
@@ -72,8 +72,8 @@ class Ended:
 class Answer:
     """What came of an errand: `result` or `error`."""
 
-    errand: Errand
-    result: object = None
+    request: PrefixRequest | RunRequest
+    result: PrefixNews | Fit | None = None
     error: ErrorReport | None = None
 
 
@@ -109,13 +109,15 @@ class Worker(QObject):
             self.ended.emit(Ended(job.number, error))
 
     @Slot(object)
-    def do(self, errand: Errand) -> None:
-        """Run an errand; answers with `answered`."""
+    def do(self, request: PrefixRequest | RunRequest) -> None:
+        """Save or load a prefix, or reckon what a run would take; answers with `answered`."""
         try:
-            what = {"prefix": self._engine.prefix, "fit": self._engine.reckon}[errand.kind]
-            answer = Answer(errand, what(errand.request))
+            if isinstance(request, PrefixRequest):
+                answer = Answer(request, self._engine.prefix(request))
+            else:
+                answer = Answer(request, self._engine.reckon(request))
         except BaseException as failure:
-            answer = Answer(errand, error=_report(failure))
+            answer = Answer(request, error=_report(failure))
         self.answered.emit(answer)
 
     def _load(self, request: LoadRequest, for_run: bool) -> Loaded:

@@ -85,11 +85,20 @@ class PrefixNews:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """Something the worker does between two runs: a `PrefixRequest`, or a `RunRequest` to be reckoned."""
+class Fit:
+    """What a run would take in memory, in words and in the figures that others reckon on with."""
 
-    kind: Literal["prefix", "fit"]
-    request: Any
+    figures: str
+    advice: str
+    """What would make it fit; empty when it does."""
+    tokens: int
+    """Of the longest text."""
+    rows: int
+    """Texts, beams or candidates side by side."""
+    needed: int = 0
+    """Bytes of everything."""
+    cache: int = 0
+    """Bytes of the cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,122 +1,253 @@
-"""Builds the parts of the main window, lays them out and connects them with the session."""
+"""Builds the parts of the main window, hands each the few that it works on, and connects what each of them says."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.control.chat import ChatController
+from app.control.choice import Choice, StrategyChoice
+from app.control.dialogs import Dialogs
+from app.control.draft_choice import DraftChoice
+from app.control.keeping import Keeper
 from app.control.library import Library
+from app.control.loading import LoadController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
+from app.control.model_choice import ModelChoice
+from app.control.model_list import ModelList
 from app.control.prefixes import PrefixController
+from app.control.requests import Chosen, RequestBuilder
+from app.control.runs import RunController
 from app.control.setup import SetupController
+from app.panels.appearance_menu import AppearanceMenu
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
-from app.panels.shortcuts import MOST_VIEW_KEYS, SHORTCUTS
 from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
 from app.session.session import Session
 from app.storage import examples
+from app.storage.chat_file import ChatStore
+from app.storage.settings_file import SettingsStore
 from app.views import VIEWS
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
+from app.window.actions import Actions, bind_view_keys
 from app.window.appearance import Appearance
-from app.window.parts import Parts
+from app.window.panel_layout import Panel, PanelLayout
+from app.window.parts import Controllers, Panels, Parts
+from app.window.run_feed import RunFeed
 from app.window.view_feed import ViewFeed
-from core import strategies
+from core import caches, strategies
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
     from app.window.main_window import MainWindow
 
 
-def assemble(window: MainWindow, engine: Engine | None) -> None:
+def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) -> Parts:
     """Give the window its parts, in the order they need each other."""
-    window.session = Session(engine, window)
-    _build(window)
-    window.controller = SetupController(window.toolbar, window.setup, window.settings, window.session)
-    window.messages = Messages(window)
-    window.appearance = Appearance(window)
-    window.library = Library(window)
-    window.feed = ViewFeed(window)
-    window.chat = ChatController(window)
-    PrefixController(window)
-    FitController(window)
-    _connect(window)
-    _bind_keys(window)
-    window.appearance.apply()
-    window.appearance.restore()
-    window.parts = Parts(
-        store=window.store,
-        settings=window.settings,
-        session=window.session,
-        toolbar=window.toolbar,
-        setup=window.setup,
-        centre=window.centre,
-        inspector=window.inspector,
-        timeline=window.timeline,
-        status=window.status,
-        splitter=window.splitter,
-        controller=window.controller,
-        appearance=window.appearance,
-        library=window.library,
-        messages=window.messages,
-        chat=window.chat,
+    store.drop_unusable()
+    session = Session(engine, window)
+    panels = _panels()
+    _lay_out(window, panels)
+    chats = ChatStore(store.folder)
+    controllers = _controllers(panels, store, chats, session)
+    layout = PanelLayout(
+        Panel(panels.setup, panels.status.setup_toggle),
+        Panel(panels.timeline, panels.status.timeline_toggle),
+        Panel(panels.inspector, panels.status.inspector_toggle),
+        panels.splitter,
     )
-    window.setup.prompt.editor.setFocus()
+    appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
+    parts = Parts(
+        **vars(panels),
+        **vars(controllers),
+        session=session,
+        settings=store.settings,
+        store=store,
+        appearance=appearance,
+        layout=layout,
+        run_feed=RunFeed(session, panels.toolbar.run, panels.centre, panels.status, controllers.messages),
+        view_feed=ViewFeed(session, panels.centre, panels.inspector, panels.timeline),
+        actions=Actions(_actions(window, panels, controllers, appearance, layout)),
+    )
+    _connect(window, parts)
+    _restore(parts)
+    window.at_close(*_last_steps(parts))
+    if notices := [*store.notices, *chats.notices]:
+        parts.messages.show_notice("\n".join(notices), "The settings were repaired")
+    return parts
 
 
-def _build(window: MainWindow) -> None:
-    window.toolbar = Toolbar()
-    window.setup = SetupPanel(examples.load(known_strategies=("", *strategies.registry)))
-    window.centre = Centre(VIEWS)
-    window.inspector = Inspector()
-    window.timeline = Timeline()
-    window.status = StatusLine()
-    window.splitter = SideSplitter(window.setup, window.centre, window.inspector)
+def _panels() -> Panels:
+    setup = SetupPanel(examples.load(known_strategies=("", *strategies.registry)))
+    centre, inspector = Centre(VIEWS), Inspector()
+    splitter = SideSplitter(setup, centre, inspector)
+    return Panels(
+        toolbar=Toolbar(),
+        setup=setup,
+        centre=centre,
+        inspector=inspector,
+        timeline=Timeline(),
+        status=StatusLine(),
+        splitter=splitter,
+    )
+
+
+def _lay_out(window: MainWindow, panels: Panels) -> None:
     body = QWidget()
     column = QVBoxLayout(body)
     column.setContentsMargins(0, 0, 0, 0)
     column.setSpacing(0)
-    column.addWidget(window.toolbar)
-    column.addWidget(window.splitter, 1)
-    column.addWidget(window.timeline)
-    column.addWidget(window.status)
+    column.addWidget(panels.toolbar)
+    column.addWidget(panels.splitter, 1)
+    column.addWidget(panels.timeline)
+    column.addWidget(panels.status)
     window.setCentralWidget(body)
 
 
-def _connect(window: MainWindow) -> None:
-    session, controller = window.session, window.controller
+def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session: Session) -> Controllers:
+    settings, models = store.settings, ModelList()
+    keeper = Keeper(store)
+    messages = Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
+    chosen = _chosen(panels, store, models, session)
+    loading = LoadController(chosen.model, models, settings, session)
+    setup = SetupController(chosen, panels.setup, settings.choices)
+    chat = ChatController(panels.setup.prompt, panels.centre, chats, keeper)
+    requests = RequestBuilder(chosen, chat, loading, settings.compute)
+    return Controllers(
+        chosen=chosen,
+        loading=loading,
+        requests=requests,
+        runs=RunController(session, requests, messages),
+        controller=setup,
+        chat=chat,
+        fit=FitController(session, panels.setup, requests),
+        prefixes=PrefixController(session, loading, messages, settings.compute),
+        library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
+        messages=messages,
+        dialogs=Dialogs(panels.centre, store, session),
+        keeper=keeper,
+    )
+
+
+def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> Chosen:
+    toolbar, setup, kept = panels.toolbar, panels.setup, store.settings.choices
+    model = ModelChoice(toolbar.model, models, store.settings.models, session, kept.model)
+    strategy = StrategyChoice(toolbar.strategy, setup.parameters, kept.strategy, kept.values)
+    cache = Choice(toolbar.cache, setup.cache_parameters, caches.registry, kept.cache, kept.cache_values)
+    drafts = DraftChoice(toolbar.draft, models, model, strategy)
+    return Chosen(model, strategy, cache, drafts, toolbar.seed)
+
+
+def _actions(
+    window: MainWindow, panels: Panels, controllers: Controllers, appearance: Appearance, layout: PanelLayout
+) -> dict[str, Callable[[], object]]:
+    """Everything that can be done by name."""
+    toolbar, runs, dialogs = panels.toolbar, controllers.runs, controllers.dialogs
+    return {
+        "run": runs.run,
+        "escape": runs.escape,
+        "run_again": runs.run_again,
+        "lock_seed": toolbar.seed.lock.toggle,
+        "focus_prompt": controllers.controller.focus_prompt,
+        "choose_model": toolbar.model.showPopup,
+        "choose_strategy": toolbar.strategy.showPopup,
+        "open_folder": controllers.library.open_folder,
+        "save_preset": controllers.library.save_preset,
+        "toggle_setup": layout.toggle_setup,
+        "toggle_inspector": layout.toggle_inspector,
+        "toggle_timeline": layout.toggle_timeline,
+        "enlarge_text": appearance.enlarge_text,
+        "reduce_text": appearance.reduce_text,
+        "reset_text": appearance.reset_text,
+        "open_settings": dialogs.open_settings,
+        "open_shortcuts": dialogs.open_shortcuts,
+        "open_used_settings": dialogs.open_used_settings,
+        "quit": window.close,
+    }
+
+
+def _connect(window: MainWindow, parts: Parts) -> None:
+    _connect_frame(window, parts)
+    _connect_setup(parts)
+    session, chat = parts.session, parts.chat
     for signal, slot in (
-        (session.runStarted, window.on_run_started),
-        (session.eventsArrived, window.on_events),
-        (session.cursorMoved, window.centre.show_texts),
-        (session.finished, window.on_finished),
-        (session.stateChanged, window.on_state),
-        (session.modelLoading, window.status.show_loading),
-        (session.modelLoading, controller.on_loading),
-        (session.modelReady, window.status.show_model),
-        (session.modelReady, controller.on_ready),
-        (session.failed, window.on_failed),
-        (session.failed, controller.on_failed),
-        (controller.notice, window.messages.show_notice),
-        (window.toolbar.run.clicked, window.run_or_stop),
-        (window.centre.sequenceWanted, session.show_sequence),
-        (window.status.settingsWanted, window.open_used_settings),
+        (session.runStarted, chat.on_started),
+        (session.promptTrimmed, chat.on_trimmed),
+        (session.finished, chat.on_finished),
+        (session.modelReady, chat.on_model),
+        (chat.answerWanted, parts.runs.answer),
+        (chat.promptWanted, parts.controller.focus_prompt),
+        (parts.toolbar.run.clicked, parts.runs.run_or_stop),
+        (parts.centre.sequenceWanted, session.show_sequence),
+        (parts.status.settingsWanted, parts.dialogs.open_used_settings),
+        (parts.runs.loadWanted, parts.loading.warm_up),
+        (parts.view_feed.inspectorRequested, parts.layout.show_inspector),
+        (parts.view_feed.prefixSaveWanted, parts.prefixes.save),
+        (parts.view_feed.prefixLoadWanted, parts.prefixes.load),
+        (parts.view_feed.failed, parts.messages.show_error),
     ):
         signal.connect(slot)
 
 
-def _bind_keys(window: MainWindow) -> None:
-    for shortcut in SHORTCUTS:
-        for key in shortcut.keys if shortcut.action else ():
-            bound = QShortcut(QKeySequence(key), window, objectName=shortcut.action)
-            bound.activated.connect(window.do_shortcut)
-    for number in range(MOST_VIEW_KEYS):
-        bound = QShortcut(QKeySequence(f"Ctrl+{number + 1}"), window)
-        bound.setProperty("number", number)
-        bound.activated.connect(window.show_numbered_view)
+def _connect_setup(parts: Parts) -> None:
+    """What is set, and what follows from it."""
+    setup, chosen = parts.controller, parts.chosen
+    for signal, slot in (
+        (chosen.model.ready, setup.show_model),
+        (setup.notice, parts.messages.show_notice),
+        (setup.panelWanted, parts.layout.show_setup),
+        (setup.changed, parts.fit.later),
+        (parts.fit.reckoned, chosen.model.reckon),
+        (parts.prefixes.textWanted, setup.write_prompt),
+        (parts.messages.allowed, parts.loading.allow),
+        (parts.messages.allowed, parts.keeper.keep_settings),
+        (parts.dialogs.appearanceChanged, parts.appearance.apply),
+        (parts.dialogs.loadingChanged, parts.loading.load),
+        (parts.dialogs.changed, parts.keeper.keep_settings),
+        (parts.keeper.refused, parts.messages.show_notice),
+    ):
+        signal.connect(slot)
+
+
+def _connect_frame(window: MainWindow, parts: Parts) -> None:
+    """Theme, menu and keys; and what waits until the window has been drawn."""
+    appearance = parts.appearance
+    themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
+    for part in (window, *themed):
+        appearance.changed.connect(part.set_theme)
+    parts.toolbar.text.setMenu(appearance.menu)
+    appearance.menu.actionChosen.connect(parts.actions.do)
+    parts.layout.changed.connect(appearance.menu.show_panels)
+    parts.actions.bind_keys(window)
+    bind_view_keys(window, parts.centre)
+    window.painted.connect(parts.loading.warm_up)
+
+
+def _restore(parts: Parts) -> None:
+    """Everything as it was when the window was closed."""
+    kept = parts.settings.layout
+    parts.appearance.apply()
+    parts.setup.parameters.set_advanced(kept.advanced)
+    parts.centre.show_view(kept.view)
+    parts.layout.restore(kept)
+    parts.setup.prompt.editor.setFocus()
+
+
+def _last_steps(parts: Parts) -> tuple[tuple[Callable[[], object], ...], tuple[Callable[[], object], ...]]:
+    """What is remembered before the window is hidden, and what is stopped behind it."""
+
+    def remember_layout() -> None:
+        kept = parts.settings.layout
+        kept.advanced = parts.setup.parameters.is_advanced
+        kept.view = parts.centre.columns[0].current
+        parts.layout.remember(kept)
+
+    remembered = (remember_layout, parts.controller.remember, parts.keeper.keep_settings)
+    stopped = (parts.loading.stop, parts.fit.stop, parts.session.shut_down, parts.status.stop)
+    return remembered, stopped

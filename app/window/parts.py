@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.control.chat import ChatController
+from app.control.dialogs import Dialogs
+from app.control.keeping import Keeper
 from app.control.library import Library
+from app.control.loading import LoadController
+from app.control.memory_fit import FitController
 from app.control.messages import Messages
+from app.control.prefixes import PrefixController
+from app.control.requests import Chosen, RequestBuilder
+from app.control.runs import RunController
 from app.control.setup import SetupController
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
@@ -18,16 +25,17 @@ from app.storage.settings import Settings
 from app.storage.settings_file import SettingsStore
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
+from app.window.actions import Actions
 from app.window.appearance import Appearance
+from app.window.panel_layout import PanelLayout
+from app.window.run_feed import RunFeed
+from app.window.view_feed import ViewFeed
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Made by the assembly, in the order they need each other; no part is handed this."""
+@dataclass(frozen=True)
+class Panels:
+    """What is to be seen."""
 
-    store: SettingsStore
-    settings: Settings
-    session: Session
     toolbar: Toolbar
     setup: SetupPanel
     centre: Centre
@@ -35,8 +43,35 @@ class Parts:
     timeline: Timeline
     status: StatusLine
     splitter: SideSplitter
+
+
+@dataclass(frozen=True)
+class Controllers:
+    """What acts on it."""
+
+    chosen: Chosen
+    loading: LoadController
+    requests: RequestBuilder
+    runs: RunController
     controller: SetupController
-    appearance: Appearance
+    chat: ChatController
+    fit: FitController
+    prefixes: PrefixController
     library: Library
     messages: Messages
-    chat: ChatController
+    dialogs: Dialogs
+    keeper: Keeper
+
+
+@dataclass(frozen=True)
+class Parts(Panels, Controllers):
+    """Everything, by one name each. No part is handed this: each gets the few that it works on."""
+
+    session: Session
+    settings: Settings
+    store: SettingsStore
+    appearance: Appearance
+    layout: PanelLayout
+    run_feed: RunFeed
+    view_feed: ViewFeed
+    actions: Actions

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
+from app.panels.centre import Centre
+from app.session.session import Session
 from app.state.run import Run
 from app.views.base import View
-
-if TYPE_CHECKING:
-    from app.window.main_window import MainWindow
+from app.views.inspector.panel import Inspector
+from app.views.timeline import Timeline
 
 
 class ViewFeed(QObject):
-    """Connects every view, those of a later second column too, with the session."""
+    """Feeds every view, those of a later second column too.
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._session = window, window.session
-        for view in (*window.centre.views, window.inspector, window.timeline):
+    What a view asks for that is not the session's to do is passed on: `inspectorRequested`, `prefixSaveWanted(path)`,
+    `prefixLoadWanted(path)`; `failed(ErrorReport)` when a comparison found nothing.
+    """
+
+    inspectorRequested = Signal()
+    prefixSaveWanted = Signal(str)
+    prefixLoadWanted = Signal(str)
+    failed = Signal(object)
+
+    def __init__(self, session: Session, centre: Centre, inspector: Inspector, timeline: Timeline) -> None:
+        super().__init__(session)
+        self._session, self._centre, self._inspector, self._timeline = session, centre, inspector, timeline
+        for view in self._views():
             self.connect_view(view)
-        window.centre.viewAdded.connect(self.connect_view)
-        window.centre.viewShown.connect(self.on_view_shown)
-        window.session.finished.connect(self.on_finished)
-        window.session.measured.connect(self.on_measured)
+        centre.viewAdded.connect(self.connect_view)
+        centre.viewShown.connect(self.on_view_shown)
+        session.finished.connect(self.on_finished)
+        session.measured.connect(self.on_measured)
 
     @Slot(object)
     def connect_view(self, view: View) -> None:
@@ -38,15 +48,22 @@ class ViewFeed(QObject):
         self._tell(view)
         view.show_run(session.run)
 
+    def _views(self) -> Iterator[View]:
+        yield from self._centre.views
+        yield self._inspector
+        yield self._timeline
+
     def _obey(self, view: View) -> None:
         """Do what the reader asks for in a view."""
-        session, window, signals = self._session, self._window, view.signals
+        session, signals = self._session, view.signals
         signals.tokenActivated.connect(session.select_token)
         signals.cursorRequested.connect(session.move_cursor)
         signals.sequenceActivated.connect(session.show_sequence)
         signals.measureWanted.connect(session.measure)
-        signals.reportSelected.connect(window.inspector.show_report)
-        signals.inspectorRequested.connect(window.appearance.show_inspector)
+        signals.reportSelected.connect(self._inspector.show_report)
+        signals.inspectorRequested.connect(self.inspectorRequested)
+        signals.prefixSaveWanted.connect(self.prefixSaveWanted)
+        signals.prefixLoadWanted.connect(self.prefixLoadWanted)
 
     def _tell(self, view: View) -> None:
         """Let a view know of models and measurements."""
@@ -60,19 +77,19 @@ class ViewFeed(QObject):
     @Slot(object)
     def on_view_shown(self, view: View) -> None:
         """The inspector speaks of what this view has picked, or of tokens."""
-        self._window.inspector.show_report(view.report)
+        self._inspector.show_report(view.report)
 
     @Slot(object)
     def on_finished(self, _outcome: object) -> None:
         """Views learn that no more events come, however the run ended."""
         run = self._session.run
-        for view in (*self._window.centre.views, self._window.inspector, self._window.timeline):
+        for view in self._views():
             if run is not None:
                 view.events_arrived(run, ())
 
     @Slot(object)
     def on_measured(self, run: Run) -> None:
         """Show what a comparison found, or why it found nothing."""
-        compared = any(view.is_comparing for view in self._window.centre.views)
+        compared = any(view.is_comparing for view in self._centre.views)
         if run.outcome is not None and run.outcome.error is not None and not compared:
-            self._window.messages.show_error(run.outcome.error)
+            self.failed.emit(run.outcome.error)

@@ -80,7 +80,7 @@ def test_no_key_has_two_meanings() -> None:
     assert len(keys) == len(set(keys))
     assert key_of("run") == "Ctrl+Return"
     assert key_of("nothing") == ""
-    assert next(s.label for s in SHORTCUTS if s.action == "appearance.enlarge_text") == "Ctrl++"
+    assert next(s.label for s in SHORTCUTS if s.action == "enlarge_text") == "Ctrl++"
 
 
 def test_command_line() -> None:

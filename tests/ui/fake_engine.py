@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.state import conversation
-from app.state.requests import LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 from core.errors import CacheError, TokenscopeError
 from core.events import (
     Alternative,
@@ -86,7 +86,7 @@ class ScriptedEngine:
     """Runs with these fail at their third token."""
     prefixes: list[PrefixRequest] = field(default_factory=list)
     reckoned: list[RunRequest] = field(default_factory=list)
-    estimate: object = None
+    estimate: Fit | None = None
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """Fail as told, or describe a small model."""
@@ -111,7 +111,7 @@ class ScriptedEngine:
             raise self.error
         return PrefixNews(request.path, 12, 4096, "" if request.ids else "Once upon a time")
 
-    def reckon(self, request: RunRequest) -> object:
+    def reckon(self, request: RunRequest) -> Fit | None:
         """What it is told to say."""
         self.reckoned.append(request)
         return self.estimate

@@ -54,7 +54,7 @@ def run(qtbot: QtBot, window: MainWindow, strategy: str, tokens: int) -> None:
     assert window.parts.controller.set_values({"max_new_tokens": tokens, **STRATEGIES[strategy]}) == []
     window.parts.setup.prompt.editor.setPlainText("Once upon a time, there was a little")
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        window.run()
+        window.parts.runs.run()
     assert signal.args[0].error is None
 
 
@@ -95,7 +95,7 @@ def test_a_search_can_be_stopped_midway_and_run_again(qtbot: QtBot, window: Main
     view = tree_of(window)
     assert window.parts.controller.set_values({"max_new_tokens": 400}) == []
     with qtbot.waitSignal(window.session.eventsArrived, timeout=WAIT_MS, check_params_cb=has_beams):
-        window.run()
+        window.parts.runs.run()
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         window.session.stop()
     assert signal.args[0].kind == "stopped"

@@ -35,7 +35,7 @@ def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
 
 def write(qtbot: QtBot, window: MainWindow) -> str:
     with qtbot.waitSignal(window.session.finished, timeout=LONG_MS):
-        window.run()
+        window.parts.runs.run()
     return window.session.run.text
 
 

@@ -70,10 +70,10 @@ def test_enter_sends_and_the_text_mode_stays_text(qtbot: QtBot, window: MainWind
 
 def test_without_a_message_nothing_runs(window: MainWindow, engine: ScriptedEngine) -> None:
     window.parts.setup.prompt.editor.setPlainText("")
-    window.run()
+    window.parts.runs.run()
     assert engine.runs == []
     assert "no message" in window.parts.centre.error_banner.accessibleDescription() + " ".join(
-        window.parts.controller.problems
+        window.parts.requests.problems
     )
 
 
@@ -96,10 +96,10 @@ def test_a_stopped_answer_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
     window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
-    window.run()
+    window.parts.runs.run()
     qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.stop()
+        window.parts.runs.stop()
     assert window.parts.chat.conversation.turns[-1].content.startswith(" fox named Mia.")
     assert not window.parts.chat.conversation.is_open
 
@@ -150,7 +150,7 @@ def test_an_answer_under_way_when_the_window_closes_is_kept(qtbot: QtBot, config
     engine = ScriptedEngine(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
     window.parts.setup.prompt.set_prompt("Hi", is_chat=True)
-    window.run()
+    window.parts.runs.run()
     qtbot.waitUntil(lambda: window.session.run is not None and len(window.session.run.tokens) >= 10, timeout=WAIT_MS)
     window.close()
     again = open_window(qtbot, config_dir, engine)
@@ -160,7 +160,7 @@ def test_an_answer_under_way_when_the_window_closes_is_kept(qtbot: QtBot, config
 def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     say(qtbot, window, "Hi")
     assert engine.runs[-1].prefix_budget == 256 * 2**20
-    window.open_settings()
+    window.parts.dialogs.open_settings()
     for name in ("reuseChoice", "fallbackChoice"):
         find(window, QCheckBox, name).setChecked(False)
     say(qtbot, window, "And?")
@@ -168,7 +168,7 @@ def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEn
 
 
 def test_the_end_of_memory_is_told_at_once(window: MainWindow) -> None:
-    window.on_events(Run(RunRequest("m")), [Notice("memory_fallback", "cpu ran out of memory")])
+    window.parts.run_feed.on_events(Run(RunRequest("m")), [Notice("memory_fallback", "cpu ran out of memory")])
     assert window.parts.centre.notice_banner.isVisible()
 
 
@@ -183,7 +183,7 @@ def test_reuse_grows_from_turn_to_turn(qtbot: QtBot, config_dir: Path) -> None:
     for question in QUESTIONS:
         window.parts.setup.prompt.editor.setPlainText(question)
         with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
-            window.run()
+            window.parts.runs.run()
     answers = window.parts.chat.conversation.turns[1::2]
     reused = [turn.reused for turn in answers]
     assert reused[0] == 0

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window
 from app.session.worker import Answer
+from app.state.requests import Fit, RunRequest
 from app.window.main_window import MainWindow
 from core.memory import estimate as fit
 from tests.ui.fake_engine import ScriptedEngine
@@ -19,16 +20,16 @@ from tests.ui.windows import WAIT_MS, find, open_window, run
 LONG_MS = 6 * WAIT_MS
 
 
-class Told:
-    """What the fake engine says."""
-
-    figures = "Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens)."
-    advice = "It does not fit. It would fit with 2 beams."
-    tokens, rows = 20, 1
+TOLD = Fit(
+    figures="Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens).",
+    advice="It does not fit. It would fit with 2 beams.",
+    tokens=20,
+    rows=1,
+)
 
 
 def is_fit(answer: Answer) -> bool:
-    return answer.errand.kind == "fit"
+    return isinstance(answer.request, RunRequest)
 
 
 def line(window: MainWindow) -> QLabel:
@@ -85,11 +86,11 @@ def test_what_would_make_it_fit_is_said_before_it_is_loaded(
 
 
 def test_it_waits_for_the_end_of_a_run_and_goes_when_nothing_can_be_said(qtbot: QtBot, config_dir: Path) -> None:
-    engine = ScriptedEngine(estimate=Told())
+    engine = ScriptedEngine(estimate=TOLD)
     window = open_window(qtbot, config_dir, engine)
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):
         run(qtbot, window)
-    assert line(window).text() == f"{Told.figures} {Told.advice}"
+    assert line(window).text() == f"{TOLD.figures} {TOLD.advice}"
     engine.estimate = None
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):
         window.parts.controller.set_values({"max_new_tokens": 7})

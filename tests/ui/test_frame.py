@@ -76,7 +76,7 @@ def test_the_place_of_the_window_is_kept(
 
 
 def test_a_closed_panel_leaves_its_room_to_the_middle(window: MainWindow) -> None:
-    window.parts.appearance.toggle_setup()
+    window.parts.layout.toggle_setup()
     assert sides(window)[1] == WANTED_WIDTHS[1]
     assert window.parts.centre.width() > 1280 - WANTED_WIDTHS[1] - 5
     window.parts.status.setup_toggle.click()
@@ -198,7 +198,7 @@ def _parts_of(banner: Banner) -> tuple[QWidget, ...]:
 
 
 def test_fields_of_the_settings_begin_at_one_edge(window: MainWindow) -> None:
-    window.open_settings()
+    window.parts.dialogs.open_settings()
     dialog = window.findChild(QDialog, "settingsDialog")
     QApplication.processEvents()
     names = ("themeChoice", "scaleChoice", "deviceChoice", "threadsChoice", "reuseBudget")

@@ -95,7 +95,7 @@ def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: 
 
     async def scene() -> int:
         staying = asyncio.ensure_future(launch.start(window, parse(["--run", "--prompt", "Hello"])))
-        while not window._is_assembled:
+        while not window.is_assembled:
             await asyncio.sleep(0)
         outcome = await launch.next_value(window.session.finished)
         assert outcome.kind == "completed"  # type: ignore[attr-defined]
@@ -115,4 +115,4 @@ def test_a_frame_closed_at_once_is_not_assembled(qtbot: QtBot, qapp: QApplicatio
     with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
         assert loop.run_until_complete(launch.start(window, parse([]))) == 0
     asyncio.set_event_loop(None)
-    assert not window._is_assembled
+    assert not window.is_assembled

@@ -224,7 +224,7 @@ def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
                       about="Watch the loop break.")  # fmt: skip
     window.parts.toolbar.strategy.choose("greedy")
     window.parts.controller.apply_example(example)
-    request = window.parts.controller.request()
+    request = window.parts.requests.request()
     assert (request.prompt, request.strategy, request.seed) == ("Write on", "contrastive", 5)
     assert (request.params["penalty_alpha"], request.params["top_k"]) == (0.4, 6)
     assert window.parts.setup.help.text() == "Watch the loop break."
@@ -245,9 +245,9 @@ def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
 def test_a_chat_is_read_as_turns(window: MainWindow) -> None:
     chat = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"})
     window.parts.controller.apply_example(Example("c", "C", messages=chat))
-    assert window.parts.controller.request().prompt == chat
+    assert window.parts.requests.request().prompt == chat
     window.parts.controller.apply_example(Example("t", "T", "plain"))
-    assert window.parts.controller.request().prompt == "plain"
+    assert window.parts.requests.request().prompt == "plain"
 
 
 def test_models_without_a_chat_template_grey_chats_out(qtbot: QtBot, config_dir: Path) -> None:
@@ -290,7 +290,7 @@ def test_a_folder_is_listed_chosen_and_remembered(qtbot: QtBot, window: MainWind
     (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": 2, "n_embd": 8}), encoding="utf-8")
     (folder / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
     window.parts.library.use_folder(str(folder))
-    assert window.parts.controller.model == str(folder)
+    assert window.parts.chosen.model.name == str(folder)
     assert window.parts.settings.models.folders == [str(folder)]
     assert window.parts.toolbar.model.currentText() == "my-model"
 
@@ -302,7 +302,7 @@ def test_presets_are_saved_chosen_and_deleted(qtbot: QtBot, window: MainWindow) 
     assert json.loads((window.parts.store.presets / "Mine.json").read_text(encoding="utf-8"))["temperature"] == 0.55
     window.parts.toolbar.strategy.choose("greedy")
     find(window, QPushButton, "preset.Mine").click()
-    assert (window.parts.controller.strategy, window.parts.setup.parameters.changed_values()) == (
+    assert (window.parts.chosen.strategy.name, window.parts.setup.parameters.changed_values()) == (
         "sampling",
         {"temperature": 0.55},
     )
@@ -323,16 +323,16 @@ def test_presets_tell_what_they_keep(window: MainWindow, tmp_path: Path) -> None
 
 def test_settings_apply_at_once(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.settings.models.allow_pickle.append("some/model")
-    window.open_settings()
+    window.parts.dialogs.open_settings()
     dialog = find(window, SettingsDialog, "settingsDialog")
     find(dialog, QWidget, "themeChoice").setCurrentIndex(2)
     assert window.parts.appearance.theme.name == "dark"
     find(dialog, QSpinBox, "scaleChoice").setValue(130)
     assert window.parts.appearance.theme.scale == 1.3
     find(dialog, QSpinBox, "topChoice").setValue(0)
-    assert window.parts.controller.request().top_n == 0
+    assert window.parts.requests.request().top_n == 0
     find(dialog, QSpinBox, "threadsChoice").setValue(1)
-    assert window.parts.controller.load_request().threads == 1
+    assert window.parts.loading.request().threads == 1
     dialog.allowed.setCurrentRow(0)
     find(dialog, QPushButton, "revokeButton").click()
     assert window.parts.settings.models.allow_pickle == []
@@ -346,7 +346,7 @@ def test_settings_apply_at_once(qtbot: QtBot, window: MainWindow) -> None:
 )
 def test_lists(qtbot: QtBot, window: MainWindow, action: str, name: str, words: str) -> None:
     run(qtbot, window)
-    window.do(action)
+    window.parts.actions.do(action)
     dialog = find(window, QDialog, name)
     assert words in dialog.windowTitle()
     texts = [label.text() for label in dialog.findChildren(QLabel)]
@@ -355,22 +355,25 @@ def test_lists(qtbot: QtBot, window: MainWindow, action: str, name: str, words: 
 
 
 def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
-    from operator import attrgetter
-
     from app.panels.shortcuts import SHORTCUTS
 
-    for shortcut in SHORTCUTS:
-        if shortcut.action:
-            assert callable(attrgetter(shortcut.action)(window)), shortcut.title
+    table = window.parts.actions.table
+    assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} <= set(table)
+    assert {action.data() for action in window.parts.appearance.menu.actions() if action.data()} - {
+        "system",
+        "light",
+        "dark",
+    } <= set(table)
+    assert all(callable(do) for do in table.values())
 
 
 def test_the_menu_does_what_it_says(window: MainWindow) -> None:
     actions = {action.data(): action for action in window.parts.appearance.menu.actions() if action.data()}
     actions["dark"].trigger()
     assert window.parts.settings.appearance.theme == "dark"
-    actions["appearance.toggle_timeline"].trigger()
+    actions["toggle_timeline"].trigger()
     assert not window.parts.timeline.isVisible()
-    assert not actions["appearance.toggle_timeline"].isChecked()
+    assert not actions["toggle_timeline"].isChecked()
     assert not window.parts.status.timeline_toggle.isChecked()
 
 
@@ -410,14 +413,14 @@ def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypa
 def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
     window.parts.toolbar.strategy.choose("greedy")
     assert not window.parts.toolbar.draft.isVisible()
-    assert window.parts.controller.request().drafters == ()
+    assert window.parts.requests.request().drafters == ()
     window.parts.toolbar.strategy.choose("assisted")
     assert window.parts.toolbar.draft.isVisible()
     combo = window.parts.toolbar.draft
     if combo.currentIndex() < 0:
-        assert any("draft" in problem for problem in window.parts.controller.problems)
+        assert any("draft" in problem for problem in window.parts.requests.problems)
     else:
-        assert window.parts.controller.request().drafters == (combo.currentData(),)
+        assert window.parts.requests.request().drafters == (combo.currentData(),)
 
 
 def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:

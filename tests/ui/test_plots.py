@@ -64,7 +64,7 @@ def test_a_window_without_a_plot_does_not_pay_for_one(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from PySide6.QtWidgets import QApplication; app = QApplication([]);"
         "from app import build_window; from tests.ui.fake_engine import ScriptedEngine;"
         "window = build_window(Path(sys.argv[1]), ScriptedEngine()); window.show(); app.processEvents();"
-        "seen = [window.centre.show_view(name) for name in ('memory', 'compare', 'tokens')]; app.processEvents();"
+        "seen = [window.parts.centre.show_view(name) for name in ('memory', 'compare', 'tokens')]; app.processEvents();"
         "before = 'pyqtgraph' in sys.modules; window.close(); assert all(seen); sys.exit(before)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
+from app.state.requests import PrefixRequest
 from app.views.memory.view import MemoryView
 from app.window.main_window import MainWindow
 from core.errors import CacheError
@@ -25,7 +26,7 @@ def view(window: MainWindow) -> MemoryView:
 
 def ask(qtbot: QtBot, window: MainWindow, signal: str, path: Path) -> None:
     with qtbot.waitSignal(
-        window.session.answered, timeout=LONG_MS, check_params_cb=lambda a: a.errand.kind == "prefix"
+        window.session.answered, timeout=LONG_MS, check_params_cb=lambda a: isinstance(a.request, PrefixRequest)
     ):
         getattr(view(window).signals, signal).emit(str(path))
 
@@ -45,7 +46,7 @@ def test_the_menu_asks_for_files(qtbot: QtBot, config_dir: Path, tmp_path: Path)
         action.trigger()
         (dialog,) = window.findChildren(QFileDialog)
         with qtbot.waitSignal(
-            window.session.answered, timeout=WAIT_MS, check_params_cb=lambda a: a.errand.kind == "prefix"
+            window.session.answered, timeout=WAIT_MS, check_params_cb=lambda a: isinstance(a.request, PrefixRequest)
         ):
             dialog.fileSelected.emit(str(tmp_path / "p.safetensors"))
         dialog.close()

@@ -71,7 +71,7 @@ def test_every_strategy_runs_or_is_disabled(qtbot: QtBot, window: MainWindow) ->
         set_up(window, strategy, "Once upon a time, there was a little", max_new_tokens=8)
         item = window.parts.toolbar.strategy.model().item(window.parts.toolbar.strategy.currentIndex())
         if not item.isEnabled() or (
-            core.strategies.registry[strategy].takes_drafters and not window.parts.controller.drafters
+            core.strategies.registry[strategy].takes_drafters and not window.parts.chosen.drafts.names
         ):
             continue
         outcome = run(qtbot, window)
@@ -102,10 +102,10 @@ def test_another_model_takes_its_place(qtbot: QtBot, window: MainWindow) -> None
 
 def test_stops_between_two_tokens(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "greedy", "Once upon a time", max_new_tokens=400, min_new_tokens=400)
-    window.run()
+    window.parts.runs.run()
     qtbot.waitUntil(lambda: len(window.session.run.tokens) > 2, timeout=WAIT_MS)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        window.stop()
+        window.parts.runs.stop()
     assert signal.args[0].kind == "stopped"
     assert 2 < len(window.session.run.tokens) < 400
 
@@ -117,11 +117,11 @@ def test_starts_and_stops_at_random(qtbot: QtBot, window: MainWindow) -> None:
     dice, outcomes, memory = random.Random(3), [], []
     window.session.finished.connect(outcomes.append)
     for number in range(40):
-        window.run()
+        window.parts.runs.run()
         wanted = dice.randrange(6)
         run_now = window.session.run
         qtbot.waitUntil(lambda r=run_now, n=wanted: len(r.tokens) >= n or r.outcome is not None, timeout=WAIT_MS)
-        window.stop()
+        window.parts.runs.stop()
         qtbot.waitUntil(lambda number=number: len(outcomes) == number + 1, timeout=WAIT_MS)
         memory.append(psutil.Process().memory_info().rss)
     assert {outcome.kind for outcome in outcomes} <= {"stopped", "completed"}

@@ -106,11 +106,11 @@ def test_both_speeds_are_measured_by_one_button(qtbot: QtBot, window: MainWindow
 def test_stops_in_the_middle_and_runs_on(qtbot: QtBot, window: MainWindow) -> None:
     """What the stopped run leaves in the cache is the text alone: the next one begins from it and writes no other."""
     set_up(window, "token_tree", ONE, widths="1 2 2 1", max_new_tokens=300, min_new_tokens=300)
-    window.run()
+    window.parts.runs.run()
     stopped = window.session.run
     qtbot.waitUntil(lambda: len(stopped.tokens) > 8, timeout=WAIT_MS)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        window.stop()
+        window.parts.runs.stop()
     assert signal.args[0].kind == "stopped"
     assert 8 < len(stopped.tokens) < 300
     before = stopped.text
@@ -152,7 +152,7 @@ def test_a_draft_with_another_tokenizer_is_refused_with_the_reason(
     assert "another tokenizer" in problems[0]
     picker = window.parts.toolbar.draft
     assert not picker.model().item(picker.findData(str(folder))).isEnabled()
-    assert window.parts.controller.drafters == ONE
+    assert window.parts.chosen.drafts.names == ONE
     model, draft = core.load("storyteller"), core.load(str(folder))
     reason = core.strategies.registry["assisted"].why_not(model, core.Request("Once", drafters=(draft,)))
     assert reason is not None
@@ -161,8 +161,8 @@ def test_a_draft_with_another_tokenizer_is_refused_with_the_reason(
 
 def test_without_a_draft_the_window_says_what_is_missing(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.controller.choose(model="storyteller-draft-b", strategy="assisted")
-    if window.parts.controller.drafters:
+    if window.parts.chosen.drafts.names:
         pytest.skip("a smaller model than the smallest is here")
-    window.run()
-    assert any("No draft model is chosen" in problem for problem in window.parts.controller.problems)
+    window.parts.runs.run()
+    assert any("No draft model is chosen" in problem for problem in window.parts.requests.problems)
     assert window.session.run is None or window.session.run.request.strategy != "assisted"

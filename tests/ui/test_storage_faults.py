@@ -29,10 +29,10 @@ def told(window: MainWindow) -> str:
 
 def test_a_full_disk_is_told_once(qtbot: QtBot, config_dir: Path, full_disk: None) -> None:
     window = open_window(qtbot, config_dir)
-    window.save_settings()
+    window.parts.keeper.keep_settings()
     assert "settings.json cannot be written: no space left on device. Make room" in told(window)
     window.parts.messages.dismiss()
-    window.save_settings()
+    window.parts.keeper.keep_settings()
     assert told(window) == ""
 
 
@@ -53,7 +53,7 @@ def test_remembered_values_of_any_type_open_a_window(qtbot: QtBot, config_dir: P
     choices = {"version": 2, "strategy": "sampling", "values": {"sampling": {"temperature": 0.5, **values}}}
     (config_dir / "settings.json").write_text(json.dumps({"choices": choices}), encoding="utf-8")
     window = open_window(qtbot, config_dir)
-    assert window.parts.controller.request().params["temperature"] == 0.5
+    assert window.parts.requests.request().params["temperature"] == 0.5
     assert next(iter(values)) in told(window)
 
 
@@ -61,5 +61,5 @@ def test_a_preset_of_wrong_types_is_taken_as_far_as_it_goes(qtbot: QtBot, config
     window = open_window(qtbot, config_dir)
     (tmp_path / "odd.json").write_text('{"do_sample": true, "temperature": 0.5, "top_k": "x"}', encoding="utf-8")
     window.parts.library.use_preset(tmp_path / "odd.json")
-    assert window.parts.controller.request().params["temperature"] == 0.5
+    assert window.parts.requests.request().params["temperature"] == 0.5
     assert "values that cannot be used" in told(window)

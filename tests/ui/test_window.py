@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QSpinBox, 
 from pytestqt.qtbot import QtBot
 
 from app import build_window
+from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import NumericError, PickledWeightsError
@@ -43,7 +44,7 @@ def test_names_that_others_rely_on(window: MainWindow) -> None:
         find(window, QWidget, name)
     for strategy in strategies.registry.values():
         window.parts.toolbar.strategy.choose(strategy.name)
-        assert window.parts.controller.strategy == strategy.name
+        assert window.parts.chosen.strategy.name == strategy.name
         editors = {part.objectName() for part in window.parts.setup.parameters.findChildren(QWidget, _PARAMETER)}
         assert editors == {f"param.{parameter.name}" for parameter in strategy.parameters}
 
@@ -65,7 +66,7 @@ def test_run_from_the_button(qtbot: QtBot, window: MainWindow, engine: ScriptedE
         qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
     assert signal.args[0].kind == "completed"
     assert window.session.run.text == "".join(STORY)
-    assert (engine.runs[0].prompt, engine.runs[0].model) == ("A small fox", window.parts.controller.model)
+    assert (engine.runs[0].prompt, engine.runs[0].model) == ("A small fox", window.parts.chosen.model.name)
     assert window.parts.status.outcome.text() == f"EOS after {len(STORY)} tokens"
     assert "118 tok/s" in window.parts.status.figures["decode"].text()
     assert window.parts.toolbar.run.face == "run"
@@ -75,7 +76,7 @@ def test_run_from_the_button(qtbot: QtBot, window: MainWindow, engine: ScriptedE
 def test_run_becomes_stop_in_place(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, way: str) -> None:
     engine.hold = threading.Event()
     place = window.parts.toolbar.run.geometry()
-    window.run()
+    window.parts.runs.run()
     qtbot.waitUntil(lambda: len(window.session.run.tokens) == 10, timeout=WAIT_MS)
     assert (window.parts.toolbar.run.face, window.parts.toolbar.run.geometry()) == ("stop", place)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
@@ -103,7 +104,7 @@ def test_again_repeats_the_run_whatever_was_set_since(qtbot: QtBot, window: Main
     window.parts.setup.prompt.editor.setPlainText("Something else")
     window.parts.toolbar.seed.spin.setValue(99)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.run_again()
+        window.parts.runs.run_again()
     assert engine.runs[1] == engine.runs[0]
 
 
@@ -168,7 +169,7 @@ def test_permission_is_asked_for_one_model_and_kept(qtbot: QtBot, window: MainWi
     assert signal.args[0].kind == "completed"
     assert engine.loads[-1].allow_pickle
     assert not engine.loads[-1].allow_remote_code
-    assert window.parts.settings.models.allow_pickle == [window.parts.controller.model]
+    assert window.parts.settings.models.allow_pickle == [window.parts.chosen.model.name]
     assert "allow_pickle" in window.parts.store.path.read_text(encoding="utf-8")
 
 
@@ -182,7 +183,7 @@ def test_notices_of_a_run_are_shown(qtbot: QtBot, window: MainWindow, engine: Sc
 
 def test_unreadable_setting_is_refused_before_it_runs(window: MainWindow, engine: ScriptedEngine) -> None:
     find(window, QPlainTextEdit, "param.bad_words_ids").setPlainText("[[1, 2")
-    window.run()
+    window.parts.runs.run()
     assert window.parts.centre.error_banner.isVisible()
     assert "Never write" in window.parts.centre.error_banner.cause.text()
     assert engine.runs == []
@@ -204,7 +205,7 @@ def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, eng
 
     before = places()
     engine.hold = threading.Event()
-    window.run()
+    window.parts.runs.run()
     qtbot.waitUntil(lambda: len(window.session.run.tokens) == 10, timeout=WAIT_MS)
     assert places() == before
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
@@ -240,10 +241,10 @@ def test_a_system_theme_follows_the_system(window: MainWindow) -> None:
 def test_text_size_scales_by_keys(qtbot: QtBot, window: MainWindow) -> None:
     before = window.parts.toolbar.run.height()
     for _ in range(5):
-        window.do("appearance.enlarge_text")
+        window.parts.actions.do("enlarge_text")
     assert window.parts.settings.appearance.font_scale == 1.5
     assert window.parts.toolbar.run.height() == round(before * 1.5)
-    window.do("appearance.reset_text")
+    window.parts.actions.do("reset_text")
     assert window.parts.toolbar.run.height() == before
 
 
@@ -267,7 +268,7 @@ def test_the_smallest_window_shows_every_part(window: MainWindow, scale: float) 
 
 def test_panels_collapse_and_are_remembered(qtbot: QtBot, config_dir: Path) -> None:
     first = open_window(qtbot, config_dir)
-    first.parts.appearance.toggle_inspector()
+    first.parts.layout.toggle_inspector()
     first.parts.setup.parameters.set_advanced(True)
     first.parts.setup.prompt.set_prompt("Remember me")
     first.parts.toolbar.strategy.choose("greedy")
@@ -279,7 +280,7 @@ def test_panels_collapse_and_are_remembered(qtbot: QtBot, config_dir: Path) -> N
     assert second.parts.setup.isVisible()
     assert second.parts.setup.parameters.is_advanced
     assert second.parts.setup.prompt.editor.toPlainText() == "Remember me"
-    assert second.parts.controller.strategy == "greedy"
+    assert second.parts.chosen.strategy.name == "greedy"
     assert second.parts.setup.parameters.changed_values() == {"repetition_penalty": 1.3}
     assert second.parts.settings.appearance.font_scale == 1.2
     assert second.size() == first.size()
@@ -295,7 +296,7 @@ def test_repaired_settings_are_told(qtbot: QtBot, config_dir: Path) -> None:
 def test_a_window_closed_while_running_leaves_nothing(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
-    window.run()
+    window.parts.runs.run()
     qtbot.waitUntil(lambda: len(window.session.run.tokens) == 10, timeout=WAIT_MS)
     window.close()
     assert engine.closed == 1
@@ -303,10 +304,11 @@ def test_a_window_closed_while_running_leaves_nothing(qtbot: QtBot, config_dir: 
 
 
 def test_an_empty_frame_has_the_themes_ground(qtbot: QtBot, config_dir: Path) -> None:
+    store = SettingsStore(config_dir)
+    store.settings.appearance.theme = "dark"
+    store.save()
     window = build_window(config_dir, ScriptedEngine(), assembled=False)
     qtbot.addWidget(window)
-    window.settings.appearance.theme = "dark"
-    window._paint_empty()
     assert window.grab().toImage().pixelColor(5, 5) == QColor("#1b1f26")
     window.assemble()
     window.assemble()
@@ -320,7 +322,7 @@ def test_the_model_is_loaded_only_after_the_first_paint(qtbot: QtBot, config_dir
     assert engine.loads == []
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
         window.show()
-    assert [load.model for load in engine.loads] == [window.parts.controller.model]
+    assert [load.model for load in engine.loads] == [window.parts.chosen.model.name]
 
 
 def test_opening_the_window_imports_nothing_heavy(config_dir: Path) -> None:

@@ -37,5 +37,5 @@ def find(window: MainWindow, kind: type[T], name: str) -> T:
 def run(qtbot: QtBot, window: MainWindow) -> Outcome:
     """Run what is set, to its end."""
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        window.run()
+        window.parts.runs.run()
     return signal.args[0]

@@ -1,0 +1,102 @@
+"""Strategy and cache: a picker over a registry, and the panel of what the picked entry lets one set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.panels.parameters import ParameterPanel
+from app.state import values
+from app.widgets.picker_combo import PickerCombo, PickerItem
+from core import strategies
+from core.caches import CacheBackend
+from core.strategies import Strategy
+
+Kept = dict[str, dict[str, Any]]
+"""Settings by the name of the entry they were made for."""
+
+
+class Choice(QObject):
+    """One entry of a registry and its settings; `chosen` when it is another, `changed` when that or a setting is."""
+
+    chosen = Signal()
+    changed = Signal()
+
+    def __init__(
+        self,
+        picker: PickerCombo,
+        panel: ParameterPanel,
+        registry: Mapping[str, Strategy | CacheBackend],
+        first: str,
+        kept: Kept,
+    ) -> None:
+        super().__init__(picker)
+        self._picker, self._panel, self._registry, self._kept = picker, panel, registry, kept
+        self.show_refusals({})
+        picker.choose(first)
+        picker.currentIndexChanged.connect(self._on_chosen)
+        panel.changed.connect(self.changed)
+        self.show_settings()
+
+    @property
+    def name(self) -> str:
+        """The chosen entry's name."""
+        return str(self._picker.currentData())
+
+    @property
+    def parameters(self) -> ParameterPanel:
+        """The panel of its settings."""
+        return self._panel
+
+    def choose(self, name: str, kind: str) -> list[str]:
+        """Choose by name or alias; gives back a sentence when there is none of that name."""
+        if name not in self._registry:
+            return [f"There is no {kind} “{name}”. There are: {', '.join(self._registry)}."]
+        self._picker.choose(self._registry[name].name)
+        return []
+
+    def show_refusals(self, refused: Mapping[str, str]) -> None:
+        """List every entry; those the model refuses greyed out, with the reason."""
+        self._picker.set_items(
+            PickerItem(entry.title, name, entry.summary, refused.get(name, ""), entry.paper or entry.summary)
+            for name, entry in self._registry.items()
+        )
+
+    def show_settings(self) -> None:
+        """Draw the chosen entry's settings, with the values they were left with."""
+        self._panel.show_parameters(self._registry[self.name].parameters)
+        if kept := self._kept.pop(self.name, None):
+            self._panel.set_values({**self._panel.changed_values(), **kept})
+
+    def remember(self) -> str:
+        """Keep what is changed for the next start; gives back the chosen entry's name."""
+        self._kept[self.name] = self._panel.changed_values()
+        return self.name
+
+    @Slot()
+    def _on_chosen(self) -> None:
+        if self._picker.currentData() is not None:  # as while the list is filled anew
+            self.show_settings()
+            self.chosen.emit()
+            self.changed.emit()
+
+
+class StrategyChoice(Choice):
+    """The strategy; its picker's second line says what is changed."""
+
+    def __init__(self, picker: PickerCombo, panel: ParameterPanel, first: str, kept: Kept) -> None:
+        super().__init__(picker, panel, strategies.registry, first, kept)
+        self.changed.connect(self._show_words)
+        self._show_words()
+
+    @property
+    def strategy(self) -> Strategy:
+        """The chosen entry."""
+        return strategies.registry[self.name]
+
+    @Slot()
+    def _show_words(self) -> None:
+        words = values.summary(self.strategy.parameters, self._panel.changed_values())
+        self._picker.set_subtitle(words or "default settings")

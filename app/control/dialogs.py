@@ -1,0 +1,53 @@
+"""The small windows over the main one: settings, keys, what the last run used."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.session.session import Session
+from app.storage.settings_file import SettingsStore
+
+
+class Dialogs(QObject):
+    """Opens them above the window that `over` lies in; tells which settings were changed, and `changed` for all."""
+
+    appearanceChanged = Signal()
+    loadingChanged = Signal()
+    changed = Signal()
+
+    def __init__(self, over: QWidget, store: SettingsStore, session: Session) -> None:
+        super().__init__(over)
+        self._over, self._store, self._session = over, store, session
+
+    @Slot()
+    def open_settings(self) -> None:
+        """The settings window."""
+        from app.panels.settings_dialog import SettingsDialog
+
+        dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._over.window())
+        dialog.changed.connect(self._on_changed)
+        dialog.open()
+
+    @Slot()
+    def open_shortcuts(self) -> None:
+        """The list of keys."""
+        from app.panels.dialogs import shortcuts_dialog
+
+        shortcuts_dialog(self._over.window()).open()
+
+    @Slot()
+    def open_used_settings(self) -> None:
+        """What the last run really used."""
+        from app.panels.dialogs import used_settings_dialog
+
+        if self._session.run is not None:
+            used_settings_dialog(self._session.run, self._over.window()).open()
+
+    @Slot(str)
+    def _on_changed(self, section: str) -> None:
+        if section == "appearance":
+            self.appearanceChanged.emit()
+        elif section in ("compute", "models"):
+            self.loadingChanged.emit()
+        self.changed.emit()

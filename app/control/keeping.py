@@ -1,0 +1,38 @@
+"""What the program keeps on the disk by itself: the settings, the chat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.storage.files import StorageError
+from app.storage.settings_file import SettingsStore
+
+
+class Keeper(QObject):
+    """`refused(text, title)` when the disk does not take something; everything is still in memory then.
+
+    Each cause is told once, for every later save would tell it again.
+    """
+
+    refused = Signal(str, str)
+
+    def __init__(self, store: SettingsStore) -> None:
+        super().__init__()
+        self._store = store
+        self._told: set[str] = set()
+
+    @Slot()
+    def keep_settings(self) -> None:
+        """Write the settings."""
+        self.keep(self._store.save)
+
+    def keep(self, write: Callable[[], None]) -> None:
+        """Call `write`, and tell what it could not."""
+        try:
+            write()
+        except StorageError as error:
+            if error.cause not in self._told:
+                self._told.add(error.cause)
+                self.refused.emit(str(error), error.title)

@@ -1,0 +1,65 @@
+"""How the chosen model is loaded, and that it is loaded ahead of its first run."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer, Slot
+
+from app.control.model_choice import ModelChoice
+from app.control.model_list import ModelList
+from app.session.session import Session
+from app.state.requests import LoadRequest
+from app.storage.settings import Settings
+
+LOAD_DELAY_MS = 250
+"""Walking through the list of models with the keyboard must not load every one of them."""
+
+
+class LoadController(QObject):
+    """Keeps the session's model in step with the chosen one, once the window is on the screen."""
+
+    def __init__(self, model: ModelChoice, models: ModelList, settings: Settings, session: Session) -> None:
+        super().__init__(model)
+        self._model, self._models, self._settings, self._session = model, models, settings, session
+        self._is_warm = False
+        self._timer = QTimer(self, singleShot=True, interval=LOAD_DELAY_MS)
+        self._timer.timeout.connect(self.load)
+        model.changed.connect(self._timer.start)
+
+    def request(self) -> LoadRequest:
+        """How the chosen model is to be loaded."""
+        name, compute, models = self._model.name, self._settings.compute, self._settings.models
+        return LoadRequest(
+            name,
+            compute.device,
+            compute.dtype,
+            compute.threads,
+            allow_pickle=name in models.allow_pickle,
+            allow_remote_code=name in models.allow_remote_code,
+        )
+
+    @Slot()
+    def warm_up(self) -> None:
+        """From now on hold the chosen model ready; called once the window is on the screen."""
+        self._is_warm = True
+        self.load()
+
+    @Slot()
+    def load(self) -> None:
+        """Load the chosen model ahead of its first run, if it surely fits."""
+        request = self.request()
+        is_allowed = request.allow_pickle or request.allow_remote_code
+        if self._is_warm and request.model and (is_allowed or self._models.fits(request.model)):
+            self._session.load_model(request)
+
+    @Slot(str)
+    def allow(self, permission: str) -> None:
+        """Give the chosen model a permission (`allow_pickle`, `allow_remote_code`) and keep it."""
+        models, name = self._settings.models, self._model.name
+        allowed = {"allow_pickle": models.allow_pickle, "allow_remote_code": models.allow_remote_code}[permission]
+        if name and name not in allowed:
+            allowed.append(name)
+
+    @Slot()
+    def stop(self) -> None:
+        """Let no timer fire any more."""
+        self._timer.stop()

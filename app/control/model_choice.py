@@ -1,0 +1,100 @@
+"""The model: what its picker lists, and what it says of the chosen one."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.control.model_list import FOLDER_ITEM, ModelList, subtitle
+from app.session.session import Session
+from app.state.requests import ModelInfo
+from app.storage.settings import Models
+from app.widgets.picker_combo import PickerCombo
+
+
+class ModelChoice(QObject):
+    """`changed` when another is chosen; `ready(ModelInfo)` once the chosen one is loaded."""
+
+    changed = Signal()
+    ready = Signal(object)
+    folderWanted = Signal()
+
+    def __init__(self, picker: PickerCombo, models: ModelList, kept: Models, session: Session, first: str) -> None:
+        super().__init__(picker)
+        self._picker, self._models, self._kept = picker, models, kept
+        self._info: ModelInfo | None = None
+        models.refresh(kept.folders)
+        self._show_models()
+        picker.choose(first)
+        self._show_words()
+        picker.currentIndexChanged.connect(self._on_chosen)
+        picker.activated.connect(self._on_activated)
+        session.modelLoading.connect(self._on_loading)
+        session.modelReady.connect(self._on_ready)
+        session.failed.connect(self._on_failed)
+
+    @property
+    def name(self) -> str:
+        """The chosen model's name; empty when there is none."""
+        name = self._picker.currentData()
+        return "" if name in (None, FOLDER_ITEM) else str(name)
+
+    def choose(self, name: str) -> list[str]:
+        """Choose by name or folder; gives back a sentence when there is none."""
+        if self._picker.choose(name) or self.add_folder(name):
+            return []
+        return [f"There is no model “{name}” here. There are: {', '.join(self._models.names)}."]
+
+    def add_folder(self, folder: str) -> bool:
+        """List a model folder and choose it; False when it holds no model."""
+        entry = self._models.add_folder(folder)
+        if entry is None:
+            return False
+        if folder not in self._kept.folders:
+            self._kept.folders.append(folder)
+        self._show_models()
+        return self._picker.choose(entry.name)
+
+    def reckon(self, tokens: int, rows: int) -> None:
+        """Say of each listed model what a run of that size would take; not while the list is open."""
+        if not self._picker.view().isVisible() and self._models.reckon(tokens, rows):
+            self._show_models()
+
+    def _show_models(self) -> None:
+        self._picker.set_items(self._models.items())
+        self._last = self._picker.currentIndex()
+        self._show_words()
+
+    def _show_words(self, loading: bool = False) -> None:
+        info = self._info if self._info is not None and self._info.name == self.name else None
+        words = subtitle(self._models.get(self.name), info, loading)
+        self._picker.set_subtitle(words if self.name else "choose a model")
+
+    @Slot(str)
+    def _on_loading(self, _name: str) -> None:
+        self._info = None
+        self._show_words(loading=True)
+
+    @Slot(object)
+    def _on_ready(self, info: ModelInfo) -> None:
+        self._info = info
+        self._show_words()
+        if info.name == self.name:
+            self.ready.emit(info)
+
+    @Slot(object)
+    def _on_failed(self, _error: object) -> None:
+        """Loading may have failed: stop saying that it goes on."""
+        self._show_words()
+
+    @Slot()
+    def _on_chosen(self) -> None:
+        if self.name:
+            self._last = self._picker.currentIndex()
+            self._show_words()
+            self.changed.emit()
+
+    @Slot(int)
+    def _on_activated(self, index: int) -> None:
+        if self._picker.itemData(index) == FOLDER_ITEM:
+            self._picker.setCurrentIndex(self._last)
+            self.folderWanted.emit()

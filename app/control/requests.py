@@ -1,0 +1,71 @@
+"""From everything that is set to the request of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.control.chat import ChatController
+from app.control.choice import Choice, StrategyChoice
+from app.control.draft_choice import DraftChoice
+from app.control.loading import LoadController
+from app.control.model_choice import ModelChoice
+from app.panels.seed import SeedBox
+from app.state.requests import Prompt, RunRequest
+from app.storage.settings import Compute
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the toolbar has chosen."""
+
+    model: ModelChoice
+    strategy: StrategyChoice
+    cache: Choice
+    drafts: DraftChoice
+    seed: SeedBox
+
+
+class RequestBuilder:
+    """Gathers what the panels say; changes nothing but the seed, which an unlocked box draws anew for a run."""
+
+    def __init__(self, chosen: Chosen, chat: ChatController, loading: LoadController, compute: Compute) -> None:
+        self._chosen, self._chat, self._loading, self._compute = chosen, chat, loading, compute
+
+    @property
+    def problems(self) -> list[str]:
+        """Why no run can start as things are set, a sentence each."""
+        chosen = self._chosen
+        model = chosen.drafts.problems if chosen.model.name else ["No model is chosen."]
+        settings = (*chosen.strategy.parameters.problems(), *chosen.cache.parameters.problems())
+        return [*model, *settings, *self._chat.problems]
+
+    def request(self, seed: int | None = None) -> RunRequest:
+        """The run as everything is set now; an unlocked seed is drawn unless one is given."""
+        chosen, compute = self._chosen, self._compute
+        return RunRequest(
+            model=chosen.model.name,
+            prompt=self._chat.prompt(),
+            strategy=chosen.strategy.name,
+            params=chosen.strategy.parameters.values(),
+            drafters=chosen.drafts.names,
+            cache=chosen.cache.name,
+            cache_params=chosen.cache.parameters.values(),
+            seed=chosen.seed.next_seed() if seed is None else seed,
+            top_n=compute.top_n,
+            prefix_budget=compute.prefix_budget,
+            memory_fallback=compute.memory_fallback,
+            when_full=self._chat.conversation.when_full,
+            load=self._loading.request(),
+        )
+
+    def again(self, request: RunRequest) -> RunRequest:
+        """The same run, whatever has been set since; an unlocked seed is drawn anew."""
+        seed = self._chosen.seed
+        return request if seed.is_locked else replace(request, seed=seed.next_seed())
+
+    def anew(self, prompt: Prompt) -> RunRequest:
+        """Another answer to `prompt`: with another seed even where that is locked."""
+        seed = self._chosen.seed
+        if seed.is_locked:
+            seed.spin.setValue(seed.spin.value() + 1)
+        return replace(self.request(), prompt=prompt)

@@ -1,0 +1,79 @@
+"""Starts and stops runs, as the button, the keys and the chat ask for it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.control.messages import Messages
+from app.control.requests import RequestBuilder
+from app.session.session import Session
+from app.state.requests import Prompt, RunRequest
+
+
+class RunController(QObject):
+    """`loadWanted`: not a run has failed but the loading of a model, and that is to be tried again."""
+
+    loadWanted = Signal()
+
+    def __init__(self, session: Session, requests: RequestBuilder, messages: Messages) -> None:
+        super().__init__(session)
+        self._session, self._requests, self._messages = session, requests, messages
+        messages.retryWanted.connect(self.retry)
+
+    @Slot()
+    def run(self) -> None:
+        """Run what is set; a run under way is stopped first."""
+        problems = self._requests.problems
+        if problems:
+            self._messages.show_setup_error("This cannot be run yet", " ".join(problems), "Change it and run again.")
+        else:
+            self._start(self._requests.request())
+
+    @Slot()
+    def run_again(self) -> None:
+        """The last run once more, whatever has been set since; an unlocked seed is drawn anew."""
+        run = self._session.run
+        if run is None:
+            self.run()
+        else:
+            self._start(self._requests.again(run.request))
+
+    @Slot(object)
+    def answer(self, prompt: Prompt) -> None:
+        """Another answer to `prompt`, unless a run is under way."""
+        if not self._session.busy:
+            self._start(self._requests.anew(prompt))
+
+    @Slot()
+    def stop(self) -> None:
+        """Stop the run; what it has written stays."""
+        self._session.stop()
+
+    @Slot()
+    def escape(self) -> None:
+        """Stop the run, or close the message that is open."""
+        if self._session.busy:
+            self.stop()
+        else:
+            self._messages.dismiss()
+
+    @Slot()
+    def run_or_stop(self) -> None:
+        """What the one button does."""
+        if self._session.busy:
+            self.stop()
+        else:
+            self.run()
+
+    @Slot()
+    def retry(self) -> None:
+        """What failed once more: the run, or the loading of a model."""
+        last = self._session.run
+        if last is not None and last.outcome is not None and last.outcome.kind == "failed":
+            self.run()
+        else:
+            self.loadWanted.emit()
+
+    def _start(self, request: RunRequest) -> None:
+        self._messages.dismiss()
+        self._session.start(request)

@@ -1,0 +1,39 @@
+"""What the program can be told to do by name: by a key, the menu, or anything that lists actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QWidget
+
+from app.panels.centre import Centre
+from app.panels.shortcuts import MOST_VIEW_KEYS, SHORTCUTS
+
+
+class Actions(QObject):
+    """The table of actions by name; titles, groups and keys of most stand in `app.panels.shortcuts`."""
+
+    def __init__(self, table: Mapping[str, Callable[[], object]]) -> None:
+        super().__init__()
+        self.table = dict(table)
+
+    @Slot(str)
+    def do(self, name: str) -> None:
+        """Do what that action does. Raises KeyError when there is none of that name."""
+        self.table[name]()
+
+    def bind_keys(self, window: QWidget) -> None:
+        """Let the keys of every action work all over `window`."""
+        for shortcut in SHORTCUTS:
+            for key in shortcut.keys if shortcut.action else ():
+                bound = QShortcut(QKeySequence(key), window, objectName=shortcut.action)
+                bound.activated.connect(self.table[shortcut.action])
+
+
+def bind_view_keys(window: QWidget, centre: Centre) -> None:
+    """Let Ctrl+1, Ctrl+2 … bring a view to the front."""
+    for number in range(MOST_VIEW_KEYS):
+        bound = QShortcut(QKeySequence(f"Ctrl+{number + 1}"), window)
+        bound.activated.connect(lambda number=number: centre.show_number(number))

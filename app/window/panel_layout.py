@@ -1,0 +1,89 @@
+"""Which of the panels around the views are open, and how wide they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QAbstractButton, QWidget
+
+from app.panels.side_splitter import WANTED_WIDTHS, SideSplitter
+from app.storage.settings import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel that can be closed, and the button at the foot of the window that does it."""
+
+    widget: QWidget
+    toggle: QAbstractButton
+
+
+class PanelLayout(QObject):
+    """Opens and closes the panels; `changed` with the states of all, by the action that changes them."""
+
+    changed = Signal(dict)
+
+    def __init__(self, setup: Panel, timeline: Panel, inspector: Panel, splitter: SideSplitter) -> None:
+        super().__init__(splitter)
+        self._setup, self._timeline, self._inspector = setup, timeline, inspector
+        self._splitter = splitter
+        for panel, slot in (
+            (setup, self.toggle_setup),
+            (timeline, self.toggle_timeline),
+            (inspector, self.toggle_inspector),
+        ):
+            panel.toggle.clicked.connect(slot)
+
+    @property
+    def is_open(self) -> dict[str, bool]:
+        """The panels' states, by the action that changes them."""
+        return {
+            "toggle_setup": not self._setup.widget.isHidden(),
+            "toggle_timeline": not self._timeline.widget.isHidden(),
+            "toggle_inspector": not self._inspector.widget.isHidden(),
+        }
+
+    @Slot()
+    def toggle_setup(self) -> None:
+        """Show or hide prompt and parameters."""
+        self._set(self._setup, self._setup.widget.isHidden())
+
+    @Slot()
+    def toggle_timeline(self) -> None:
+        """Show or hide the timeline."""
+        self._set(self._timeline, self._timeline.widget.isHidden())
+
+    @Slot()
+    def toggle_inspector(self) -> None:
+        """Show or hide the inspector."""
+        self._set(self._inspector, self._inspector.widget.isHidden())
+
+    @Slot()
+    def show_setup(self) -> None:
+        """Open prompt and parameters, if they are not."""
+        self._set(self._setup, True)
+
+    @Slot()
+    def show_inspector(self) -> None:
+        """Open the inspector, if it is not."""
+        self._set(self._inspector, True)
+
+    def restore(self, kept: Layout) -> None:
+        """Open the panels that were open, as wide as they were."""
+        self._set(self._setup, kept.setup)
+        self._set(self._timeline, kept.timeline)
+        self._set(self._inspector, kept.inspector)
+        self._splitter.set_wanted(kept.sides or WANTED_WIDTHS)
+
+    def remember(self, kept: Layout) -> None:
+        """Write what is open, and how wide, into the settings."""
+        kept.setup = not self._setup.widget.isHidden()
+        kept.timeline = not self._timeline.widget.isHidden()
+        kept.inspector = not self._inspector.widget.isHidden()
+        kept.sides = list(self._splitter.wanted)
+
+    def _set(self, panel: Panel, is_open: bool) -> None:
+        panel.widget.setVisible(is_open)
+        panel.toggle.setChecked(is_open)
+        self.changed.emit(self.is_open)

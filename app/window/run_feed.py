@@ -1,0 +1,76 @@
+"""Tells the frame of the window, around the views, how a run goes: Run and Stop, the thin bar, the status line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QObject, Slot
+
+from app.control.messages import Messages
+from app.panels.centre import Centre
+from app.panels.status_line import StatusLine
+from app.session.session import Session
+from app.state.requests import ErrorReport, Outcome
+from app.state.run import Run
+from app.widgets.run_button import RunButton
+from core.events import Event, Notice
+
+
+class RunFeed(QObject):
+    """Listens to the session; asks for nothing."""
+
+    def __init__(
+        self, session: Session, button: RunButton, centre: Centre, status: StatusLine, messages: Messages
+    ) -> None:
+        super().__init__(session)
+        self._session, self._button, self._centre, self._status = session, button, centre, status
+        self._messages = messages
+        session.runStarted.connect(self.on_started)
+        session.eventsArrived.connect(self.on_events)
+        session.cursorMoved.connect(centre.show_texts)
+        session.finished.connect(self.on_finished)
+        session.stateChanged.connect(self.on_state)
+        session.modelLoading.connect(status.show_loading)
+        session.modelReady.connect(status.show_model)
+        session.failed.connect(self.on_failed)
+
+    @Slot(object)
+    def on_started(self, run: Run) -> None:
+        """A run has begun."""
+        self._centre.show_texts(run)
+        self._status.show_run(run)
+
+    @Slot(object, object)
+    def on_events(self, run: Run, events: Sequence[Event]) -> None:
+        """A batch has come; that memory ended and how the run goes on is said at once."""
+        for event in events:
+            if isinstance(event, Notice) and event.kind == "memory_fallback":
+                self._messages.show_notice(event.message, "Memory ran out; the run goes on")
+        if len(run.sequences) != self._centre.texts.count():
+            self._centre.show_texts(run)
+        self._status.first_events()
+
+    @Slot(object)
+    def on_finished(self, outcome: Outcome) -> None:
+        """The run has ended, one way or another."""
+        self._status.show_outcome(outcome.message)
+        run = self._session.run
+        if run is not None and run.notices and outcome.error is None:
+            self._messages.show_notice("\n".join(notice.message for notice in run.notices), "About this run")
+
+    @Slot(str)
+    def on_state(self, state: str) -> None:
+        """Run, Stop or Stopping…, and whether the thin bar runs."""
+        face = "stopping" if state == "stopping" else "stop" if self._session.busy else "run"
+        self._button.set_face(face)
+        self._centre.set_loading(state == "loading")
+
+    @Slot(object)
+    def on_failed(self, error: ErrorReport) -> None:
+        """A run or the loading of a model has failed."""
+        model = self._session.model
+        if model is not None:
+            self._status.show_model(model)
+        else:
+            self._status.show_state("No model loaded")
+        self._messages.show_error(error)
