@@ -17,7 +17,7 @@ from core import caches
 from core.caches.base import CacheBackend
 from core.caches.prefixes.store import PrefixStore
 from core.decoding.forward.forward import Forward, Output
-from core.decoding.funnel import Context, Funnel, build_funnel
+from core.decoding.funnel import Funnel, build_funnel
 from core.decoding.observe import Reading
 from core.decoding.prompt import encode
 from core.decoding.reuse import Reuse
@@ -41,6 +41,7 @@ from core.events import (
 from core.models.model import LoadedModel
 from core.models.text import TextStream
 from core.parameter import check
+from core.processors.base import Context
 from core.request import Request
 from core.strategies.base import Strategy
 
@@ -178,6 +179,7 @@ class DecodingRun:
             eos=torch.tensor(eos, device=device) if eos else None,
             keep=max(len(eos) + 1, 2) if self.beams > 1 else 1,
             negative_ids=self._negative_ids(),
+            options=self.request.options,
         )
 
     def begin(self) -> RunStarted:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.parameter import Parameter
 from core.strategies.base import Strategy
-from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, TOP_K
+from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -20,9 +19,10 @@ ALPHA = Parameter(
     "How much a candidate loses for resembling what was said before. 0 is greedy decoding.",
     minimum=0.0, maximum=1.0, step=0.05,
 )  # fmt: skip
-CANDIDATES = replace(
-    TOP_K, title="Candidates (k)", default=4, minimum=1, soft_maximum=20, unset=None,
-    help="How many of the most likely tokens are compared at every step.",
+CANDIDATES = Parameter(
+    "top_k", "Candidates (k)", "int", 4,
+    "How many of the most likely tokens are compared at every step.",
+    minimum=1, maximum=1_000_000, soft_maximum=20, step=1,
 )  # fmt: skip
 
 

@@ -10,8 +10,7 @@ from core.strategies.base import Strategy
 from core.strategies.parameters import (
     EVERYWHERE,
     NEW_TOKENS,
-    NO_REPEAT,
-    REPETITION,
+    PENALTIES,
     SAMPLING,
     SAMPLING_ADVANCED,
 )
@@ -52,7 +51,7 @@ STRATEGY = Strategy(
     title="DoLa",
     summary="Subtracts what an early layer already believed from what the last layer knows, to favour facts.",
     parameters=(
-        NEW_TOKENS, LAYERS, REPETITION, SAMPLE, NO_REPEAT, *SAMPLING, *SAMPLING_ADVANCED,
+        NEW_TOKENS, LAYERS, SAMPLE, *PENALTIES, *SAMPLING, *SAMPLING_ADVANCED,
         *EVERYWHERE,
     ),
     decode=decode,

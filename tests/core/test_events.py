@@ -183,7 +183,7 @@ def test_stopping_keeps_what_was_written(strategy: str) -> None:
     last = seen[-1]
     assert isinstance(last, Finished)
     assert last.reason == "stopped"
-    assert len(last.sequences[0]) == 7
+    assert len(last.sequences[0]) in (7, 8)  # quick steps are told in pairs
     assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
 
 

@@ -6,18 +6,11 @@ As in transformers, the processors see log-probabilities here, not logits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from transformers.generation.logits_process import (
-    SynthIDTextWatermarkLogitsProcessor,
-    UnbatchedClassifierFreeGuidanceLogitsProcessor,
-)
 
-from core.decoding.funnel import Context, NamedProcessor, build_funnel
-
-_BEFORE_DIVERSITY = {"guidance_scale", "sequence_bias"}
-"""Hamming diversity comes behind these (transformers 4)."""
+from core.decoding.funnel import FunnelStage, build_funnel
+from core.processors.base import Context
 
 
 class Scoring:
@@ -28,7 +21,7 @@ class Scoring:
         stages = build_funnel(context).stages
         cut = len(stages)
         if groups > 1:
-            cut = sum(stage.name in _BEFORE_DIVERSITY for stage in stages)
+            cut = sum(stage.processor.before_diversity for stage in stages)
         self._shared = stages[:cut]
         # Some processors remember their rows, so every group has its own.
         self._own = [build_funnel(context).stages[cut:] for _ in range(groups)] if groups > 1 else [[]]
@@ -61,21 +54,14 @@ class Scoring:
             _follow(stages, own)
 
 
-def _apply(stages: Sequence[NamedProcessor], ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+def _apply(stages: Sequence[FunnelStage], ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     for stage in stages:
         scores = stage.process(ids, scores)
     return scores
 
 
-def _follow(stages: Sequence[NamedProcessor], rows: torch.Tensor) -> None:
-    """Processors with a memory of their own go along; `generate` leaves them behind, mixing the beams up."""
+def _follow(stages: Sequence[FunnelStage], rows: torch.Tensor) -> None:
+    """Processors with a memory of their own go along."""
     for stage in stages:
-        processor: Any = stage.process
-        if isinstance(stage.process, UnbatchedClassifierFreeGuidanceLogitsProcessor):
-            context = processor.unconditional_context
-            for name in ("input_ids", "attention_mask"):
-                context[name] = context[name].index_select(0, rows)
-            context["past_key_values"].reorder_cache(rows)
-        elif isinstance(stage.process, SynthIDTextWatermarkLogitsProcessor) and processor.state is not None:
-            processor.state.context = processor.state.context.index_select(0, rows)
-            processor.state.context_history = processor.state.context_history.index_select(0, rows)
+        if stage.processor.follow is not None:
+            stage.processor.follow(stage.process, rows)

@@ -27,8 +27,6 @@ from core.errors import ParameterError, StrategyError
 from core.events import Event
 from core.models.model import LoadedModel
 
-_UNDRAFTED = frozenset({"guidance_scale", "watermarking_config"})
-"""Stages left out while drafting: they cost a second model pass or keep a state; the target applies them anyway."""
 _LEAST_SHARE = 0.01
 """A drafter without weights takes some time too."""
 DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
@@ -173,7 +171,7 @@ def _draws(run: DecodingRun, samples: bool) -> bool:
 
 
 def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> ModelDrafter:
-    stages = [stage for stage in run.funnel.stages if stage.name not in _UNDRAFTED]
+    stages = [stage for stage in run.funnel.stages if stage.processor.drafts]
     return ModelDrafter(
         model.name, array_passes(model) or _tensor_passes(run, model), NodeFunnel(stages), run.generator, number,
         run.is_cancelled, run.model.vocabulary, model.context, model.parameters,

@@ -6,23 +6,17 @@ from collections.abc import Iterable
 
 import torch
 
-from core.decoding.funnel import NamedProcessor
+from core.decoding.funnel import FunnelStage
 from core.decoding.speculation.tree import DraftTree
-
-_BLIND = frozenset({
-    "temperature", "top_h", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "suppress_tokens",
-    "remove_invalid_values", "renormalize_logits",
-})  # fmt: skip
-"""Stages that look at the scores alone, so all nodes can go through at once."""
 
 
 class NodeFunnel:
     """Stages of a funnel, applied to many nodes."""
 
-    def __init__(self, stages: Iterable[NamedProcessor]) -> None:
+    def __init__(self, stages: Iterable[FunnelStage]) -> None:
         self.stages = list(stages)
         self.names = [stage.heading for stage in self.stages]
-        self.needs_prefix = any(stage.name not in _BLIND for stage in self.stages)
+        self.needs_prefix = any(not stage.processor.blind for stage in self.stages)
 
     def rows(self, prefixes: list[torch.Tensor], raw: torch.Tensor) -> torch.Tensor:
         """Final scores [n, V]; `prefixes`: ids [1, T_i] of every row (one for all when no stage reads them)."""
@@ -41,8 +35,8 @@ class NodeFunnel:
         return scores
 
 
-def _apply(stage: NamedProcessor, prefixes: list[torch.Tensor], scores: torch.Tensor) -> torch.Tensor:
-    if stage.name in _BLIND or scores.shape[0] == 1:
+def _apply(stage: FunnelStage, prefixes: list[torch.Tensor], scores: torch.Tensor) -> torch.Tensor:
+    if stage.processor.blind or scores.shape[0] == 1:
         return stage.process(prefixes[0], scores)
     rows = [stage.process(prefix, scores[row : row + 1]) for row, prefix in enumerate(prefixes)]
     return torch.cat(rows)

@@ -23,8 +23,8 @@ class Target:
     def __init__(self, run: DecodingRun) -> None:
         self._run = run
         self.passes = Passes(run.forward)
-        guides = [stage for stage in run.funnel.stages if stage.name == "guidance_scale"]
-        self.funnel = NodeFunnel(stage for stage in run.funnel.stages if stage.name != "guidance_scale")
+        guides = [stage for stage in run.funnel.stages if stage.processor.reads]
+        self.funnel = NodeFunnel(stage for stage in run.funnel.stages if not stage.processor.reads)
         self.names = [stage.heading for stage in (*guides, *self.funnel.stages)]
         self._guide = _Guide(run) if guides else None
 

@@ -1,0 +1,11 @@
+"""All that comes between a model's scores and the choice; `registry` finds them, one a file, in the funnel's order.
+
+Importing this package does not import torch.
+"""
+
+from core.processors.base import Context, Processor
+from core.registry import Registry
+
+registry: Registry[Processor] = Registry(__name__, "PROCESSOR")
+
+__all__ = ["Context", "Processor", "registry"]

@@ -1,0 +1,115 @@
+"""The shape of a processor: its setting, its place in the funnel, its words, and the function on scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from core.events import StageKind
+from core.parameter import Parameter
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import GenerationConfig
+
+    from core.models.model import LoadedModel
+
+    Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
+
+Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
+"""Where a panel shows the setting, and which strategies have it: the first two those that sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What processors need to know of the run besides their own setting."""
+
+    model: LoadedModel
+    config: GenerationConfig
+    start: int
+    """Length of the decoder's input before the first new token."""
+    max_length: int
+    encoder_ids: torch.Tensor | None
+    eos: torch.Tensor | None
+    keep: int
+    """Fewest tokens that a filter leaves over."""
+    negative_ids: torch.Tensor | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """`Request.options`: the settings that GenerationConfig has no field for."""
+
+
+def always(context: Context) -> bool:
+    """It applies to every run."""
+    return True
+
+
+def has_end(context: Context) -> bool:
+    """There is an end token."""
+    return context.eos is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """One stage of the funnel; one file of `core/processors/` each."""
+
+    name: str
+    """The setting that switches it on: GenerationConfig's field, or a key of `Request.options`."""
+    make: Callable[[Any, Context], Transform]
+    """(value, context) → the function on scores. Raises ValueError with a reason for people."""
+    order: int
+    """Place in the funnel; those of transformers stand in transformers' order, ten apart."""
+    label: str
+    """A stage's short name; `{v}` is the setting's value."""
+    phrase: str = ""
+    """What a sentence calls it, likewise; empty: the label."""
+    kind: StageKind = "shift"
+    parameter: Parameter | None = None
+    """Its editor, help and range; None: only a GenerationConfig can set it."""
+    panel: Panel = "more"
+    shown: int = 100
+    """Place among its panel's settings."""
+    is_on: Callable[[Any], bool] = bool
+    """Whether a value other than None switches it on."""
+    applies: Callable[[Context], bool] = always
+    samples: bool = False
+    """It takes part only while sampling."""
+    blind: bool = False
+    """It looks at the scores alone, not at the text: all nodes of a draft go through it at once."""
+    drafts: bool = True
+    """Drafters apply it too, so that they guess what the model will choose; never needed for exactness."""
+    reads: bool = False
+    """It runs the model a second time, with a memory of its own: speculation takes that over (`_Guide`)."""
+    before_diversity: bool = False
+    """Group beams: it comes before the penalty for what earlier groups chose."""
+    follow: Callable[[Any, torch.Tensor], None] | None = None
+    """(transform, rows): beams have changed places, row i was row `rows[i]`; for one that remembers its rows."""
+    aliases: tuple[str, ...] = ()
+
+
+def library() -> Any:
+    """transformers' module of processors; its annotations are narrower than what its classes accept."""
+    from transformers.generation import logits_process  # heavy, and only a run needs it
+
+    return logits_process
+
+
+def not_one(value: float) -> bool:
+    """1 switches it off."""
+    return value != 1.0
+
+
+def below_one(value: float) -> bool:
+    """1 and more switch it off."""
+    return value < 1.0
+
+
+def inside_unit(value: float) -> bool:
+    """0, 1 and what lies beyond switch it off."""
+    return 0.0 < value < 1.0
+
+
+def given(value: Any) -> bool:
+    """Any value switches it on."""
+    return True

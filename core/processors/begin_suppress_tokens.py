@@ -1,0 +1,35 @@
+"""Suppressed at the start: not written first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from core.parameter import Parameter
+from core.processors.base import Context, Processor, given, library
+
+if TYPE_CHECKING:
+    from core.processors.base import Transform
+
+
+def _make(value: Any, context: Context) -> Transform:
+    shift = 1 if context.start <= 1 and context.config.forced_bos_token_id is not None else 0
+    processor: Transform = library().SuppressTokensAtBeginLogitsProcessor(
+        value, context.start + shift, device=context.model.device
+    )
+    return processor
+
+
+PROCESSOR = Processor(
+    name="begin_suppress_tokens",
+    make=_make,
+    order=150,
+    label="not first {v}",
+    phrase="the list of tokens that may not come first",
+    kind="ban",
+    parameter=Parameter(
+        "begin_suppress_tokens", "Suppressed at the start", "tokens", None,
+        "Token ids that are not written first.", advanced=True,
+    ),
+    shown=50,
+    is_on=given,
+)  # fmt: skip

@@ -1,0 +1,22 @@
+"""No n-gram of the prompt: no run of so many tokens is copied from the source."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, library
+
+PROCESSOR = Processor(
+    name="encoder_no_repeat_ngram_size",
+    make=lambda value, context: library().EncoderNoRepeatNGramLogitsProcessor(value, context.encoder_ids),
+    order=60,
+    label="no {v}-gram of the source",
+    phrase="the ban on any {v} tokens of the source",
+    kind="ban",
+    parameter=Parameter(
+        "encoder_no_repeat_ngram_size", "No n-gram of the prompt", "int", 0,
+        "No run of this many tokens may be copied from the source text. 0 switches it off.",
+        minimum=0, maximum=1000, soft_maximum=10, step=1, advanced=True,
+    ),
+    shown=70,
+    applies=lambda context: context.encoder_ids is not None,
+)  # fmt: skip

@@ -1,0 +1,24 @@
+"""Prompt faithfulness: tokens of the source gain likelihood."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, library, not_one
+
+PROCESSOR = Processor(
+    name="encoder_repetition_penalty",
+    make=lambda value, context: library().EncoderRepetitionPenaltyLogitsProcessor(
+        penalty=float(value), encoder_input_ids=context.encoder_ids
+    ),
+    order=30,
+    label="faithfulness {v}",
+    phrase="the faithfulness of {v}",
+    parameter=Parameter(
+        "encoder_repetition_penalty", "Prompt faithfulness", "float", 1.0,
+        "Above 1, tokens of the source text gain likelihood (encoder–decoder and prompt alike).",
+        minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.01, exclusive=True, advanced=True,
+    ),
+    shown=60,
+    is_on=not_one,
+    applies=lambda context: context.encoder_ids is not None,
+)  # fmt: skip

@@ -1,0 +1,26 @@
+"""Eta cut-off: unlikely tokens go, more of them when the model is sure."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, inside_unit, library
+
+PROCESSOR = Processor(
+    name="eta_cutoff",
+    make=lambda value, context: library().EtaLogitsWarper(
+        epsilon=value, min_tokens_to_keep=context.keep, device=context.model.device
+    ),
+    order=230,
+    label="eta {v}",
+    kind="cut",
+    parameter=Parameter(
+        "eta_cutoff", "Eta cut-off", "float", 0.0,
+        "Cut unlikely tokens, more of them when the model is sure. 0 switches it off; 0.0003 to 0.002 is usual.",
+        minimum=0.0, maximum=1.0, soft_maximum=0.01, step=0.0001, advanced=True,
+    ),
+    panel="sampling_advanced",
+    shown=40,
+    is_on=inside_unit,
+    samples=True,
+    blind=True,
+)  # fmt: skip

@@ -1,0 +1,23 @@
+"""Hurry to the end: the end token gains likelihood from some length on."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, given, has_end, library
+
+PROCESSOR = Processor(
+    name="exponential_decay_length_penalty",
+    make=lambda value, context: library().ExponentialDecayLengthPenalty(
+        tuple(value), context.eos, context.start
+    ),
+    order=130,
+    label="hurry",
+    phrase="the hurry to the end",
+    parameter=Parameter(
+        "exponential_decay_length_penalty", "Hurry to the end", "tokens", None,
+        "[start, factor]: from that many new tokens on, the end token gains likelihood exponentially.", advanced=True,
+    ),
+    shown=100,
+    is_on=given,
+    applies=has_end,
+)  # fmt: skip

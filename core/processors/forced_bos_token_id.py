@@ -1,0 +1,22 @@
+"""First token: what every text begins with."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, given, library
+
+PROCESSOR = Processor(
+    name="forced_bos_token_id",
+    make=lambda value, context: library().ForcedBOSTokenLogitsProcessor(value),
+    order=100,
+    label="forced first",
+    phrase="the forced first token",
+    kind="ban",
+    parameter=Parameter(
+        "forced_bos_token_id", "First token", "int", None,
+        "The first token written, by id (translation models use it for the language).",
+        minimum=0, maximum=10_000_000, step=1, advanced=True,
+    ),
+    shown=80,
+    is_on=given,
+)  # fmt: skip

@@ -1,0 +1,23 @@
+"""Last token: what a text ends with at its limit."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, given, library
+
+PROCESSOR = Processor(
+    name="forced_eos_token_id",
+    make=lambda value, context: library().ForcedEOSTokenLogitsProcessor(
+        context.max_length, value, device=context.model.device
+    ),
+    order=110,
+    label="forced last",
+    phrase="the forced last token",
+    kind="ban",
+    parameter=Parameter(
+        "forced_eos_token_id", "Last token", "tokens", None,
+        "The token written when the length limit is reached, by id.", advanced=True,
+    ),
+    shown=90,
+    is_on=given,
+)  # fmt: skip

@@ -1,0 +1,49 @@
+"""Guidance: away from what the model would write without the prompt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from core.parameter import Parameter
+from core.processors.base import Context, Processor, library, not_one
+
+if TYPE_CHECKING:
+    import torch
+
+    from core.processors.base import Transform
+
+
+def _make(value: float, context: Context) -> Transform:
+    if context.model.is_encoder_decoder or context.model.is_recurrent:
+        raise ValueError("guidance works with decoder-only transformers")
+    processor: Transform = library().UnbatchedClassifierFreeGuidanceLogitsProcessor(
+        value, context.model.model, unconditional_ids=context.negative_ids, use_cache=True
+    )
+    return processor
+
+
+def _follow(processor: Any, rows: torch.Tensor) -> None:
+    """Its second reading goes along; `generate` leaves it behind, mixing the beams up."""
+    context = processor.unconditional_context
+    for name in ("input_ids", "attention_mask"):
+        context[name] = context[name].index_select(0, rows)
+    context["past_key_values"].reorder_cache(rows)
+
+
+PROCESSOR = Processor(
+    name="guidance_scale",
+    make=_make,
+    order=10,
+    label="guidance {v}",
+    parameter=Parameter(
+        "guidance_scale", "Guidance", "float", None,
+        "Above 1, steer away from what the model would write without the prompt. Twice the work.",
+        minimum=0.0, maximum=100.0, soft_maximum=5.0, step=0.1, advanced=True, unset=1.0,
+    ),
+    shown=10,
+    is_on=not_one,
+    reads=True,
+    drafts=False,
+    before_diversity=True,
+    follow=_follow,
+)  # fmt: skip

@@ -1,0 +1,25 @@
+"""Least length with the prompt: no end token before."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, has_end, library
+
+PROCESSOR = Processor(
+    name="min_length",
+    make=lambda value, context: library().MinLengthLogitsProcessor(
+        value, context.eos, device=context.model.device
+    ),
+    order=80,
+    label="min length {v}",
+    phrase="the minimum length of {v}",
+    kind="ban",
+    parameter=Parameter(
+        "min_length", "Least length with prompt", "int", 0,
+        "The end token is forbidden until prompt and text together have this many tokens.",
+        minimum=0, maximum=1_000_000, soft_maximum=400, step=1, advanced=True,
+    ),
+    panel="length",
+    shown=20,
+    applies=has_end,
+)  # fmt: skip

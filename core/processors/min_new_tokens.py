@@ -1,0 +1,25 @@
+"""At least so many new tokens: no end token before."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, has_end, library
+
+PROCESSOR = Processor(
+    name="min_new_tokens",
+    make=lambda value, context: library().MinNewTokensLengthLogitsProcessor(
+        context.start, value, context.eos, device=context.model.device
+    ),
+    order=90,
+    label="at least {v}",
+    phrase="the minimum of {v} new tokens",
+    kind="ban",
+    parameter=Parameter(
+        "min_new_tokens", "At least", "int", None,
+        "The end token is forbidden until this many tokens are written.",
+        minimum=0, maximum=1_000_000, soft_maximum=400, step=1, advanced=True, unset=0,
+    ),
+    panel="length",
+    shown=10,
+    applies=has_end,
+)  # fmt: skip

@@ -1,0 +1,25 @@
+"""Min-p: tokens at least so likely as a share of the likeliest."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, library
+
+PROCESSOR = Processor(
+    name="min_p",
+    make=lambda value, context: library().MinPLogitsWarper(
+        min_p=float(value), min_tokens_to_keep=context.keep
+    ),
+    order=200,
+    label="min-p {v}",
+    kind="cut",
+    parameter=Parameter(
+        "min_p", "Min-p", "float", None,
+        "Keep tokens at least this share as likely as the likeliest one.",
+        minimum=0.0, maximum=1.0, step=0.01, unset=0.0,
+    ),
+    panel="sampling",
+    shown=40,
+    samples=True,
+    blind=True,
+)  # fmt: skip

@@ -1,0 +1,21 @@
+"""Sequence bias: phrases made likelier or less likely."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, given, library
+
+PROCESSOR = Processor(
+    name="sequence_bias",
+    make=lambda value, context: library().SequenceBiasLogitsProcessor(sequence_bias=value),
+    order=20,
+    label="sequence bias",
+    phrase="the sequence bias",
+    parameter=Parameter(
+        "sequence_bias", "Sequence bias", "tokens", None,
+        "Make phrases likelier or less likely: list of [[token ids], bias].", advanced=True,
+    ),
+    shown=30,
+    is_on=given,
+    before_diversity=True,
+)  # fmt: skip

@@ -1,0 +1,24 @@
+"""Temperature: scores divided by it."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, library, not_one
+
+PROCESSOR = Processor(
+    name="temperature",
+    make=lambda value, context: library().TemperatureLogitsWarper(float(value)),
+    order=160,
+    label="T {v}",
+    phrase="temperature {v}",
+    parameter=Parameter(
+        "temperature", "Temperature", "float", 1.0,
+        "Below 1 the likely tokens gain, above 1 the unlikely ones do. Near 0 it is greedy decoding.",
+        minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.05, exclusive=True,
+    ),
+    panel="sampling",
+    shown=10,
+    is_on=not_one,
+    samples=True,
+    blind=True,
+)  # fmt: skip

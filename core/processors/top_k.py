@@ -1,0 +1,25 @@
+"""Top-k: the k likeliest tokens."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, library
+
+PROCESSOR = Processor(
+    name="top_k",
+    make=lambda value, context: library().TopKLogitsWarper(
+        top_k=value, min_tokens_to_keep=context.keep
+    ),
+    order=180,
+    label="top-k {v}",
+    kind="cut",
+    parameter=Parameter(
+        "top_k", "Top-k", "int", 50,
+        "Keep only the k most likely tokens. 0 switches it off.",
+        minimum=0, maximum=1_000_000, soft_maximum=100, step=1, unset=0,
+    ),
+    panel="sampling",
+    shown=30,
+    samples=True,
+    blind=True,
+)  # fmt: skip

@@ -1,0 +1,26 @@
+"""Top-p (nucleus): the likeliest tokens up to a share of the probability."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, below_one, library
+
+PROCESSOR = Processor(
+    name="top_p",
+    make=lambda value, context: library().TopPLogitsWarper(
+        top_p=float(value), min_tokens_to_keep=context.keep
+    ),
+    order=190,
+    label="top-p {v}",
+    kind="cut",
+    parameter=Parameter(
+        "top_p", "Top-p", "float", 1.0,
+        "Keep the smallest set of likeliest tokens that together hold at least this share. 1 switches it off.",
+        minimum=0.0, maximum=1.0, step=0.01,
+    ),
+    panel="sampling",
+    shown=20,
+    is_on=below_one,
+    samples=True,
+    blind=True,
+)  # fmt: skip

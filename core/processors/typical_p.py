@@ -1,0 +1,27 @@
+"""Typical sampling: the tokens whose surprise is closest to the average."""
+
+from __future__ import annotations
+
+from core.parameter import Parameter
+from core.processors.base import Processor, below_one, library
+
+PROCESSOR = Processor(
+    name="typical_p",
+    make=lambda value, context: library().TypicalLogitsWarper(
+        mass=value, min_tokens_to_keep=context.keep
+    ),
+    order=210,
+    label="typical {v}",
+    phrase="typical sampling {v}",
+    kind="cut",
+    parameter=Parameter(
+        "typical_p", "Typical", "float", 1.0,
+        "Keep the tokens whose surprise is closest to the average surprise, up to this share. 1 switches it off.",
+        minimum=0.0, maximum=1.0, step=0.01, exclusive=True, advanced=True,
+    ),
+    panel="sampling_advanced",
+    shown=10,
+    is_on=below_one,
+    samples=True,
+    blind=True,
+)  # fmt: skip

@@ -1,0 +1,36 @@
+"""Watermark: a signature in the choice of words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from core.processors.base import Context, Processor, given, library
+
+if TYPE_CHECKING:
+    import torch
+
+    from core.processors.base import Transform
+
+
+def _make(value: Any, context: Context) -> Transform:
+    processor: Transform = value.construct_processor(context.model.vocabulary, context.model.device)
+    return processor
+
+
+def _follow(processor: Any, rows: torch.Tensor) -> None:
+    """SynthID remembers each row's text."""
+    if isinstance(processor, library().SynthIDTextWatermarkLogitsProcessor) and (processor.state is not None):
+        processor.state.context = processor.state.context.index_select(0, rows)
+        processor.state.context_history = processor.state.context_history.index_select(0, rows)
+
+
+PROCESSOR = Processor(
+    name="watermarking_config",
+    make=_make,
+    order=240,
+    label="watermark",
+    phrase="the watermark",
+    is_on=given,
+    drafts=False,
+    follow=_follow,
+)  # fmt: skip

@@ -1,0 +1,82 @@
+"""The registry of processors: transformers' order, and what every file says of itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from transformers import GenerationConfig, GenerationMixin
+
+import core
+from core.decoding.funnel import build_funnel
+from core.errors import ParameterError
+from core.processors import Context, registry
+from tests.core import tiny
+
+ON: dict[str, Any] = {
+    "guidance_scale": 1.5, "sequence_bias": [[[7], 2.0]], "encoder_repetition_penalty": 1.2, "repetition_penalty": 1.3,
+    "no_repeat_ngram_size": 2, "encoder_no_repeat_ngram_size": 3, "bad_words_ids": [[9]], "min_length": 5,
+    "min_new_tokens": 3, "forced_bos_token_id": 4, "forced_eos_token_id": 3, "remove_invalid_values": True,
+    "exponential_decay_length_penalty": [2, 1.1], "suppress_tokens": [8], "begin_suppress_tokens": [6],
+    "temperature": 0.7, "top_h": 0.5, "top_k": 20, "top_p": 0.9, "min_p": 0.05, "typical_p": 0.95,
+    "epsilon_cutoff": 0.001, "eta_cutoff": 0.001, "renormalize_logits": True,
+}  # fmt: skip
+
+
+def context(**settings: Any) -> Context:
+    model = tiny.shared("llama")
+    ids, eos = torch.tensor([[5, 6]]), torch.tensor([3])
+    config = core.make_config({"do_sample": True, **settings})
+    return Context(model, config, 2, 12, ids, eos, 1)
+
+
+def test_the_order_is_that_of_transformers() -> None:
+    """Both lists are made with everything switched on."""
+    made = context(**ON)
+    mine = [type(stage.process) for stage in build_funnel(made).stages]
+    config = GenerationConfig(do_sample=True, eos_token_id=3, **ON)
+    config._eos_token_tensor = made.eos  # type: ignore[attr-defined]
+    model = made.model.model
+    theirs = GenerationMixin._get_logits_processor(
+        model, config, 2, made.encoder_ids, None, [], device="cpu", model_kwargs={}
+    )
+    assert mine == [type(processor) for processor in theirs]
+
+
+@pytest.mark.parametrize("name", registry)
+def test_every_file_says_what_a_reader_needs(name: str) -> None:
+    processor = registry[name]
+    assert sys.modules[f"core.processors.{name}"].PROCESSOR is processor
+    assert processor.parameter is None or processor.parameter.name == name
+    assert re.fullmatch(r"[^{}]*({v})?[^{}]*", processor.label)
+    others = [other for other in registry.values() if other is not processor]
+    assert processor.order not in [other.order for other in others]
+    beside = [other for other in others if other.panel == processor.panel and other.parameter is not None]
+    assert processor.parameter is None or processor.shown not in [other.shown for other in beside]
+
+
+@pytest.mark.parametrize("name", [name for name in registry if registry[name].blind])
+def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
+    (stage,) = build_funnel(context(**{"top_k": 0, name: ON[name]})).stages
+    scores = torch.randn(2, 96, generator=torch.Generator().manual_seed(3))
+    one, other = torch.tensor([[5, 6], [5, 6]]), torch.tensor([[8, 9, 1], [2, 2, 2]])
+    assert torch.equal(stage.process(one, scores), stage.process(other, scores))
+
+
+def test_listing_them_loads_no_torch() -> None:
+    code = "import sys, core.processors; print(len(core.processors.registry), 'torch' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert said == [str(len(registry)), "False"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("top_p", "x"), ("temperature", float("nan")), ("temperature", float("inf")), ("watermarking_config", "x")],
+)
+def test_a_value_of_the_wrong_kind_is_named(name: str, value: object) -> None:
+    with pytest.raises(ParameterError, match=name):
+        build_funnel(context(**{name: value}))
