@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from safetensors.torch import save_file
 from transformers import GenerationConfig
 
 import core
+from core.caches.prefixes.fingerprint import digest
 from core.caches.prefixes.store import shared_length
 from core.caches.tensors.legacy import from_legacy, to_legacy
 from core.errors import CacheError
@@ -193,13 +196,122 @@ def test_a_file_that_does_not_agree_with_itself(tmp_path: Path) -> None:
     with safe_open(str(path), framework="pt") as file:
         about = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}
-    for changes in ({"ids": "[1, 2]"}, {"ids": "nonsense"}, {"ids": "{}"}):
+    for changes in ({"ids": "[1, 2]"}, {"ids": "nonsense"}, {"ids": "{}"}, {"ids": "[" * 9999}, {"digest": "0"}):
         save_file(tensors, path, metadata={**about, **changes})
-        with pytest.raises(CacheError, match="do not agree"):
+        with pytest.raises(CacheError, match="damaged"):
             core.PrefixStore().load(path, model)
+    save_file(tensors, path, metadata={**about, "format": "tokenscope-prefix-1"})
+    with pytest.raises(CacheError, match="older version"):
+        core.PrefixStore().load(path, model)
+    save_file(tensors, path, metadata=about)
+    core.PrefixStore().load(path, model)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(CacheError, match="could not be read"):
         core.PrefixStore().load(path, model)
+
+
+def zero_a_run(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["1.keys"][:, :, 2:4] = 0
+
+
+def swap_keys_and_values(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["1.keys"], tensors["1.values"] = tensors["1.values"], tensors["1.keys"]
+
+
+def swap_layers(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["1.keys"], tensors["2.keys"] = tensors["2.keys"], tensors["1.keys"]
+
+
+def flip_a_bit(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["0.values"].view(torch.int32)[0, 0, 1, 1] ^= 1 << 20
+
+
+def lose_a_layer(tensors: dict[str, torch.Tensor]) -> None:
+    del tensors["3.keys"], tensors["3.values"]
+
+
+def rename(tensors: dict[str, torch.Tensor]) -> None:
+    tensors["one.more.²"] = tensors.pop("0.keys")
+
+
+@pytest.mark.parametrize("damage", [zero_a_run, swap_keys_and_values, swap_layers, flip_a_bit, lose_a_layer, rename])
+def test_tensors_that_were_changed_are_refused(damage: Callable[[Any], None], tmp_path: Path) -> None:
+    model, store, path = tiny.shared("llama"), core.PrefixStore(), tmp_path / "prefix.safetensors"
+    run(model, tiny.prompt(), store)
+    store.save(path, model)
+    with safe_open(str(path), framework="pt") as file:
+        about, tensors = file.metadata(), {name: file.get_tensor(name).clone() for name in file.keys()}
+    damage(tensors)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, metadata=about)
+    with pytest.raises(CacheError, match="damaged"):
+        core.PrefixStore().load(path, model)
+
+
+@pytest.mark.parametrize(
+    "reshape",
+    [lambda keys: keys[:, :1], lambda keys: keys[..., :2], lambda keys: keys.double(), lambda keys: keys[0],
+     lambda keys: keys.repeat(2, 1, 1, 1), lambda keys: keys[:, :, :3]],
+)  # fmt: skip
+def test_shapes_are_those_of_the_model(reshape: Callable[[torch.Tensor], torch.Tensor], tmp_path: Path) -> None:
+    """Also where somebody has made the hashes fit."""
+    model, store, path = tiny.shared("llama"), core.PrefixStore(), tmp_path / "prefix.safetensors"
+    run(model, tiny.prompt(), store)
+    store.save(path, model)
+    with safe_open(str(path), framework="pt") as file:
+        about, tensors = file.metadata(), {name: file.get_tensor(name) for name in sorted(file.keys())}
+    tensors = {name: reshape(tensor).contiguous() for name, tensor in tensors.items()}
+    save_file(tensors, path, metadata={**about, "digest": digest(about["ids"], tensors)})
+    with pytest.raises(CacheError, match="damaged"):
+        core.PrefixStore().load(path, model)
+
+
+def other_norm(model: core.LoadedModel) -> None:
+    model.model.config.rms_norm_eps = 1e-3
+
+
+def other_rope(model: core.LoadedModel) -> None:
+    model.model.config.rope_parameters["rope_theta"] = 77.0
+
+
+def tuned(model: core.LoadedModel) -> None:
+    with torch.no_grad():
+        model.model.model.layers[2].mlp.down_proj.weight[-1, -1] += 0.1
+
+
+def rolled(model: core.LoadedModel) -> None:
+    table = model.model.get_input_embeddings().weight
+    with torch.no_grad():
+        table.copy_(table.roll(1, 0))
+
+
+@pytest.mark.parametrize("change", [other_norm, other_rope, tuned, rolled])
+def test_a_prefix_of_nearly_the_same_model_is_refused(
+    change: Callable[[core.LoadedModel], None], tmp_path: Path
+) -> None:
+    model, store, path = tiny.make("llama"), core.PrefixStore(), tmp_path / "prefix.safetensors"
+    run(model, tiny.prompt(), store)
+    store.save(path, model)
+    assert core.PrefixStore().load(path, tiny.make("llama")).ids
+    twin = tiny.make("llama")
+    change(twin)
+    with pytest.raises(CacheError, match="would read nonsense"):
+        core.PrefixStore().load(path, twin)
+    if change in (tuned, rolled):  # the same model, changed since its fingerprint was taken
+        change(model)
+        with pytest.raises(CacheError, match="would read nonsense"):
+            core.PrefixStore().load(path, model)
+
+
+@pytest.mark.parametrize("name", ["pipe", "folder", "nowhere/x", "a\0b", "x" * 300])
+def test_places_that_are_no_files(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    model, store = tiny.shared("llama"), core.PrefixStore()
+    run(model, tiny.prompt(), store)
+    for act in (store.load, store.save):
+        with pytest.raises(CacheError) as caught:
+            act(tmp_path / name, model)
+        assert caught.value.remedy
 
 
 def test_the_prefix_of_a_text_is_the_longest_that_it_begins_with() -> None:
@@ -224,7 +336,7 @@ def test_only_whole_texts_can_be_saved(name: str, tmp_path: Path) -> None:
 def test_a_state_is_no_prefix_for_a_file(tmp_path: Path) -> None:
     store = core.PrefixStore()
     run(tiny.shared("mamba"), tiny.prompt(), store)
-    with pytest.raises(CacheError, match="folds what it reads into a state"):
+    with pytest.raises(CacheError, match="does not read its prompt into keys"):
         store.save(tmp_path / "prefix.safetensors", tiny.shared("mamba"))
 
 

@@ -1,8 +1,7 @@
-"""Prefixes in safetensors files."""
+"""Prefixes in safetensors files, which say what they hold, of which model, and whether they are still whole."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,77 +9,127 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from transformers.cache_utils import DynamicCache
 
-from core.caches.tensors.legacy import from_legacy, to_legacy
+from core.caches.prefixes.fingerprint import digest, fingerprint
+from core.caches.tensors.legacy import Legacy, from_legacy, to_legacy
 from core.errors import CacheError
+from core.models.files import is_file
 from core.models.model import LoadedModel
 
 if TYPE_CHECKING:
     from core.caches.prefixes.store import Prefix
 
-_FORMAT = "tokenscope-prefix-1"
-_SAMPLE = 64
-"""Numbers of each weight that make up a model's fingerprint."""
+_FORMAT = "tokenscope-prefix-2"
+_OLDER = {"tokenscope-prefix-1"}
+_Layout = list[list[tuple[int, int, torch.dtype]]]
+"""Of each layer, of its keys and its values: heads, width, type."""
 
 
 def save_prefix(path: str | Path, model: LoadedModel, prefix: Prefix) -> None:
-    """Keys and values of every layer, the token ids and the model's fingerprint. Raises CacheError."""
-    if model.is_recurrent:
+    """Keys and values of every layer, the token ids, and hashes of both and of the model. Raises CacheError."""
+    if model.is_recurrent or model.is_encoder_decoder:
         raise CacheError(
-            f"{model.name} folds what it reads into a state; there are no keys and values of single tokens to save.",
-            "Choose a model with attention in every layer.",
+            f"{model.name} does not read its prompt into keys and values of single tokens that could be saved.",
+            "Choose a decoder-only model with attention in every layer.",
         )
     tensors = {
         f"{number}.{part}": tensor.to("cpu").contiguous()
         for number, layer in enumerate(to_legacy(prefix.cache))
         for part, tensor in zip(("keys", "values"), layer, strict=True)
     }
+    ids = json.dumps(list(prefix.ids))
     about = {
-        "format": _FORMAT, "model": model.name, "fingerprint": fingerprint(model), "ids": json.dumps(list(prefix.ids)),
+        "format": _FORMAT, "model": model.name.encode("utf-8", "replace").decode(), "fingerprint": fingerprint(model),
+        "ids": ids, "digest": digest(ids, tensors),
     }  # fmt: skip
     try:
+        if Path(path).exists() and not is_file(Path(path)):
+            raise OSError("it is no regular file")
         save_file(tensors, str(path), metadata=about)
-    except (OSError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(f"The prefix could not be written to {path}: {error}", "Choose another place.") from error
 
 
 def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Any]:
     """Token ids and a dynamic cache on the model's device. Raises CacheError."""
-    try:
-        with safe_open(str(path), framework="pt", device=str(model.device)) as file:
-            about = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except (OSError, SafetensorError) as error:
-        raise CacheError(f"{path} could not be read: {error}", "Choose a prefix saved by this program.") from error
-    if about.get("format") != _FORMAT:
-        raise CacheError(f"{path} is no saved prefix.", "Choose a prefix saved by this program.")
+    about, tensors = _read(path)
+    _check_format(path, about)
     if about.get("fingerprint") != fingerprint(model):
         raise CacheError(
             f"{path} was made by {about.get('model')}, or by another version or precision of it, and {model.name} "
             "would read nonsense from it.",
             "Load the model it was made with.",
         )
-    return _read_ids(path, about, tensors), from_legacy(
-        [(tensors[f"{number}.keys"], tensors[f"{number}.values"]) for number in range(len(tensors) // 2)]
-    )
+    ids, layers = _ids(about), _layers(tensors)
+    whole = about.get("digest") == digest(about.get("ids", ""), dict(sorted(tensors.items(), key=_order)))
+    if not whole or not ids or max(ids) >= model.vocabulary or not _fits(layers, len(ids), model):
+        raise CacheError(
+            f"{path} is damaged: its tokens and its tensors are not those that were saved.", "Save the prefix again."
+        )
+    return ids, from_legacy([[tensor.to(model.device) for tensor in layer] for layer in layers])
 
 
-def _read_ids(path: str | Path, about: dict[str, str], tensors: dict[str, torch.Tensor]) -> list[int]:
-    """The token ids, as many as every tensor has places. Raises CacheError when the file does not agree with itself."""
-    names = {f"{number}.{part}" for number in range(len(tensors) // 2) for part in ("keys", "values")}
+def _read(path: str | Path) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+    remedy = "Choose a prefix saved by this program."
+    if not is_file(Path(path)):
+        raise CacheError(f"{path} could not be read: there is no such regular file.", remedy)
     try:
-        ids = [int(token) for token in json.loads(about["ids"])]
-    except (KeyError, TypeError, ValueError):
-        ids = []
-    if not ids or set(tensors) != names or {tensor.shape[-2] for tensor in tensors.values()} != {len(ids)}:
-        raise CacheError(f"{path} is damaged: its tokens and its tensors do not agree.", "Save the prefix again.")
-    return ids
+        with safe_open(str(path), framework="pt") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
+    except (OSError, ValueError, SafetensorError) as error:
+        raise CacheError(f"{path} could not be read: {error}", remedy) from error
 
 
-def fingerprint(model: LoadedModel) -> str:
-    """Changes with the architecture, the precision and the weights (a sample of each is looked at)."""
-    digest = hashlib.sha256(f"{type(model.model).__name__} {model.dtype}".encode())
-    for name, weight in model.model.named_parameters():
-        sample = weight.detach().flatten()[:_SAMPLE].to("cpu", torch.float32)
-        digest.update(f"{name} {tuple(weight.shape)}".encode() + sample.numpy().tobytes())
-    return digest.hexdigest()
+def _check_format(path: str | Path, about: dict[str, str]) -> None:
+    if about.get("format") in _OLDER:
+        raise CacheError(
+            f"{path} was saved by an older version, which did not note what would tell it from a damaged file.",
+            "Read the text again, and save it.",
+        )
+    if about.get("format") != _FORMAT:
+        raise CacheError(f"{path} is no saved prefix.", "Choose a prefix saved by this program.")
+
+
+def _ids(about: dict[str, str]) -> list[int]:
+    """The token ids; none when they are not whole numbers from 0."""
+    try:
+        ids = json.loads(about.get("ids", ""))
+    except (ValueError, RecursionError):
+        return []
+    return ids if isinstance(ids, list) and all(type(token) is int and token >= 0 for token in ids) else []
+
+
+def _layers(tensors: dict[str, torch.Tensor]) -> Legacy:
+    """Pairs in the order of the layers; none when a name is missing, or one too many."""
+    count = len(tensors) // 2
+    names = [(f"{number}.keys", f"{number}.values") for number in range(count)]
+    if set(tensors) != {name for pair in names for name in pair}:
+        return ()
+    return tuple(tuple(tensors[name] for name in pair) for pair in names)
+
+
+def _order(item: tuple[str, torch.Tensor]) -> tuple[int, str]:
+    """As they were saved; files list their tensors as they like."""
+    number, _, part = item[0].partition(".")
+    return (int(number) if number.isascii() and number.isdecimal() and len(number) < 9 else -1, part)
+
+
+def _fits(layers: Legacy, tokens: int, model: LoadedModel) -> bool:
+    """Whether these are the keys and values of so many tokens, as the model itself makes them."""
+    if not layers or any(tensor.dim() != 4 or tensor.shape[0] != 1 for layer in layers for tensor in layer):
+        return False
+    lengths = {tensor.shape[2] for layer in layers for tensor in layer}
+    return lengths == {tokens} and _layout(layers) == _layout_of(model)
+
+
+def _layout(layers: Legacy) -> _Layout:
+    return [[(tensor.shape[1], tensor.shape[3], tensor.dtype) for tensor in layer] for layer in layers]
+
+
+@torch.inference_mode()
+def _layout_of(model: LoadedModel) -> _Layout:
+    """Seen after reading one token: configurations name sizes in too many ways."""
+    cache, one = DynamicCache(), torch.zeros(1, 1, dtype=torch.long, device=model.device)
+    model.model(input_ids=one, past_key_values=cache, use_cache=True)
+    return _layout(to_legacy(cache))

@@ -1,0 +1,55 @@
+"""What tells one model from another, and one prefix from another: hashes of everything that matters."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from core.models.model import LoadedModel
+
+_PLACE_AND_TIME = {"_name_or_path", "name_or_path", "transformers_version", "architectures"}
+"""Parts of a configuration that change nothing in what the model computes."""
+
+
+def fingerprint(model: LoadedModel) -> str:
+    """Changes with the architecture, the configuration, the precision and every number of the weights.
+
+    All weights are read once; the result is kept until one of them is changed in place.
+    """
+    key = _changes(model)
+    known: tuple[int, str] | None = model.remembered.get("fingerprint")
+    if known is None or known[0] != key:
+        known = (key, _hash_model(model))
+        model.remembered["fingerprint"] = known
+    return known[1]
+
+
+def digest(ids: str, tensors: Mapping[str, torch.Tensor]) -> str:
+    """Of a prefix: its ids and every tensor under its name."""
+    return _hash_tensors(hashlib.blake2b(ids.encode()), tensors)
+
+
+def _hash_model(model: LoadedModel) -> str:
+    config = {name: value for name, value in model.model.config.to_dict().items() if name not in _PLACE_AND_TIME}
+    about = f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)}"
+    return _hash_tensors(hashlib.blake2b(about.encode()), dict(_tensors(model)))
+
+
+def _tensors(model: LoadedModel) -> list[tuple[str, torch.Tensor]]:
+    return [*model.model.named_parameters(), *model.model.named_buffers()]
+
+
+def _changes(model: LoadedModel) -> int:
+    """How often weights were changed in place, as torch counts it."""
+    return sum(tensor._version for _, tensor in _tensors(model) if not tensor.is_inference())
+
+
+def _hash_tensors(running: Any, tensors: Mapping[str, torch.Tensor]) -> str:
+    for name, tensor in tensors.items():
+        running.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        running.update(tensor.detach().to("cpu").contiguous().flatten().view(torch.uint8).numpy())
+    return str(running.hexdigest())
