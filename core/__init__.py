@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 from core import caches, errors, events, strategies
 from core.caches.prefixes.store import PrefixStore
 from core.decoding.speculation.drafters.fit import why_not_draft
+from core.explain import words
+from core.explain.beams import explain_candidate
+from core.explain.rounds import explain_draft, explain_round
+from core.explain.sentence import Sentence
 from core.explain.tokens import explain
 from core.models import catalog
 from core.request import Request
@@ -32,6 +36,7 @@ __all__ = [
     "PrefixStore",
     "Request",
     "Result",
+    "Sentence",
     "blueprint",
     "caches",
     "catalog",
@@ -41,12 +46,16 @@ __all__ = [
     "estimate",
     "events",
     "explain",
+    "explain_candidate",
+    "explain_draft",
+    "explain_round",
     "load",
     "make_config",
     "run",
     "strategies",
     "stream",
     "why_not_draft",
+    "words",
     "wrap",
 ]
 

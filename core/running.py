@@ -17,8 +17,8 @@ from core.defaults import non_default
 from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError
 from core.events import Event, Finished, Metrics, RunEnd
+from core.explain.words import size
 from core.memory.fallback import with_fallback
-from core.models.catalog import size_words
 from core.models.model import LoadedModel
 from core.request import Request
 from core.settings import resolve
@@ -130,11 +130,11 @@ def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
         torch.cuda.empty_cache()
-        figures = f" ({size_words(free)} of {size_words(total)} were free)"
+        figures = f" ({size(free)} of {size(total)} were free)"
     else:
         figures = ""
     return OutOfMemoryError(
-        f"{device} ran out of memory{figures}; the weights of {model.name} take {size_words(model.weight_bytes)}.",
+        f"{device} ran out of memory{figures}; the weights of {model.name} take {size(model.weight_bytes)}.",
         "Write fewer tokens or texts at once, shorten the prompt, or choose a smaller model or cache.",
         str(error),
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from app.state.figures import human_bytes, human_count
 from app.state.requests import ModelInfo
 from app.widgets.picker_combo import PickerItem
+from core import words
 from core.errors import TokenscopeError
 from core.models import catalog
 from core.models.catalog import ModelEntry
@@ -83,17 +83,17 @@ _FOLDER = PickerItem("Folder…", FOLDER_ITEM, "Open a model in Hugging Face for
 def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not is_permission(entry) else ""
-    words = [entry.architecture, human_bytes(entry.bytes), entry.source]
+    parts = [entry.architecture, words.size(entry.bytes), entry.source]
     if entry.problem:
-        words = [entry.problem]
+        parts = [entry.problem]
     elif not fit.ok:
-        words.append(fit.sentence)
+        parts.append(fit.sentence)
     help_text = f"{entry.architecture} · {fit.sentence}\n{entry.path}"
-    return PickerItem(entry.title, entry.name, " · ".join(words), problem or "", help_text)
+    return PickerItem(entry.title, entry.name, " · ".join(parts), problem or "", help_text)
 
 
 def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
-    count = f"{human_count(draft.parameters)} · {draft.source}" if draft.parameters else draft.source
+    count = f"{words.magnitude(draft.parameters)} · {draft.source}" if draft.parameters else draft.source
     return PickerItem(draft.title, draft.name, count, _why_no_draft(draft, target))
 
 
@@ -126,13 +126,13 @@ def is_permission(entry: ModelEntry) -> bool:
 def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool) -> str:
     """Second line of the picker's box: `5.7 M · bundled · CPU`."""
     count = info.parameters if info is not None else entry.parameters if entry is not None else None
-    words = [human_count(count)] if count else []
+    parts = [words.magnitude(count)] if count else []
     if entry is not None:
-        words.append(entry.source)
+        parts.append(entry.source)
     if loading:
-        words.append("loading…")
+        parts.append("loading…")
     elif info is not None:
-        words.append(info.device.upper())
+        parts.append(info.device.upper())
     elif entry is not None and not catalog.fits(entry).ok:
-        words.append("does not fit")
-    return " · ".join(words)
+        parts.append("does not fit")
+    return " · ".join(parts)

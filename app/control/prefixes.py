@@ -11,9 +11,9 @@ from app.control.loading import LoadController
 from app.control.messages import SETUP, Messages
 from app.session.session import Session
 from app.session.worker import Answer
-from app.state.figures import human_bytes
 from app.state.requests import ErrorReport, PrefixNews, PrefixRequest
 from app.storage.settings import Compute
+from core import words
 
 USE = "usePrefix"
 _LONGEST = 60
@@ -68,16 +68,16 @@ class PrefixController(QObject):
             self._messages.show_error(_about_prefix(answer.error))
 
     def _tell(self, news: PrefixNews, loaded: bool) -> None:
-        size = f"{news.tokens:,} tokens ({human_bytes(news.bytes)})"
+        size = f"{news.tokens:,} tokens ({words.size(news.bytes)})"
         name = Path(news.path).name
         if not loaded:
             self._messages.show_notice(f"{size} are in {name}.", "Prefix saved")
             return
         self._text = news.text
         begins = f" ({_shortened(news.text)})" if news.text else ""
-        words = f"{size} from {name}. A run on the cache “Dynamic” whose prompt begins with them{begins} starts there."
+        told = f"{size} from {name}. A run on the cache “Dynamic” whose prompt begins with them{begins} starts there."
         use = [(USE, "Put its text into the prompt")] if news.text else []
-        self._messages.show_notice(words, "Prefix loaded", use)
+        self._messages.show_notice(told, "Prefix loaded", use)
 
     @Slot(str)
     def _on_action(self, action: str) -> None:

@@ -9,12 +9,12 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.state import figures
-from app.state.outcomes import count
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
+from core import words
 
 REFRESH_MS = 1000
 GAP = 20
@@ -81,7 +81,7 @@ class StatusLine(QFrame):
         self._model = model
         parts = [_device_name(model.device), model.dtype]
         if model.threads:
-            parts.append(count(model.threads, "thread"))
+            parts.append(words.count(model.threads, "thread"))
         self.show_state(", ".join(parts) + (f" ({model.note})" if model.note else ""))
 
     def show_state(self, text: str) -> None:
@@ -98,10 +98,10 @@ class StatusLine(QFrame):
         """Bring every figure up to date."""
         known = figures.figures(self._run) if self._run is not None else figures.Figures()
         texts = {
-            "first_token": _told("first token", known.first_token, figures.human_seconds),
-            "prefill": _told("prefill", known.prefill, figures.human_rate) + _reused(self._run),
-            "decode": _told("decode", known.decode, figures.human_rate),
-            "cache": _told("cache", known.cache, figures.human_bytes),
+            "first_token": _told("first token", known.first_token, words.duration),
+            "prefill": _told("prefill", known.prefill, words.rate) + _reused(self._run),
+            "decode": _told("decode", known.decode, words.rate),
+            "cache": _told("cache", known.cache, words.size),
             "acceptance": _told("accepted", known.acceptance, "{:.0%}".format),
         }
         for name, text in texts.items():

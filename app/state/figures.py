@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from app.state.run import Run
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -51,33 +49,3 @@ def _decode(run: Run) -> float | None:
     new = sum(max(0, len(sequence.tokens) - 1) for sequence in run.sequences)
     seconds = max(sum(token.seconds for token in sequence.tokens[1:]) for sequence in run.sequences)
     return new / seconds if seconds > 0 else None
-
-
-def human_bytes(count: int) -> str:
-    """`232 KiB`, `1.4 GiB`: binary units, at most four characters of number."""
-    size = float(count)
-    for unit in _UNITS:
-        if size < 1024 or unit == _UNITS[-1]:
-            break
-        size /= 1024
-    digits = 0 if unit == "B" or size >= 100 else 1
-    return f"{size:.{digits}f} {unit}"
-
-
-def human_seconds(seconds: float) -> str:
-    """`24 ms`, `1.3 s`."""
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-
-
-def human_rate(rate: float) -> str:
-    """`118 tok/s`; one decimal below ten."""
-    return f"{rate:,.0f} tok/s" if rate >= 10 else f"{rate:.1f} tok/s"
-
-
-def human_count(number: int) -> str:
-    """A model's size in parameters: `5.7 M`, `1.2 B`."""
-    for limit, unit in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K")):
-        if number >= limit:
-            size = number / limit
-            return f"{size:.0f} {unit}" if size >= 100 else f"{size:.1f} {unit}"
-    return str(number)

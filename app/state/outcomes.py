@@ -4,35 +4,22 @@ from __future__ import annotations
 
 from app.state.requests import Outcome
 from app.state.run import Run
+from core import words
 from core.events import SequenceFinished
-
-_REASONS = {
-    "eos": "EOS after {tokens}",
-    "length": "length limit after {tokens}",
-    "context": "context full after {tokens}",
-    "time": "time limit after {tokens}",
-    "stop_string": "stop text after {tokens}",
-    "stopped": "stopped after {tokens}",
-}
-
-
-def count(number: int, noun: str) -> str:
-    """`1 token`, `1,024 tokens`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def ending(finished: SequenceFinished | None, tokens: int) -> str:
     """Why one text ended, e.g. `EOS after 50 tokens`; empty while it has not."""
     if finished is None:
         return ""
-    text = _REASONS[finished.reason].format(tokens=count(tokens, "token"))
+    text = f"{words.ENDINGS[finished.reason].line} after {words.count(tokens, 'token')}"
     return f"{text}: {finished.stop_string!r}" if finished.stop_string else text
 
 
 def describe(run: Run) -> str:
     """The line for the shown text of a run that ended by itself or was stopped."""
     shown = ending(run.sequence.finished, len(run.tokens))
-    return shown or f"ended after {count(len(run.tokens), 'token')}"
+    return shown or f"ended after {words.count(len(run.tokens), 'token')}"
 
 
 def completed(run: Run) -> Outcome:
@@ -43,4 +30,4 @@ def completed(run: Run) -> Outcome:
 
 def stopped(run: Run) -> Outcome:
     """The run was stopped before it could say anything of its own."""
-    return Outcome("stopped", f"stopped after {count(len(run.tokens), 'token')}")
+    return Outcome("stopped", f"stopped after {words.count(len(run.tokens), 'token')}")

@@ -11,9 +11,10 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
-from app.views.text.wording import bits, percent, token_text
+from app.views.text.wording import bits, token_text
 from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
+from core import words
 from core.events import Event
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0)
@@ -161,7 +162,7 @@ class Timeline(View):
             return ""
         return (
             f"{index + 1:,}  {token_text(token.piece)}\n"
-            f"surprise {bits(token.raw_log_probability):.1f} bits ({percent(token.raw_probability)})"
+            f"surprise {bits(token.raw_log_probability):.1f} bits ({words.percent(token.raw_probability)})"
         )
 
     # Playing

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from core.events import BeamCandidate, BeamStep, Ending
-
-_ENDINGS: dict[Ending, str] = {
-    "eos": "The text ends here by itself",
-    "stop_string": "The text ends here, at a stop text",
-    "length": "The limit ends the text here",
-    "context": "The end of the model's context ends the text here",
-    "time": "The time limit ends the text here",
-    "stopped": "The text was stopped here",
-}
+from core.events import BeamCandidate, BeamStep
+from core.explain.sentence import Sentence, say, together
+from core.explain.words import ENDINGS, decimal, ordinal
 
 
-def explain_node(candidate: BeamCandidate, step: BeamStep, kept_worst: float | None, num_beams: int) -> str:
+def explain_candidate(candidate: BeamCandidate, step: BeamStep, num_beams: int) -> Sentence:
     """Plain words for a node of the tree.
 
-    `step` is the step it was considered in, `kept_worst` the score of the worst continuation that was kept there (of
-    its group, in diverse search; None when none was), `num_beams` how many may stay (of its group).
+    `step` is the step it was considered in, `num_beams` how many may stay (of its group, in diverse search).
     """
-    place = _place(candidate, step)
-    tell = _TELLERS.get(candidate.fate, _pruned)
-    return f"{place} {tell(candidate, kept_worst, num_beams)}{_diversity(candidate)}".strip()
+    verdict = _TELLERS[candidate.fate](candidate, step, num_beams)
+    return together(say("{} {}", _place(candidate, step), verdict), _diversity(candidate))
 
 
 def worst_kept(candidate: BeamCandidate, step: BeamStep) -> float | None:
@@ -36,49 +27,52 @@ def _group(candidate: BeamCandidate, step: BeamStep) -> list[BeamCandidate]:
 
 
 def _place(candidate: BeamCandidate, step: BeamStep) -> str:
-    return f"{_ordinal(candidate.rank)} of {len(_group(candidate, step))} continuations:"
+    """Its rank; among how many is known only where the pruned ones were recorded."""
+    group = _group(candidate, step)
+    of = f" of {len(group)} continuations" if any(item.fate == "pruned" for item in group) else ""
+    return f"{ordinal(candidate.rank)}{of}:"
 
 
-def _kept(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
+def _kept(candidate: BeamCandidate, step: BeamStep, beams: int) -> str:
     if candidate.rank > beams:
         return "kept, for better ones ended or had met less of what the text must contain."
     return f"among the best {beams}, so it stays." if beams > 1 else "the best, so it stays."
 
 
-def _finished(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
-    ending = _ENDINGS[candidate.ended] if candidate.ended else "The text ends here"
-    return f"finished. {ending}, with a final score of {candidate.normalized:.2f}."
+def _ending(candidate: BeamCandidate) -> str:
+    return ENDINGS[candidate.ended].sentence if candidate.ended else "The text ends here"
 
 
-def _stopped(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
+def _finished(candidate: BeamCandidate, step: BeamStep, beams: int) -> str:
+    return f"finished. {_ending(candidate)}, with a final score of {decimal(candidate.normalized)}."
+
+
+def _stopped(candidate: BeamCandidate, step: BeamStep, beams: int) -> str:
     return "it could have gone on, but the search ended: no better text was to be expected."
 
 
-def _pruned(candidate: BeamCandidate, worst: float | None, beams: int) -> str:
+def _pruned(candidate: BeamCandidate, step: BeamStep, beams: int) -> str:
     if candidate.ended:
         return _pruned_end(candidate, beams)
+    worst = worst_kept(candidate, step)
     only = "only the best one stays." if beams == 1 else f"only the best {beams} stay."
-    if worst is None or candidate.score > worst:
-        return f"{only} Others had met more of what the text must contain." if worst is not None else only
-    return f"{only} It trailed the last survivor by {worst - candidate.score:.2f}."
+    if worst is None:
+        return only
+    if candidate.score > worst:
+        return f"{only} Others had met more of what the text must contain."
+    return f"{only} Its score is {decimal(worst - candidate.score)} below that of the last one that stayed."
 
 
 def _pruned_end(candidate: BeamCandidate, beams: int) -> str:
-    ending = _ENDINGS[candidate.ended] if candidate.ended else "The text ends here"
     if candidate.rank > beams:
-        return f"dropped. {ending}, and only one among the best {beams} of a step may end."
-    return f"dropped. {ending}, but better texts had ended already, or it lacks what the text must contain."
+        return f"dropped. {_ending(candidate)}, and only one among the best {beams} of a step may end."
+    return f"dropped. {_ending(candidate)}, but better texts had ended already, or it lacks what the text must contain."
 
 
 def _diversity(candidate: BeamCandidate) -> str:
     if not candidate.diversity_penalty:
         return ""
-    return f" Earlier groups chose the same token, which cost it {candidate.diversity_penalty:g}."
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    return f"Earlier groups chose the same token, which took {candidate.diversity_penalty:g} off its score."
 
 
 _TELLERS = {"kept": _kept, "finished": _finished, "early_stopped": _stopped, "pruned": _pruned}

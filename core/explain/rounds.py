@@ -5,42 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.events import DraftNode, DraftRound
-from core.explain.tokens import percent
+from core.explain.sentence import Sentence, fill, say, together
+from core.explain.tokens import share
+from core.explain.words import count, quote
 
 
-def explain_round(event: DraftRound) -> str:
-    """One or two sentences on a round."""
+def explain_round(event: DraftRound) -> Sentence:
+    """Two sentences on a round."""
     drafted, kept = len(event.nodes), len(event.accepted)
-    return f"{_drafted(event, drafted)} {_kept(drafted, kept)}{_ending(event)}".strip()
+    return together(_drafted(event, drafted), say("{}{}", _kept(drafted, kept), _ending(event)))
 
 
-def explain_node(node: DraftNode, event: DraftRound, drafters: Sequence[str] = ()) -> str:
+def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
     """Why this drafted token was accepted, refused or never looked at; ratio and die where dice decided.
 
     `drafters`: what they are called, in their order; without names they are told apart by letters.
     """
-    name = _quote(node.piece)
-    opening = f"{_drafter(node, event, drafters)} gave {name} {percent(node.draft_probability)}"
-    if others := [number for number in node.proposers if number != node.drafter]:
-        opening += f" ({' and '.join(_letter(number) for number in others)} proposed it too)"
+    opening = fill("{} gave {} {}{}", _drafter(node, event, drafters), quote(node.piece), share(node.draft_probability),
+                   _others(node))  # fmt: skip
     if node.fate == "unreached":
-        return f"{opening}. It was never compared: {_why_unreached(node, event)}."
-    target = f"the model {percent(node.target_probability)}"
-    if node.ratio is not None and node.die is not None:
-        return f"{opening}, {target}. {_dice(node)}"
-    return f"{opening}, {target}. {_choice(node, event)}"
+        return say("{}. It was never compared: {}.", opening, _why_unreached(node, event))
+    why = _dice(node) if node.ratio is not None else _choice(node, event)
+    return together(say("{}, the model {}.", opening, share(node.target_probability)), why)
+
+
+def _others(node: DraftNode) -> str:
+    others = [_letter(number) for number in node.proposers if number != node.drafter]
+    return f" ({' and '.join(others)} proposed it too)" if others else ""
 
 
 def _drafted(event: DraftRound, drafted: int) -> str:
-    shape = "tokens" if drafted != 1 else "token"
+    if drafted == 1:
+        return "1 token drafted, and checked in one pass of the model."
     depth = max((node.depth for node in event.nodes), default=0)
     branches = f" in a tree {depth} deep" if depth < drafted else ""
-    return f"{drafted} {shape} drafted{branches}, all checked in one pass of the model."
+    return f"{count(drafted, 'token')} drafted{branches}, all checked in one pass of the model."
 
 
 def _kept(drafted: int, kept: int) -> str:
     if kept == 0:
-        return "None was kept"
+        return "It was not kept" if drafted == 1 else "None was kept"
     if kept == drafted:
         return "It was kept" if kept == 1 else f"All {kept} were kept"
     return f"{kept} {'was' if kept == 1 else 'were'} kept"
@@ -48,16 +52,16 @@ def _kept(drafted: int, kept: int) -> str:
 
 def _ending(event: DraftRound) -> str:
     if event.extra_kind == "bonus":
-        return f", and {_quote(event.extra_piece)} came as a bonus from the same pass."
+        return f", and {quote(event.extra_piece)} came as a bonus from the same pass."
     if event.extra_kind == "correction":
-        return f"; the model put {_quote(event.extra_piece)} in place of what it refused."
+        return f"; the model put {quote(event.extra_piece)} in place of what it refused."
     return "; the text ended there."
 
 
 def _drafter(node: DraftNode, event: DraftRound, names: Sequence[str]) -> str:
     name = names[node.drafter] if node.drafter < len(names) else ""
     if len(names) < 2 and len({other.drafter for other in event.nodes}) < 2:
-        return name or "The drafter"
+        return f"The drafter {name}".strip()
     return f"Drafter {_letter(node.drafter)}{f', {name},' if name else ''}"
 
 
@@ -66,22 +70,22 @@ def _letter(drafter: int) -> str:
 
 
 def _dice(node: DraftNode) -> str:
-    assert node.ratio is not None
-    assert node.die is not None
-    if node.ratio >= 1:
+    ratio, die = node.ratio or 0.0, node.die or 0.0
+    if ratio >= 1:
         return "The model likes it at least as much as the drafter, so it is accepted whatever the die says."
-    rule = f"Accepted if the die is below {node.ratio:.2f}; it showed {node.die:.2f}"
-    return f"{rule}, so it was accepted." if node.fate == "accepted" else f"{rule}, so it was refused."
+    digits = next((n for n in range(2, 6) if f"{ratio:.{n}f}" != f"{die:.{n}f}"), 6)
+    rule = f"Accepted if the die is below {ratio:.{digits}f}; it showed {die:.{digits}f}"
+    return f"{rule}, so it was {'accepted' if node.fate == 'accepted' else 'refused'}."
 
 
 def _choice(node: DraftNode, event: DraftRound) -> str:
     if node.fate == "accepted":
-        return "It is the model's own first choice here, so it was accepted."
-    chosen = next((_quote(other.piece) for other in event.nodes
+        return "It is what the model alone would write here, so it was accepted."
+    chosen = next((quote(other.piece) for other in event.nodes
                    if other.parent == node.parent and other.fate == "accepted"), None)  # fmt: skip
     if chosen is None and event.extra_kind == "correction" and _is_end(node.parent, event):
-        chosen = _quote(event.extra_piece)
-    return f"The model's first choice here is {chosen or 'another token'}, so it was refused."
+        chosen = quote(event.extra_piece)
+    return f"The model alone would write {chosen or 'another token'} here, so it was refused."
 
 
 def _is_end(node: int, event: DraftRound) -> bool:
@@ -96,11 +100,3 @@ def _why_unreached(node: DraftNode, event: DraftRound) -> str:
             return "the text had ended"
         return "another token was accepted in its place"
     return "a token before it was not accepted"
-
-
-def _quote(piece: str) -> str:
-    """The token in quotation marks; white space by name."""
-    word = piece.strip()
-    if not word:
-        return {"\n": "a line break", " ": "a space"}.get(piece, "white space" if piece else "an empty token")
-    return f"“{word}”"

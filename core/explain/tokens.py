@@ -1,133 +1,246 @@
-"""Why this token, in one or two plain sentences made of the step's own figures."""
+"""Why this token, in a few plain sentences made of the step's own figures: each of them is true of the step.
+
+What the settings forbade or changed comes first, then what was cut, then the choice, then what a draft had to do with
+it. Shares are those after the settings unless a sentence says “by the model alone”.
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from core.events import Stage, TokenChosen
+from core.events import Alternative, Stage, TokenChosen
+from core.explain.sentence import Figure, Sentence, fill, say, together
+from core.explain.words import decimal, ordinal, percent, quote
 
-_CUTTERS = {
-    "top_k": "Top-k", "top_p": "Top-p", "min_p": "Min-p", "typical_p": "Typical sampling", "epsilon_cutoff": "Epsilon",
-    "eta_cutoff": "Eta", "top_h": "Top-H",
-}  # fmt: skip
-_ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth",
-             9: "ninth", 10: "tenth"}  # fmt: skip
-
-
-def explain(event: TokenChosen, vocabulary: int = 0) -> str:
-    """Plain words for a step; `vocabulary` (the model's number of tokens) rounds the picture off when it is known."""
-    setup = _setup(event, vocabulary)
-    return f"{setup} {_choice(event)}".strip()
+_CERTAIN = 0.95
+_NEARLY_ALL = 0.9995
+_TELLING = 1.5
+"""A share that a setting made so many times greater or smaller is worth a sentence, …"""
+_TINY = 0.01
+"""… unless it was and is less than this."""
 
 
-def _choice(event: TokenChosen) -> str:
-    tell = _TELLERS.get(event.method, _sampled)
-    return tell(event)
+def explain(event: TokenChosen) -> Sentence:
+    """Plain words for a step; a string that knows its figures."""
+    return together(_overruled(event), *_settings(event), _TELLERS[event.method](event), _draft(event))
 
 
-def _setup(event: TokenChosen, vocabulary: int) -> str:
-    """What the filter that cut most did, or that nothing was cut."""
-    total = vocabulary or (event.funnel[0].survivors if event.funnel else 0)
-    if event.method in ("contrastive", "greedy"):
-        return _bans(event)
-    cut = _strongest_cut(event.funnel)
-    if cut is None:
+def share(value: float) -> Figure:
+    """A share as a figure of a sentence."""
+    return Figure(percent(value))
+
+
+# What the settings did
+
+
+def _overruled(event: TokenChosen) -> str:
+    """A sentence when a setting took likelier tokens out, or put the chosen one before the model's first choice."""
+    ahead = [item for item in event.alternatives if item.rank < event.rank]
+    if not ahead or not event.funnel or event.method == "beam":
         return ""
-    name = _CUTTERS.get(cut.name)
-    if name is None:
-        return _bans(event)
-    value = cut.label.rsplit(" ", 1)[-1]
+    gone = [item for item in ahead if item.probability == 0]
+    if gone and _is_forbidden(gone, event):
+        return _forbidden(event, ahead, gone)
+    return _put_ahead(event, ahead[0])
+
+
+def _is_forbidden(gone: list[Alternative], event: TokenChosen) -> bool:
+    end = _end_of(gone[0], event.funnel)
+    return end is not None and end.kind in ("ban", "cut")
+
+
+def _forbidden(event: TokenChosen, ahead: list[Alternative], gone: list[Alternative]) -> Sentence:
+    """Likelier tokens that are out: all of them at once, the first choice, or one of the rest."""
+    stage = _end_of(gone[0], event.funnel)
+    assert stage is not None
+    verb = "forbade" if stage.kind == "ban" else "left out"
+    alike = all(_end_of(item, event.funnel) is stage for item in ahead if item.probability == 0)
+    if len(gone) == event.rank - 1 > 1 and alike:
+        return say("{} {} the model's {} likeliest tokens here.", stage.phrase, verb, _few(len(gone)))
+    if gone[0].rank == 1:
+        said = "forbids it here" if stage.kind == "ban" else "left it out"
+        return say("{} was the model's first choice, but {} {}.", quote(gone[0].text), stage.phrase, said)
+    return say("{} {} {}, which was likelier by the model alone.", stage.phrase, verb, quote(gone[0].text))
+
+
+def _few(number: int) -> str:
+    words = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return words[number - 2] if number - 2 < len(words) else f"{number}"
+
+
+def _put_ahead(event: TokenChosen, first: Alternative) -> str:
+    """The stage behind which the chosen token led the model's first choice for good."""
+    if event.method not in ("greedy", "sampled") or first.rank != 1 or first.probability >= event.probability:
+        return ""
+    last = max((place for place, stage in enumerate(event.funnel) if _leads(first.id, event.id, stage)), default=None)
+    if last is None or last + 1 >= len(event.funnel):
+        return ""
+    cause = event.funnel[last + 1].phrase
+    return say("{} was the model's first choice, but {} put {} ahead of it.",
+               quote(first.text), cause, quote(event.piece))  # fmt: skip
+
+
+def _leads(one: int, other: int, stage: Stage) -> bool:
+    """Whether token `one` stands before `other` among the likeliest behind a stage."""
+    order = [token for token, _ in stage.top]
+    return one in order and (other not in order or order.index(one) < order.index(other))
+
+
+def _end_of(item: Alternative, funnel: tuple[Stage, ...]) -> Stage | None:
+    """The stage that a token did not come out of; None where it was not among the likeliest before."""
+    last = max((place for place, stage in enumerate(funnel) if item.id in dict(stage.top)), default=None)
+    return None if last is None or last + 1 >= len(funnel) else funnel[last + 1]
+
+
+def _settings(event: TokenChosen) -> tuple[str, ...]:
+    """What dice were thrown over: what changed the share of the chosen token most, and the filter that cut most."""
+    if event.method == "sampled":
+        return _changed(event), _cut(event)
+    return (_cut(event),) if event.method == "dola_sampled" else ()
+
+
+def _changed(event: TokenChosen) -> str:
+    """The stage that changed the chosen token's share most, where it is known before and behind it."""
+    best, told = _TELLING, ""
+    for before, stage in pairwise(event.funnel):
+        old, new = dict(before.top).get(event.id, 0.0), dict(stage.top).get(event.id, 0.0)
+        if stage.kind != "shift" or not old or not new or max(old, new) < _TINY:
+            continue
+        if (factor := max(old / new, new / old)) > best:
+            verb = "raised" if new > old else "lowered"
+            best, told = factor, say("{} {} {} from {} to {}.",
+                                     stage.phrase, verb, quote(event.piece), share(old), share(new))  # fmt: skip
+    return told
+
+
+def _cut(event: TokenChosen) -> str:
+    """What the filter that cut most left over."""
+    best, removed = None, 0.0
+    for before, stage in pairwise(event.funnel):
+        part = 1 - stage.survivors / before.survivors if before.survivors else 0.0
+        if stage.kind == "cut" and part > removed:
+            best, removed = (before, stage), part
+    if best is None:
+        return ""
+    before, stage = best
     last = event.funnel[-1].survivors
-    rest = f", and in the end {last:,} were left" if last < cut.survivors else ""
-    return f"{name} {value} kept {cut.survivors:,} of {total:,} tokens{rest}."
+    rest = f", and in the end {_left(last)} left" if last < stage.survivors else ""
+    kept = Figure(f"{stage.survivors:,} of {before.survivors:,}")
+    return say("{} kept {} tokens{}.", stage.phrase, kept, rest)
 
 
-def _strongest_cut(funnel: tuple[Stage, ...]) -> Stage | None:
-    """The stage that removed the largest share of what entered it."""
-    best, share = None, 0.0
-    for before, after in pairwise(funnel):
-        removed = 1 - after.survivors / before.survivors if before.survivors else 0.0
-        if removed > share:
-            best, share = after, removed
-    return best
+def _left(number: int) -> str:
+    return "1 was" if number == 1 else f"{number:,} were"
 
 
-def _bans(event: TokenChosen) -> str:
-    """A sentence when a ban or penalty took the model's first choice away."""
-    if event.rank == 1 or not event.alternatives or event.method not in ("greedy", "contrastive"):
-        return ""
-    first = event.alternatives[0]
-    if first.probability == 0.0:
-        return f"{_quote(first.text)} was the model's first choice, but a setting forbids it here."
-    if event.method == "greedy":
-        return f"{_quote(first.text)} was the model's first choice, but a penalty pushed it down."
-    return ""
+# The choice
 
 
-def _greedy(event: TokenChosen) -> str:
-    share = percent(event.probability)
-    if event.raw_probability > 0.95:
-        return f"{_quote(event.piece)} had {share}: the model was nearly certain."
-    if runner_up := _runner_up(event):
-        return f"{_quote(event.piece)} had {share}, the most of all, ahead of {runner_up}."
-    return f"{_quote(event.piece)} had {share}, the most of all, so greedy decoding took it."
+def _greedy(event: TokenChosen) -> Sentence:
+    name, chosen = quote(event.piece), share(event.probability)
+    if _is_alone(event):
+        return say("only {} was left.", name)
+    if min(event.raw_probability, event.probability) > _CERTAIN:
+        return say("{} had {}: the model was nearly certain.", name, chosen)
+    rival = _runner_up(event)
+    if rival is None:
+        return say("{} had {}, the most of all, so greedy decoding took it.", name, chosen)
+    other = quote(rival.text)
+    if rival.probability >= event.probability:
+        return say("{} and {} had {} each, the most of all; greedy decoding took {}.", name, other, chosen, name)
+    return say("{} had {}, the most of all, ahead of {} with {}.", name, chosen, other, share(rival.probability))
 
 
-def _runner_up(event: TokenChosen) -> str:
+def _runner_up(event: TokenChosen) -> Alternative | None:
+    """The likeliest other token after the settings."""
     others = [item for item in event.alternatives if item.id != event.id and item.probability > 0]
-    if not others:
-        return ""
-    best = max(others, key=lambda item: item.probability)
-    return f"{_quote(best.text)} with {percent(best.probability)}"
+    return max(others, key=lambda item: item.probability, default=None)
 
 
-def _sampled(event: TokenChosen) -> str:
-    share, name = percent(event.probability), _quote(event.piece)
-    if event.funnel and event.funnel[-1].survivors == 1:
-        return f"Only {name} was left, so no dice were needed."
-    if event.probability > 0.9995:
-        return f"{name} had nearly all of the probability: the dice could hardly choose another."
-    if event.rank == 1:
-        return f"{name} had {share}, the model's favourite, and the dice chose it."
-    return f"{name} had {share}, the {ordinal(event.rank)} most likely, and the dice chose it."
+def _is_alone(event: TokenChosen) -> bool:
+    return bool(event.funnel) and event.funnel[-1].survivors == 1
 
 
-def _contrastive(event: TokenChosen) -> str:
-    mine = next((item for item in event.alternatives if item.id == event.id), None)
-    if mine is None or mine.degeneration_penalty is None:
-        return f"{_quote(event.piece)} had the best balance of likelihood ({percent(event.probability)}) and novelty."
-    rivals = [item for item in event.alternatives if item.degeneration_penalty is not None and item.id != event.id]
-    likelier = max((item for item in rivals if item.probability > mine.probability),
-                   key=lambda item: item.probability, default=None)  # fmt: skip
-    if likelier is None:
-        return (
-            f"{_quote(event.piece)} was the likeliest candidate ({percent(mine.probability)}) and not too much like "
-            f"the text before it (resemblance {mine.degeneration_penalty:.2f})."
-        )
-    return (
-        f"{_quote(likelier.text)} was likelier ({percent(likelier.probability)}), but resembled the text before it "
-        f"more ({likelier.degeneration_penalty:.2f} against {mine.degeneration_penalty:.2f}), so "
-        f"{_quote(event.piece)} with {percent(mine.probability)} had the better balance."
-    )
+def _sampled(event: TokenChosen) -> Sentence:
+    name, chosen = quote(event.piece), share(event.probability)
+    if _is_alone(event):
+        return say("only {} was left, so no dice were needed.", name)
+    if event.probability > _NEARLY_ALL:
+        return say("{} had {}: the dice could hardly choose another.", name, chosen)
+    return say("{} had {}, {}, and {}.", name, chosen, _place(event), _thrown(event))
 
 
-def _dola(event: TokenChosen) -> str:
+def _place(event: TokenChosen) -> str:
+    """Where it stands among what is left."""
+    rank = event.final_rank or event.rank
+    return "the most likely" if rank == 1 else f"the {ordinal(rank)} most likely"
+
+
+def _thrown(event: TokenChosen) -> str:
+    """What the dice did: they choose, or they judge a draft."""
+    if event.origin == "draft":
+        return "the dice accepted it"
+    return "the dice chose it instead" if event.origin == "correction" else "the dice chose it"
+
+
+def _contrastive(event: TokenChosen) -> Sentence:
+    name = quote(event.piece)
+    tried = [item for item in event.alternatives if item.score is not None and item.probability > 0]
+    mine = next((item for item in tried if item.id == event.id), None)
+    if mine is None:
+        return say("{} had the best balance of likelihood ({}) and novelty.", name, share(event.probability))
+    if len(tried) == 1:
+        return say("{} was the only candidate.", name)
+    likelier = max(tried, key=lambda item: item.probability)
+    return _stayed_ahead(mine, tried) if likelier.probability <= mine.probability else _balanced(mine, likelier)
+
+
+def _balanced(mine: Alternative, likelier: Alternative) -> Sentence:
+    digits = 2
+    old, new = likelier.degeneration_penalty or 0.0, mine.degeneration_penalty or 0.0
+    while decimal(old, digits) == decimal(new, digits) and digits < 6:
+        digits += 1
+    against = Figure(f"{decimal(old, digits)} against {decimal(new, digits)}")
+    return say(
+        "{} was likelier ({}), but resembled the text before it more ({}), so {} with {} had the better balance.",
+        quote(likelier.text), share(likelier.probability), against, quote(mine.text), share(mine.probability),
+    )  # fmt: skip
+
+
+def _stayed_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
+    second = max((item for item in tried if item is not mine), key=lambda item: item.score or 0.0)
+    return say(
+        "{} was the likeliest of {} candidates ({}), and with a likeness of {} to the text before it still the best "
+        "balanced: its score is {}, that of {} {}.",
+        quote(mine.text), f"{len(tried)}", share(mine.probability), decimal(mine.degeneration_penalty or 0.0),
+        decimal(mine.score or 0.0), quote(second.text), decimal(second.score or 0.0),
+    )  # fmt: skip
+
+
+def _dola(event: TokenChosen) -> Sentence:
     if event.layer_choice is None:
-        return _greedy(event)
-    how = "and the dice chose it" if event.method == "dola_sampled" else "more than any other token"
-    return (
-        f"Layer {event.layer_choice.layer} still disagreed most with the last one; against its guess "
-        f"{_quote(event.piece)} gained most weight: {percent(event.raw_probability)} became "
-        f"{percent(event.probability)}, {how}."
-    )
+        return _sampled(event) if event.method == "dola_sampled" else _greedy(event)
+    how = f"{_place(event)}, and {_thrown(event)}" if event.method == "dola_sampled" else "the most of all"
+    old, new = share(event.raw_probability), share(event.probability)
+    moved = fill("kept its {}", new) if old == new else fill("went from {} to {}", old, new)
+    return say(
+        "layer {} differed most from the last one. Set against its guess, {} {}, {}.",
+        f"{event.layer_choice.layer}", quote(event.piece), moved, how,
+    )  # fmt: skip
 
 
-def _beam(event: TokenChosen) -> str:
-    share, name = percent(event.probability), _quote(event.piece)
+def _beam(event: TokenChosen) -> Sentence:
+    """Figures are the model's own: a search's scores belong to whole texts."""
+    name, own = quote(event.piece), share(event.raw_probability)
     if event.rank == 1:
-        return f"{name} had {share}, the most of all here, and lies on the path of the best text."
-    runner = _runner_up(event)
-    return f"{name} had {share}, less than {runner}, but the text as a whole scores best with it."
+        return say("{} had {} by the model alone, the most of all here, and the search kept it.", name, own)
+    rival = max((item for item in event.alternatives if item.rank < event.rank),
+                key=lambda item: item.raw_probability, default=None)  # fmt: skip
+    less: str = f", the {ordinal(event.rank)} most likely"
+    if rival is not None:
+        less = fill(", less than {} with {}", quote(rival.text), share(rival.raw_probability))
+    return say("{} had {} by the model alone{}; but the search compares whole texts, and kept one that has it.",
+               name, own, less)  # fmt: skip
 
 
 _TELLERS = {
@@ -140,27 +253,10 @@ _TELLERS = {
 }
 
 
-def percent(share: float) -> str:
-    """A share as people say it: 31 %, 0.4 %, under 0.1 %."""
-    value = 100 * share
-    if value >= 99.95:
-        return "100 %"
-    if value >= 9.95:
-        return f"{value:.0f} %"
-    return f"{value:.1f} %" if value >= 0.1 else "under 0.1 %"
-
-
-def ordinal(number: int) -> str:
-    """first, second, … tenth, 11th, 22nd."""
-    if number in _ORDINALS:
-        return _ORDINALS[number]
-    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{suffix}"
-
-
-def _quote(piece: str) -> str:
-    """The token in quotation marks, white space made visible where it is all there is."""
-    word = piece.strip()
-    if not word:
-        return {"\n": "a line break", " ": "a space"}.get(piece, "white space" if piece else "an empty token")
-    return f"“{word}”"
+def _draft(event: TokenChosen) -> str:
+    """What a draft had to do with it."""
+    if event.origin == "draft":
+        return "The draft had proposed it."
+    if event.origin == "correction":
+        return "The draft had proposed something else here, which was refused."
+    return "All that was drafted before it was accepted, so it came as a bonus." if event.origin == "bonus" else ""

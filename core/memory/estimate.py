@@ -13,7 +13,8 @@ from core.caches.base import CacheBackend
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
 from core.errors import TokenscopeError
-from core.models.catalog import free_memory, has_room, size_words
+from core.explain.words import size
+from core.models.catalog import free_memory, has_room
 from core.models.model import LoadedModel
 from core.request import Request
 from core.settings import resolve
@@ -55,11 +56,11 @@ class Estimate:
         """`Needs 45.2 MiB of 3.1 GiB free: 21.9 MiB of weights, 18.0 MiB of cache (Dynamic, 560 tokens × 4).`"""
         rows = f" × {self.rows}" if self.rows > 1 else ""
         parts = [
-            f"{size_words(self.weights)} of weights",
-            f"{size_words(self.cache)} of cache ({self.title}, {self.tokens:,} tokens{rows})",
+            f"{size(self.weights)} of weights",
+            f"{size(self.cache)} of cache ({self.title}, {self.tokens:,} tokens{rows})",
         ]
-        parts += [f"{size_words(self.draft)} for the draft"] if self.draft else []
-        return f"Needs {size_words(self.needed)} of {size_words(self.free)} free: {', '.join(parts)}."
+        parts += [f"{size(self.draft)} for the draft"] if self.draft else []
+        return f"Needs {size(self.needed)} of {size(self.free)} free: {', '.join(parts)}."
 
     @property
     def advice(self) -> str:

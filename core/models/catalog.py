@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigMissingError, ModelError, ModelFileError, ModelNotFoundError
+from core.explain.words import size
 from core.models.files import is_file, read_json
 from core.models.footprint import cache_bytes
 from core.models.sanity import impossible, misnamed
@@ -128,8 +129,8 @@ def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens
     needed, free = weights + cache, free_memory()
     ok = has_room(needed, free)
     texts = f" × {rows}" if rows > 1 else ""
-    parts = f" ({size_words(weights)} of weights, {size_words(cache)} for {tokens:,} tokens{texts})" if cache else ""
-    words = f"needs {size_words(needed)}{parts} of {size_words(free)} free"
+    parts = f" ({size(weights)} of weights, {size(cache)} for {tokens:,} tokens{texts})" if cache else ""
+    words = f"needs {size(needed)}{parts} of {size(free)} free"
     return Fit(ok, needed, free, words if ok else f"{words}: it does not fit")
 
 
@@ -157,15 +158,6 @@ def free_memory() -> int:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 8 * 2**30
-
-
-def size_words(size: float) -> str:
-    """Bytes as people read them, binary units: 11.5 MiB."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
-        size /= 1024
-    return ""
 
 
 def describe(path: Path, name: str, source: str) -> ModelEntry:

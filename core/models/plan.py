@@ -15,7 +15,8 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from core.errors import ConfigInvalidError, CorruptWeightsError, RemoteCodeError, UnknownArchitectureError
-from core.models.catalog import free_memory, read_config, size_words
+from core.explain.words import size
+from core.models.catalog import free_memory, read_config
 from core.models.files import check_folder
 from core.models.purpose import foreign_input, why_not_text
 from core.models.sanity import foreign_attention, impossible, misnamed
@@ -60,7 +61,7 @@ class ModelPlan:
             return
         raise CorruptWeightsError(
             f"The weights in {self.path.name} do not fit its config.json: it describes {promised:,} numbers, and the "
-            f"files hold {there:,} ({size_words(free_memory())} of memory are free).",
+            f"files hold {there:,} ({size(free_memory())} of memory are free).",
             "Copy or download the model again, whole.",
         )
 

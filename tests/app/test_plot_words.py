@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from app.views.memory.plots import size_words
 from app.widgets.plots import BYTES, Area, Axis, Bars, Figure, Line
 from app.widgets.plots.ticks import nice_step, tick_text, tick_values
 from app.widgets.plots.words import at, shape, table
+from core import words
 
-WRITTEN, HELD = Axis("tokens written", whole=True), Axis("bytes held", size_words, BYTES)
+WRITTEN, HELD = Axis("tokens written", whole=True), Axis("bytes held", words.size, BYTES)
 
 
 def window() -> Figure:

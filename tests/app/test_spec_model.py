@@ -120,7 +120,7 @@ def test_drafters_are_told_apart() -> None:
     assert [row.cells[0][-2:].strip() for row in report.rows] == ["AB", "A", "B"]
     assert "by A and B" in report_on(MERGED, 1, names).facts
     assert "(B proposed it too)" in report_on(MERGED, 1, names).sentence
-    assert report_on(ROUNDS[0], 1, ("small",)).sentence.startswith("small gave")
+    assert report_on(ROUNDS[0], 1, ("small",)).sentence.startswith("The drafter small gave")
 
 
 def test_what_each_drafter_had_accepted() -> None:

@@ -18,7 +18,7 @@ from core.decoding.beams.hypotheses import Hypotheses
 from core.decoding.beams.node import Node
 from core.decoding.beams.spelling import PathText, Speller
 from core.events import BeamStep
-from core.explain.beams import explain_node, worst_kept
+from core.explain.beams import explain_candidate
 from tests.core import tiny
 from tests.core.beam_reference import run
 
@@ -124,17 +124,13 @@ def explained(**settings: Any) -> list[str]:
     found = run(tiny.make("llama", scale=3.0), tiny.prompt(), **settings)
     steps = [event for event in found.events if isinstance(event, BeamStep)]
     beams = settings["num_beams"] // settings.get("num_beam_groups", 1)
-    return [
-        f"{item.fate}: {explain_node(item, step, worst_kept(item, step), beams)}"
-        for step in steps
-        for item in step.candidates
-    ]
+    return [f"{item.fate}: {explain_candidate(item, step, beams)}" for step in steps for item in step.candidates]
 
 
 def test_fates_in_words() -> None:
     told = explained(num_beams=3, max_new_tokens=10, early_stopping=True)
-    assert "kept: 1st of 18 continuations: among the best 3, so it stays." in told
-    assert any(line.startswith("pruned: 4th of 18 continuations: only the best 3 stay. It trailed the last survivor by")
+    assert "kept: First of 18 continuations: among the best 3, so it stays." in told
+    assert any(line.startswith("pruned: Fourth of 18 continuations: only the best 3 stay. Its score is")
                for line in told)  # fmt: skip
     assert any("finished. The text ends here by itself, with a final score of" in line for line in told)
     assert any("only one among the best 3 of a step may end" in line for line in told)
@@ -144,11 +140,11 @@ def test_fates_in_words() -> None:
 
 def test_penalties_in_words() -> None:
     told = explained(num_beams=4, num_beam_groups=4, diversity_penalty=0.5, max_new_tokens=5)
-    assert any("Earlier groups chose the same token, which cost it 0.5." in line for line in told)
+    assert any("Earlier groups chose the same token, which took 0.5 off its score." in line for line in told)
 
 
 def test_words_need_no_torch() -> None:
-    code = "import sys, core, core.explain.beams; list(core.strategies.registry); sys.exit('torch' in sys.modules)"
+    code = "import sys, core; list(core.strategies.registry), core.explain_candidate; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

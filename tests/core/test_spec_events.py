@@ -16,7 +16,7 @@ from core.decoding.speculation import loop as frame
 from core.decoding.speculation.factory import widths_of
 from core.errors import ParameterError
 from core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
-from core.explain.rounds import explain_node, explain_round
+from core.explain.rounds import explain_draft, explain_round
 from tests.core import tiny
 from tests.core.spec_models import LENGTH, chosen, config, greedy, near, rounds
 
@@ -264,13 +264,13 @@ def test_rounds_and_nodes_in_words() -> None:
         words = explain_round(event)
         assert str(len(event.nodes)) in words
         for node in event.nodes:
-            sentence = explain_node(node, event)
+            sentence = explain_draft(node, event)
             assert "drafter gave" in sentence
             if node.ratio is not None and node.ratio < 1:
                 assert f"{node.ratio:.2f}" in sentence
                 assert ("was accepted" in sentence) == (node.fate == "accepted")
     greedy_round = rounds(_run("token_tree"))[0]
-    assert any("first choice" in explain_node(node, greedy_round) for node in greedy_round.nodes)
+    assert any("model alone would write" in explain_draft(node, greedy_round) for node in greedy_round.nodes)
 
 
 def test_a_node_that_several_drafters_proposed_names_them_all() -> None:
@@ -283,4 +283,4 @@ def test_a_node_that_several_drafters_proposed_names_them_all() -> None:
     nodes = [node for event in rounds(mixed) for node in event.nodes]
     assert {node.drafter for node in nodes if not node.proposers} == {0, 1}
     assert all(node.drafter == node.proposers[0] for node in nodes if node.proposers)
-    assert "Drafter B" in " ".join(explain_node(node, event) for event in rounds(mixed) for node in event.nodes)
+    assert "Drafter B" in " ".join(explain_draft(node, event) for event in rounds(mixed) for node in event.nodes)

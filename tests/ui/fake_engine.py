@@ -42,9 +42,9 @@ def chosen(step: int, text: str, sequence: int = 0, seconds: float = 0.008) -> T
         step, sequence, 400 + step, text, text, p * 0.9, p, math.log(p * 0.9), math.log(p), rank,
         entropy=2.2 * (1 - p), seconds=seconds, alternatives=tuple(alternatives), method="sampled",
         funnel=(
-            Stage("raw", "raw", VOCABULARY, 1.0, 1.0),
-            Stage("temperature", "T 0.8", VOCABULARY, 1.0, 1.0),
-            Stage("top_p", "top-p 0.92", 14, 0.92, 0.9),
+            Stage("raw", "raw", VOCABULARY, 1.0, 1.0, kind="model", phrase="the model"),
+            Stage("temperature", "T 0.8", VOCABULARY, 1.0, 1.0, value=0.8, phrase="temperature 0.8"),
+            Stage("top_p", "top-p 0.92", 14, 0.92, 0.9, (), 0.92, "cut", "top-p 0.92"),
         ),
     )  # fmt: skip
 

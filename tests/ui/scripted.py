@@ -82,9 +82,9 @@ def token(step: int, text: str, raw: float = 0.5, rank: int = 1, sequence: int =
         "log_probability": math.log(final), "rank": rank, "entropy": 3.5 * (1 - raw), "seconds": 0.01,
         "alternatives": _alternatives(rng, text, raw, rank, kept),
         "funnel": (
-            Stage("raw", "model", VOCABULARY, 1.0, 1.0),
-            Stage("temperature", "T 0.8", VOCABULARY, 1.0, 1.0),
-            Stage("top_p", "top-p 0.92", top_p, 0.92, 0.9),
+            Stage("raw", "model", VOCABULARY, 1.0, 1.0, kind="model", phrase="the model"),
+            Stage("temperature", "T 0.8", VOCABULARY, 1.0, 1.0, value=0.8, phrase="temperature 0.8"),
+            Stage("top_p", "top-p 0.92", top_p, 0.92, 0.9, (), 0.92, "cut", "top-p 0.92"),
         ),
         "method": "sampled",
     }  # fmt: skip

@@ -12,10 +12,10 @@ from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.inspector import rows
 from app.views.inspector.panel import Inspector
-from app.views.text.wording import bits, brief_percent, figures, log_probability, percent, token_text
+from app.views.text.wording import bits, figures, token_text
 from app.widgets.funnel import SIDE_BY_SIDE, FunnelStage, heights
+from core import Sentence, explain, words
 from core.events import LayerChoice, Stage, TokenChosen
-from core.explain.tokens import explain
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
 
 
@@ -57,17 +57,16 @@ def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
     speak(inspector, chosen)
     plain = inspector._sentence.text().replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")
-    assert plain == explain(chosen, VOCABULARY)
+    assert plain == explain(chosen)
     assert inspector._card.property("role") == "card"
     assert inspector._card.geometry().bottom() < inspector._candidates.geometry().top()
 
 
 def test_figures_in_the_explanation_are_bold_and_the_rest_is_escaped() -> None:
-    text = rows.emphasized("Top-p 0.92 kept 14 of 2,048 tokens. “<b>” had 31 %, under 0.1 % more.")
-    assert text.count("<b>") == 3
-    assert "<b>14&nbsp;of&nbsp;2,048</b>" in text
-    assert "“&lt;b&gt;”" in text
-    assert "<b>0.92" not in text
+    told = Sentence("“<b>” had < 0.1 %, 14 of 2,048 were left.", ((10, 17), (19, 30)))
+    text = "“&lt;b&gt;” had <b>&lt;&nbsp;0.1&nbsp;%</b>, <b>14&nbsp;of&nbsp;2,048</b> were left."
+    assert rows.emphasized(told) == text
+    assert rows.emphasized("31 % & so on") == "31 % &amp; so on"
 
 
 def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector) -> None:
@@ -77,7 +76,7 @@ def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector)
     assert [row.label for row in shown] == [token_text(item.text) for item in chosen.alternatives]
     assert [row.strong for row in shown] == [item.id == chosen.id for item in chosen.alternatives]
     for row, item in zip(shown, chosen.alternatives, strict=True):
-        assert row.figures[0] == brief_percent(item.raw_probability)
+        assert row.figures[0] == words.brief_percent(item.raw_probability)
         assert (row.figures[1] == "cut") == (item.probability == 0.0) == row.faint
         assert row.lengths == (item.raw_probability, item.probability), "bars are of 100 %"
 
@@ -261,23 +260,11 @@ def test_bars_go_below_the_words_where_it_is_narrow(inspector: Inspector, qtbot:
     assert heights_seen[1] > wide * 1.3
 
 
-@pytest.mark.parametrize(
-    ("share", "words"),
-    [(0.0, "0 %"), (1.0, "100 %"), (0.314, "31 %"), (0.042, "4.2 %"), (0.004, "0.40 %"), (0.0004, "0.040 %"),
-     (0.999, "99.90 %"), (0.000001, "< 0.001 %")],
-)  # fmt: skip
-def test_percentages(share: float, words: str) -> None:
-    assert percent(share) == words
-
-
 def test_words_for_tokens_and_figures() -> None:
     assert token_text(" a\n\t") == "␣a↵⇥"
     assert token_text("<|end|>") == "⟨end⟩"
     assert f"{bits(1e-7):.1f} {bits(0.0):.1f}" == "0.0 0.0"  # rounding may leave a little more than certainty
     assert bits(float("-inf")) == float("inf")
-    assert log_probability(float("-inf")) == "−∞"
-    assert log_probability(-1.5) == "−1.50"
-    assert brief_percent(0.0001) == "< 0.1 %"
     names = [name for name, _ in figures(token(0, " fox", 0.31, 3), VOCABULARY)]
     assert names[:2] == ["id", "by the model alone"]
     assert "mass above it" in names

@@ -10,7 +10,8 @@ from pytestqt.qtbot import QtBot
 from app.theme.theme import theme_for
 from app.views.text.column import CACHED_ROWS, Column
 from app.views.text.flow import Flow, Line, reads_right_to_left, utf16_offsets
-from app.views.text.pieces import TokenText, control_name, pill
+from app.views.text.pieces import TokenText, pill
+from core import words
 from core.events import PromptToken
 from tests.ui.scripted import PROMPT, STORY, end_token, prompt_tokens, story, token
 
@@ -70,7 +71,7 @@ def test_what_was_held_back_belongs_to_no_token() -> None:
     [("<|end|>", "end"), ("</s>", "/s"), ("[SEP]", "SEP"), ("<eos>", "eos"), ("fox", ""), ("<", ""), ("a < b > c", "")],
 )
 def test_control_tokens_are_known_by_their_brackets(piece: str, name: str) -> None:
-    assert control_name(piece) == name
+    assert words.control_name(piece) == name
     assert pill(piece).strip() == name or not name
 
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.state.figures import human_bytes, human_rate, human_seconds
 from app.state.requests import ModelInfo, RunRequest
 from app.state.run import Run
 from app.views.text.wording import token_text
-from core import caches, strategies
+from core import caches, strategies, words
 from core.caches.needs import explain
 from core.strategies.base import Strategy
 
@@ -190,8 +189,8 @@ def cells(comparison: Comparison, entry: Entry) -> tuple[str, ...]:
     metrics = run.finished.metrics
     speed, first = metrics.decode_tokens_per_second, metrics.time_to_first_token
     return (
-        human_bytes(metrics.cache_bytes), human_bytes(metrics.cache_peak_bytes),
-        human_rate(speed) if speed is not None else "–", human_seconds(first) if first is not None else "–",
+        words.size(metrics.cache_bytes), words.size(metrics.cache_peak_bytes),
+        words.rate(speed) if speed is not None else "–", words.duration(first) if first is not None else "–",
         said(comparison, entry),
     )  # fmt: skip
 

@@ -22,12 +22,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.figures import human_bytes, human_rate, human_seconds
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.compare.comparison import HEAD, Candidate, Comparison, cells, ids, said, state_words
 from app.widgets.bars import BarRow, Bars
 from app.widgets.flow_layout import FlowLayout, clear
+from core import words
 
 _TEXT = len(HEAD) - 1
 _WIDTHS = (128, 76, 72, 84, 80)
@@ -224,15 +224,15 @@ class Charts(QWidget):
     def show_rows(self, comparison: Comparison) -> None:
         """A bar for every result."""
         done = [(entry.candidate, run.finished.metrics) for entry, run in comparison.runs if run.finished is not None]
-        for bars, value, words in (
-            (self.bars[0], lambda m: float(m.cache_peak_bytes), lambda v: human_bytes(round(v))),
-            (self.bars[1], lambda m: m.decode_tokens_per_second or 0.0, human_rate),
-            (self.bars[2], lambda m: m.time_to_first_token or 0.0, human_seconds),
+        for bars, value, told in (
+            (self.bars[0], lambda m: float(m.cache_peak_bytes), lambda v: words.size(round(v))),
+            (self.bars[1], lambda m: m.decode_tokens_per_second or 0.0, words.rate),
+            (self.bars[2], lambda m: m.time_to_first_token or 0.0, words.duration),
         ):
             sizes = [value(metrics) for _, metrics in done]
             top = max(sizes, default=0.0) or 1.0
             rows = [
-                BarRow(candidate.short, (size / top,), (words(size),), tip=f"{candidate.title}: {words(size)}")
+                BarRow(candidate.short, (size / top,), (told(size),), tip=f"{candidate.title}: {told(size)}")
                 for (candidate, _), size in zip(done, sizes, strict=True)
             ]
             bars.set_rows(rows, widest="999 tok/s")

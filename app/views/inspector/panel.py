@@ -13,13 +13,13 @@ from app.views.base import View
 from app.views.inspector import rows
 from app.views.inspector.node_card import NodeCard
 from app.views.shared.reports import NodeReport
-from app.views.text.wording import WIDEST_PERCENT, token_text
+from app.views.text.wording import token_text
 from app.views.tokens.headings import is_waiting
 from app.widgets.bars import Bars
 from app.widgets.funnel import Funnel
 from app.widgets.text_block import TextBlock
+from core import explain, words
 from core.events import Event, TokenChosen
-from core.explain.tokens import explain
 
 FOLLOW_MS = 100
 """While text streams the inspector follows the newest token ten times a second; more only tires the eye."""
@@ -211,7 +211,7 @@ class Inspector(View):
     def _tell_token(self, token: TokenChosen, vocabulary: int) -> None:
         self._title.set_text(token_text(token.piece))
         self._facts.set_text(rows.facts(token, vocabulary))
-        self._sentence.set_text(rows.emphasized(explain(token, vocabulary)))
+        self._sentence.set_text(rows.emphasized(explain(token)))
         self._card.show()
         self._tell_candidates(token)
         self._tell_layers(token)
@@ -241,7 +241,7 @@ class Inspector(View):
             bars.set_rows(rows.contrastive_rows(token), rows.CONTRASTIVE_HEAD, "−0.00")
         else:
             self._candidates.set_title("Alternatives")
-            bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token), WIDEST_PERCENT)
+            bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token), words.WIDEST_PERCENT)
 
     def _tell_layers(self, token: TokenChosen) -> None:
         choice = token.layer_choice

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-import re
 from collections.abc import Sequence
 
-from app.views.text.wording import bits, brief_percent, log_probability, percent, token_text
+from app.views.text.wording import bits, token_text
 from app.widgets.bars import BarRow
 from app.widgets.funnel import FunnelStage
+from core import Sentence, words
 from core.events import Alternative, LayerChoice, Stage, TokenChosen
 
 SAME = 5e-4
@@ -17,8 +17,6 @@ SAME = 5e-4
 SMALL = 0.25
 """Where even the likeliest candidate has less, faint strokes show the candidates on a scale of their own."""
 _HINT = "\nThe bar is of 100 %; the faint stroke is of the likeliest here"
-
-_FIGURE = re.compile(r"(?<![\w.,])(?:under )?\d[\d.,]*(?: of \d[\d.,]*| %)")
 
 
 def is_processed(token: TokenChosen) -> bool:
@@ -34,18 +32,25 @@ def is_contrastive(token: TokenChosen) -> bool:
 
 
 def facts(token: TokenChosen, vocabulary: int) -> str:
-    """`id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`."""
-    share = percent(token.raw_probability)
-    if abs(token.raw_probability - token.probability) > SAME:
-        share = f"{share} → {percent(token.probability)}"
-    rank = f"rank {token.rank:,} of {vocabulary:,}" if vocabulary else f"rank {token.rank:,}"
+    """`id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`; `a → b` where the settings changed it."""
+    share = _change(words.percent(token.raw_probability), words.percent(token.probability))
+    rank = f"rank {_change(f'{token.rank:,}', f'{token.final_rank or token.rank:,}')}"
+    rank += f" of {vocabulary:,}" if vocabulary else ""
     surprise = bits(token.raw_log_probability)
     return f"id {token.id:,} · {rank}\n{share} · surprise {surprise:.1f} bits"
 
 
+def _change(before: str, after: str) -> str:
+    return before if before == after else f"{before} → {after}"
+
+
 def emphasized(sentence: str) -> str:
     """The sentence as rich text with its figures (31 %, 14 of 2,048) bold."""
-    return _FIGURE.sub(lambda match: f"<b>{match[0].replace(' ', '&nbsp;')}</b>", html.escape(sentence, quote=False))
+    text, done = "", 0
+    for start, stop in sentence.figures if isinstance(sentence, Sentence) else ():
+        figure = html.escape(sentence[start:stop], quote=False).replace(" ", "&nbsp;")
+        text, done = f"{text}{html.escape(sentence[done:start], quote=False)}<b>{figure}</b>", stop
+    return text + html.escape(sentence[done:], quote=False)
 
 
 def alternative_head(token: TokenChosen) -> tuple[str, ...]:
@@ -70,12 +75,12 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
     """`hint`: how many times longer the faint strokes are than the bars; 0 for none."""
     cut = item.probability == 0.0
     shares = _shares(item, both)
-    final = "cut" if cut else brief_percent(item.probability)
+    final = "cut" if cut else words.brief_percent(item.probability)
     return BarRow(
         label=token_text(item.text),
         lengths=shares,
         hints=tuple(share * hint for share in shares) if hint else (),
-        figures=(brief_percent(item.raw_probability), final) if both else (final,),
+        figures=(words.brief_percent(item.raw_probability), final) if both else (final,),
         strong=item.id == token.id,
         faint=cut,
         tip=_alternative_tip(item, token.id == item.id) + (_HINT if hint else ""),
@@ -83,11 +88,11 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
 
 
 def _alternative_tip(item: Alternative, chosen: bool) -> str:
-    after = "cut by the settings" if item.probability == 0.0 else f"{percent(item.probability)} after the settings"
+    after = f"{words.percent(item.probability)} after the settings" if item.probability else "cut by the settings"
     return (
         f"{token_text(item.text)} · id {item.id:,} · rank {item.rank:,}{' · chosen' if chosen else ''}\n"
-        f"{percent(item.raw_probability)} by the model alone (log-probability "
-        f"{log_probability(item.raw_log_probability)})\n{after}"
+        f"{words.percent(item.raw_probability)} by the model alone (log-probability "
+        f"{words.decimal(item.raw_log_probability)})\n{after}"
     )
 
 
@@ -157,7 +162,7 @@ def _stage_tip(stage: Stage, before: Stage | None) -> str:
         return f"{stage.label}: changes the probabilities and cuts no token."
     return (
         f"{stage.label}: cuts {cut:,} of {before.survivors:,} tokens. The {stage.survivors:,} left hold "
-        f"{percent(stage.mass)} of what came in, {percent(stage.raw_mass)} of the model's own distribution."
+        f"{words.percent(stage.mass)} of what came in, {words.percent(stage.raw_mass)} of the model's own distribution."
     )
 
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.state.cache_history import CacheHistory, Part, Point
-from app.state.figures import human_bytes
 from app.views.memory.report import part_name
 from app.widgets.plots import BYTES, Area, Axis, Bars, Figure, Line
+from core import words
 
 PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residual": "refused", "self": "kept",
                 "cross": "finished", "state": "best"}  # fmt: skip
 
 
-def size_words(size: float) -> str:
-    """`156 KiB`."""
-    return human_bytes(round(size))
-
-
-_HELD = Axis("bytes held", size_words, BYTES)
+_HELD = Axis("bytes held", words.size, BYTES)
 _WRITTEN = Axis("tokens written", whole=True)
 
 
@@ -65,10 +60,10 @@ def by_layer(history: CacheHistory, point: Point) -> Figure:
         place = number % half + 1 if halves and half else number + 1
         labels.append(f"{which} {place}" if halves else str(place))
         sizes.append(float(size))
-        tips.append(f"{which} {place}: {size:,} bytes ({human_bytes(size)})")
+        tips.append(f"{which} {place}: {size:,} bytes ({words.size(size)})")
     return Figure(
         x=Axis("layer", labels=tuple(labels)),
-        y=Axis("bytes", size_words, BYTES, shown=False),
+        y=Axis("bytes", words.size, BYTES, shown=False),
         bars=(Bars("", "accent", tuple(sizes), tips=tuple(tips)),) if sizes else (),
     )
 
@@ -76,4 +71,4 @@ def by_layer(history: CacheHistory, point: Point) -> Figure:
 def layers_title(point: Point) -> str:
     """`Per layer`, and how much each holds where all hold the same."""
     sizes = {size for size in point.layers if size}
-    return f"Per layer, {human_bytes(min(sizes))} each" if len(sizes) == 1 else "Per layer"
+    return f"Per layer, {words.size(min(sizes))} each" if len(sizes) == 1 else "Per layer"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from app.state.cache_history import CacheHistory, Part, Point, filled
-from app.state.figures import human_bytes
 from app.state.run import Run
 from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
 from app.views.shared.reports import NodeReport, ReportRow
-from core import caches
+from core import caches, words
 
 _PARTS = {"self": "self-attention", "cross": "cross-attention", "scales": "scales and offsets", "residual": "exact"}
 _PLACES = {"host": "memory", "device": "GPU", "disk": "disk"}
@@ -33,7 +32,7 @@ def report_on(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
     length = model.length_at(x)
     return NodeReport(
         heading=f"After token {x:,}" if x else "After the prompt",
-        token=human_bytes(point.bytes),
+        token=words.size(point.bytes),
         facts=_facts(model, run, point, x),
         sentence=sentence(model, point, length),
         table_title="What is held",
@@ -48,7 +47,7 @@ def _facts(model: CacheHistory, run: Run, point: Point, x: int) -> str:
     device = run.started.device.upper() if run.started is not None else ""
     places = {place for (place, _), size in point.parts if size}
     where = " and on disk" if "disk" in places else ""
-    facts = [f"{point.bytes:,} bytes on the {device}{where}", f"peak {human_bytes(model.peak(x))}"]
+    facts = [f"{point.bytes:,} bytes on the {device}{where}", f"peak {words.size(model.peak(x))}"]
     if point.error is not None:
         facts.append(f"error of the keys {point.error * 100:.1f} %")
     if not point.measured:
@@ -84,16 +83,14 @@ def sentence(model: CacheHistory, point: Point, length: int) -> str:
     """One thing worth knowing, from the run's own figures."""
     plan = model.plan
     if plan is None:
-        return f"The cache holds {human_bytes(point.bytes)}; this model's memory has no formula."
-    dynamic = human_bytes(round(model.dynamic(length) or 0))
+        return f"The cache holds {words.size(point.bytes)}; this model's memory has no formula."
+    dynamic = words.size(round(model.dynamic(length) or 0))
     if not model.per_token:
-        return (
-            f"Whatever was read is folded into a state of {human_bytes(point.bytes)}; it does not grow with the text."
-        )
+        return f"Whatever was read is folded into a state of {words.size(point.bytes)}; it does not grow with the text."
     if any(part == "cross" for _, part in model.parts):
         cross = sum(size for (_, part), size in point.parts if part == "cross")
         return (
-            f"{human_bytes(cross)} hold what the encoder read and never change; the rest grows by "
+            f"{words.size(cross)} hold what the encoder read and never change; the rest grows by "
             f"{model.per_token:,} bytes a token."
         )
     if plan.window is not None and plan.backend == "sink":
@@ -122,7 +119,7 @@ def _plain_sentence(model: CacheHistory, point: Point, length: int, dynamic: str
         return f"Room for {plan.capacity:,} tokens was taken at once; {used * 100:.0f} % of it is in use."
     if any(place == "disk" for place, _ in model.parts):
         disk = sum(size for (place, _), size in point.parts if place == "disk")
-        return f"{human_bytes(disk)} wait on disk; only one layer at a time is in memory between two steps."
+        return f"{words.size(disk)} wait on disk; only one layer at a time is in memory between two steps."
     return f"Every token adds {model.per_token:,} bytes, and none is ever forgotten."
 
 

@@ -9,7 +9,6 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QLabel, QWidget
 
 from app.state.cache_history import CacheHistory, Point
-from app.state.figures import human_bytes
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.memory import tokens as memory_tokens
@@ -22,6 +21,7 @@ from app.views.shared.export_tools import ExportTools, Table
 from app.views.shared.reports import NodeReport
 from app.views.shared.scrolled_page import ScrolledPage
 from app.widgets.plots import PlotPanel
+from core import words
 from core.events import Event
 
 _TITLE = "Every byte the model remembers with"
@@ -183,7 +183,7 @@ class MemoryView(ScrolledPage):
         if x > self.model.written or point is None:
             size = self.model.predicted(length)
             return f"after token {x:,}: {round(size):,} bytes predicted" if size is not None else ""
-        lines = [f"after token {x:,}: {point.bytes:,} bytes ({human_bytes(point.bytes)})"]
+        lines = [f"after token {x:,}: {point.bytes:,} bytes ({words.size(point.bytes)})"]
         if point.tokens:
             lines.append(f"{length:,} tokens read")
         lines += [f"{part_name(part, self.model.parts)} {size:,}" for part, size in point.parts if size]

@@ -9,9 +9,9 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
-from app.views.text.wording import percent
 from app.views.tree.tools import TreeLegend
 from app.widgets.drafter_marks import SIZE, letter, paint_mark
+from core import words
 
 _STATES = (
     ("kept", "accepted"), ("refused", "refused"), ("pruned", "never reached"), ("correction", "correction"),
@@ -33,7 +33,7 @@ class SpecLegend(TreeLegend):
 
     def show_drafters(self, names: Sequence[str], shares: Sequence[tuple[int, int]]) -> None:
         """`shares`: (accepted, examined) tokens of each; fewer than two drafters have no marks."""
-        told = [f" · {percent(kept / seen)} kept" if seen else "" for kept, seen in shares]
+        told = [f" · {words.percent(kept / seen)} kept" if seen else "" for kept, seen in shares]
         drafters = [name + share for name, share in zip(names, told, strict=True)] if len(names) > 1 else []
         if drafters != self._drafters:
             self._drafters = drafters

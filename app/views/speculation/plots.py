@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.state.rounds import Rounds
-from app.views.text.wording import percent
 from app.widgets.plots import Axis, Bars, Figure, Line
+from core import words
 from core.events import DraftRound
 
 
@@ -28,7 +28,7 @@ _TIMES = Axis("cost", times_words)
 def kept_by_place(rounds: Rounds) -> Figure:
     """Share accepted at each place of the draft."""
     kept = rounds.by_position()
-    tips = tuple(f"place {depth} of the draft: {percent(share)} accepted" for depth, share in kept)
+    tips = tuple(f"place {depth} of the draft: {words.percent(share)} accepted" for depth, share in kept)
     bars = Bars("", "accent", tuple(share for _, share in kept), tips=tips)
     return Figure(Axis("place", labels=tuple(str(depth) for depth, _ in kept)), _SHARE, bars=(bars,), top=1.0)
 

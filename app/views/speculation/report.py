@@ -8,11 +8,11 @@ from pathlib import Path
 from app.state.requests import RunRequest
 from app.state.rounds import proposers
 from app.views.shared.reports import NodeReport, ReportRow
-from app.views.text.wording import percent, token_text
+from app.views.text.wording import token_text
 from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode
+from core import explain_draft, explain_round, words
 from core.events import DraftNode, DraftRound, Finished
-from core.explain.rounds import explain_node, explain_round
 
 EXTRA = -1
 """Number of the node that stands for the bonus or the correction."""
@@ -58,14 +58,14 @@ def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> N
     if number == EXTRA:
         return _report_extra(entry)
     node = {node.node: node for node in entry.nodes}[number]
-    shares = f"draft {percent(node.draft_probability)} · target {percent(node.target_probability)}"
+    shares = f"draft {words.percent(node.draft_probability)} · target {words.percent(node.target_probability)}"
     several = len(drafters) > 1
     facts = f"by {' and '.join(map(letter, proposers(node)))} · {shares}" if several else shares
     return NodeReport(
         heading="Drafted node",
         token=token_text(node.piece),
         facts=facts,
-        sentence=explain_node(node, entry, drafters),
+        sentence=explain_draft(node, entry, drafters),
         verdict=_VERDICTS[node.fate],
         table_title="Its rivals",
         columns=("token", "draft", "target", ""),
@@ -96,7 +96,8 @@ def _rivals(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRo
 
     def cells(n: DraftNode) -> tuple[str, ...]:
         by = f" · {''.join(map(letter, proposers(n)))}" if several else ""
-        return (token_text(n.piece) + by, percent(n.draft_probability), percent(n.target_probability), n.fate)
+        shares = (words.percent(share) for share in (n.draft_probability, n.target_probability))
+        return (token_text(n.piece) + by, *shares, n.fate)
 
     return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
 
@@ -123,7 +124,7 @@ def worth(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, s
     return [
         ("tokens / s", figure(speed[0]), figure(speed[1])),
         ("tokens / pass", figure(passes[0], 1), figure(passes[1], 1)),
-        ("accepted", "–", "–" if kept is None else percent(kept)),
+        ("accepted", "–", "–" if kept is None else words.percent(kept)),
         ("speed-up", "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
         ("by the formula", "", f"×{ours.predicted_speedup:.2f}" if ours and ours.predicted_speedup else "–"),
     ]

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
+from core import words
 from core.events import PromptToken, TokenChosen
 
-# Control characters would be invisible or end a line by surprise; each becomes one visible character instead.
-_VISIBLE = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
-_VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0x200B, 0xFFFC: 0xFFFD}
-_CONTROL_TOKEN = re.compile(r"\s*(?:<[^\w/]*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
 _THIN, _TIE = "\u2009", "\u202f"
-
-
-def visible(text: str) -> str:
-    """`text` with one harmless character for every control character; the length stays the same."""
-    return text.translate(_VISIBLE)
-
-
-def control_name(piece: str) -> str:
-    """The bare name of a control token: `end` for `<|end|>`; empty when `piece` does not look like one."""
-    match = _CONTROL_TOKEN.fullmatch(piece)
-    return visible(match[1] or match[2]) if match else ""
 
 
 def pill(piece: str) -> str:
     """What stands for a control token: its name between thin spaces."""
-    name = control_name(piece) or visible(piece.strip()) or "special"
+    name = words.control_name(piece) or words.visible(piece.strip()) or "special"
     return f"{_THIN}{_TIE}{name.replace(' ', _TIE)}{_TIE}{_THIN}"
 
 
@@ -47,9 +32,9 @@ class TokenText:
         self.tokens: list[TokenChosen] = []
         self.tail = ""
         for token in prompt:
-            self._add(token.text, special=bool(control_name(token.text)))
+            self._add(token.text, special=bool(words.control_name(token.text)))
         self.prompt_pieces = len(self.starts)
-        self._separate = bool(prompt) and bool(control_name(prompt[-1].text))
+        self._separate = bool(prompt) and bool(words.control_name(prompt[-1].text))
 
     def append(self, tokens: Iterable[TokenChosen]) -> None:
         """Add what was chosen next."""
@@ -62,14 +47,14 @@ class TokenText:
     def finish(self, tail: str) -> None:
         """Add the characters that were held back until the end; they belong to no token."""
         self.tail = tail
-        self.text += visible(tail)
+        self.text += words.visible(tail)
 
     def _add(self, text: str, special: bool) -> None:
         if special:
             self.specials.add(len(self.starts))
         self.starts.append(len(self.text))
         self.originals.append("" if special else text)
-        self.text += pill(text) if special else visible(text)
+        self.text += pill(text) if special else words.visible(text)
 
     @property
     def owned(self) -> int:

@@ -10,16 +10,7 @@ from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.text.column import Column
 from app.views.tokens.page import drawn_count
-
-REASONS = {
-    "eos": "ended",
-    "length": "length reached",
-    "context": "context full",
-    "time": "time is up",
-    "stop_string": "stop text",
-    "stopped": "stopped",
-}
-"""Why a sequence ended, in a word or two."""
+from core import words
 
 
 def is_waiting(run: Run | None) -> bool:
@@ -60,8 +51,8 @@ def status(run: Run, sequence: int) -> str:
     """`34 tokens · ended`."""
     count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
     drawn = drawn_count(run, sequence)
-    words = f"{drawn:,} of {count:,} tokens" if drawn < count else f"{count:,} token{'' if count == 1 else 's'}"
-    return f"{words} · {REASONS[ended.reason]}" if ended else words
+    told = f"{drawn:,} of {count:,} tokens" if drawn < count else words.count(count, "token")
+    return f"{told} · {words.ENDINGS[ended.reason].brief}" if ended else told
 
 
 def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, head: int, shown: bool) -> None:
@@ -75,10 +66,10 @@ def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, hea
     painter.setFont(theme.font(12, tabular=True))
     painter.setPen(theme.color("muted"))
     room = column.left + column.width - after
-    words = QFontMetricsF(painter.font()).elidedText(
+    told = QFontMetricsF(painter.font()).elidedText(
         status(run, column.sequence or 0), Qt.TextElideMode.ElideRight, room
     )
-    painter.drawText(QPointF(after, base), words)
+    painter.drawText(QPointF(after, base), told)
     painter.setPen(QPen(theme.color("accent" if shown else "line"), theme.px(2) if shown else 1))
     y = top + theme.px(26)
     painter.drawLine(QPointF(column.left, y), QPointF(column.left + column.width, y))

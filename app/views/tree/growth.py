@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from app.state.beam_tree import BeamTree
 from app.state.run import Run
 from app.views.text.wording import token_text
-from app.views.tree.report import minus
 from app.widgets.tree_canvas.model import TreeNode
 from app.widgets.tree_canvas.stage import Stage
+from core import words
 from core.events import BeamCandidate
 
 ROOT = 0
@@ -70,7 +70,7 @@ def label(candidate: BeamCandidate) -> str:
 def _node(candidate: BeamCandidate, total: int) -> TreeNode:
     return TreeNode(
         candidate.node, candidate.parent, label(candidate), _share(candidate.probability),
-        note=minus(candidate.score), weight=candidate.probability, state=_STATES.get(candidate.fate, "kept"),
+        note=words.decimal(candidate.score), weight=candidate.probability, state=_STATES.get(candidate.fate, "kept"),
         lane=candidate.group,
         progress=(candidate.progress, total) if total else None,
     )  # fmt: skip

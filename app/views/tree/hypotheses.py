@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidge
 
 from app.state.beam_tree import Row
 from app.theme.theme import Theme, theme_for
-from app.views.tree.report import minus
 from app.widgets.tree_canvas.style import STAR
+from core import words
 
 TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
 _TITLES = ("Text", "Score", "Length", "Group", "State")
@@ -110,7 +110,7 @@ class HypothesesModel(QAbstractTableModel):
             rest = " ".join(row.text[self._shared :].split())
             text = f"…{rest}" if self._shared else rest or "(nothing yet)"
             return f"{STAR} {text}" if row.node == self._best else text
-        return (minus(row.score, 3), f"{row.length:,}", f"{row.group + 1}", STATES[row.state])[column - 1]
+        return (words.decimal(row.score, 3), f"{row.length:,}", f"{row.group + 1}", STATES[row.state])[column - 1]
 
     def _font(self, row: Row, column: int) -> QFont:
         best = row.node == self._best and column <= SCORE

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from app.state.beam_tree import BeamTree
 from app.views.shared.reports import NodeReport, ReportRow
-from app.views.text.wording import log_probability, percent, token_text
+from app.views.text.wording import token_text
+from core import explain_candidate, words
 from core.events import BeamCandidate, BeamStep
-from core.explain.beams import explain_node, worst_kept
 
 MOST_ROWS = 12
 _VERDICTS = {
     "kept": "Kept", "pruned": "Pruned", "finished": "Finished", "early_stopped": "Stopped early",
 }  # fmt: skip
 _FATES = {"kept": "kept", "pruned": "pruned", "finished": "ended", "early_stopped": "stopped"}
-
-
-def minus(value: float, digits: int = 2) -> str:
-    """With a real minus sign."""
-    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def report_on(tree: BeamTree, node: int) -> NodeReport:
@@ -50,8 +45,8 @@ def tip(tree: BeamTree | None, node: int) -> str:
         return ""
     candidate = tree.candidate(node)
     return (
-        f"{token_text(candidate.piece)}  {percent(candidate.probability)}\n"
-        f"score {minus(candidate.score)} · rank {candidate.rank} · {candidate.fate.replace('_', ' ')}"
+        f"{token_text(candidate.piece)}  {words.percent(candidate.probability)}\n"
+        f"score {words.decimal(candidate.score)} · rank {candidate.rank} · {candidate.fate.replace('_', ' ')}"
     )
 
 
@@ -62,7 +57,7 @@ def report_of(candidate: BeamCandidate, step: BeamStep, num_beams: int, so_far: 
         heading="Beam node",
         token=token_text(candidate.piece),
         facts=_facts(candidate, step),
-        sentence=explain_node(candidate, step, worst_kept(candidate, step), num_beams),
+        sentence=explain_candidate(candidate, step, num_beams),
         verdict=f"{_VERDICTS.get(candidate.fate, candidate.fate)} at step {step.step + 1}.",
         so_far=so_far,
         table_title=f"Step {step.step + 1}" + (f", group {candidate.group + 1}" if _groups(step) > 1 else ""),
@@ -73,8 +68,8 @@ def report_of(candidate: BeamCandidate, step: BeamStep, num_beams: int, so_far: 
 
 
 def _facts(candidate: BeamCandidate, step: BeamStep) -> str:
-    parts = [f"step {step.step + 1}", f"score {minus(candidate.score)}",
-             f"log p {log_probability(candidate.log_probability)}"]  # fmt: skip
+    parts = [f"step {step.step + 1}", f"score {words.decimal(candidate.score)}",
+             f"log p {words.decimal(candidate.log_probability)}"]  # fmt: skip
     if candidate.diversity_penalty:
         parts.append(f"diversity −{candidate.diversity_penalty:.2f}")
     return " · ".join(parts)
@@ -93,8 +88,8 @@ def _rivals(candidate: BeamCandidate, step: BeamStep) -> tuple[ReportRow, ...]:
 
 
 def _row(rival: BeamCandidate, own: bool) -> ReportRow:
-    cells = (f"{rival.rank}. {token_text(rival.piece)}", log_probability(rival.log_probability),
-             minus(rival.score), _FATES.get(rival.fate, rival.fate))  # fmt: skip
+    cells = (f"{rival.rank}. {token_text(rival.piece)}", words.decimal(rival.log_probability),
+             words.decimal(rival.score), _FATES.get(rival.fate, rival.fate))  # fmt: skip
     return ReportRow(cells, strong=own, faint=rival.fate == "pruned")
 
 
@@ -102,6 +97,8 @@ def formula(tree: BeamTree, candidate: BeamCandidate, step: BeamStep) -> str:
     """`Σ log p ÷ length^penalty` with the node's figures."""
     length, penalty = step.step + 1, step.length_penalty
     parent = tree.candidate(candidate.parent).score if candidate.parent in tree else 0.0
-    sum_line = f"{minus(parent, 3)} + ({minus(candidate.log_probability, 3)}) = {minus(candidate.score, 3)}"
+    before, own, score, final = (
+        words.decimal(value, 3) for value in (parent, candidate.log_probability, candidate.score, candidate.normalized)
+    )
     divisor = f"{length}" if penalty == 1 else f"{length}^{penalty:g}".replace("-", "−")
-    return f"{sum_line}\n{minus(candidate.score, 3)} ÷ {divisor} = {minus(candidate.normalized, 3)}"
+    return f"{before} + ({own}) = {score}\n{score} ÷ {divisor} = {final}"

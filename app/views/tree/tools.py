@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QTo
 
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.text.pieces import control_name
 from app.widgets.icons import IconButton
 from app.widgets.tree_canvas import PRUNED
 from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
+from core import words
 from core.events import BeamCandidate
 
 PROMPT_TOKENS = 24
@@ -249,8 +249,8 @@ class PathLine(QWidget):
         if run is None or not path:
             self.show_text("", "", "Pick a node, or walk with the arrow keys; type to find a token.")
             return
-        prompt = "".join(token.text for token in run.prompt[-PROMPT_TOKENS:] if not control_name(token.text))
-        if run.prompt and control_name(run.prompt[-1].text):
+        prompt = "".join(token.text for token in run.prompt[-PROMPT_TOKENS:] if not words.control_name(token.text))
+        if run.prompt and words.control_name(run.prompt[-1].text):
             prompt = ""  # a control token ends the prompt: what follows is a text of its own
         before = prompt + "".join(candidate.text for candidate in path[:-1])
         self.show_text(before, path[-1].text or f" {label(path[-1])}")

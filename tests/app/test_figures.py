@@ -38,24 +38,3 @@ def test_the_runs_own_metrics_win() -> None:
     metrics = Metrics(time_to_first_token=0.5, prefill_tokens_per_second=7, decode_tokens_per_second=9, cache_bytes=3)
     run.apply([Prefilled(10, 0.02), Finished("completed", ((),), ("",), metrics)])
     assert figures.figures(run) == figures.Figures(0.5, 7, 9, 3, None)
-
-
-@pytest.mark.parametrize(
-    ("count", "words"), [(0, "0 B"), (1023, "1023 B"), (237_568, "232 KiB"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
-)
-def test_bytes(count: int, words: str) -> None:
-    assert figures.human_bytes(count) == words
-
-
-@pytest.mark.parametrize(
-    ("count", "words"), [(12, "12"), (532_000, "532 K"), (5_700_000, "5.7 M"), (1_240_000_000, "1.2 B")]
-)
-def test_counts(count: int, words: str) -> None:
-    assert figures.human_count(count) == words
-
-
-def test_times_and_rates() -> None:
-    assert figures.human_seconds(0.024) == "24 ms"
-    assert figures.human_seconds(1.26) == "1.3 s"
-    assert figures.human_rate(1930) == "1,930 tok/s"
-    assert figures.human_rate(2.34) == "2.3 tok/s"

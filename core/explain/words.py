@@ -1,0 +1,141 @@
+"""Numbers and tokens as people read them: one home for percentages, ordinals, sizes, names of tokens and endings."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from core.events import Ending
+
+_ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_WHITE = {"\n": "a line break", " ": "a space"}
+# Control characters would be invisible or end a line by surprise; each becomes one visible character instead.
+_VISIBLE = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
+_VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0x200B, 0xFFFC: 0xFFFD}
+_CONTROL_TOKEN = re.compile(r"\s*(?:<[^\w/]*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class EndingWords:
+    """One reason for a text to end, for three places."""
+
+    brief: str
+    """Beside a count of tokens: `34 tokens · time is up`."""
+    line: str
+    """Before `after 34 tokens`."""
+    sentence: str
+    """For a node that ends a text; without its full stop."""
+
+
+ENDINGS: dict[Ending, EndingWords] = {
+    "eos": EndingWords("ended", "EOS", "The text ends here by itself"),
+    "length": EndingWords("length reached", "length limit", "The limit ends the text here"),
+    "context": EndingWords("context full", "context full", "The end of the model's context ends the text here"),
+    "time": EndingWords("time is up", "time limit", "The time limit ends the text here"),
+    "stop_string": EndingWords("stop text", "stop text", "The text ends here, at a stop text"),
+    "stopped": EndingWords("stopped", "stopped", "The text was stopped here"),
+}
+
+
+def percent(share: float) -> str:
+    """`0.314` → `31 %`; more digits where fewer would say 0 or 100 of what is neither."""
+    value = share * 100
+    if value <= 0 or value >= 100:
+        return f"{min(max(value, 0), 100):.0f} %"
+    if value < 0.001:
+        return "< 0.001 %"
+    if value > 99.99:
+        return "> 99.99 %"
+    if value < 0.0995:
+        return f"{value:.3f} %"
+    if value < 0.995 or value > 99:
+        return f"{_floor(value, 2) if value > 99 else value:.2f} %"
+    return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
+
+
+def brief_percent(share: float) -> str:
+    """`0.314` → `31 %` in as little room as a table has; never 100 of what is less."""
+    value = share * 100
+    if 99 < value < 100:
+        return f"{_floor(value, 1):.1f} %"
+    if value >= 9.95:
+        return f"{value:.0f} %"
+    return f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
+
+
+def _floor(value: float, digits: int) -> float:
+    scale = 10.0**digits
+    return math.floor(value * scale + 1e-6) / scale
+
+
+WIDEST_PERCENT = "< 0.1 %"
+"""The longest that `brief_percent` says."""
+
+
+def decimal(value: float, digits: int = 2) -> str:
+    """With a real minus sign; −∞ where there is nothing to count."""
+    text = f"{value:.{digits}f}" if math.isfinite(value) else "∞" if value > 0 else "-∞"
+    return text.replace("-", "−")
+
+
+def ordinal(number: int) -> str:
+    """first, second, … tenth, 11th, 22nd."""
+    if 0 < number < len(_ORDINALS):
+        return _ORDINALS[number]
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{suffix}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 token`, `1,024 tokens`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def size(count: float) -> str:
+    """Bytes as `232 KiB`, `1.4 GiB`: binary units, at most four characters of number."""
+    for unit in _UNITS:
+        if count < 1024 or unit == _UNITS[-1]:
+            break
+        count /= 1024
+    return f"{count:.{0 if unit == 'B' or count >= 100 else 1}f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """`24 ms`, `1.3 s`."""
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def rate(tokens: float) -> str:
+    """Tokens a second as `118 tok/s`; one decimal below ten."""
+    return f"{tokens:,.0f} tok/s" if tokens >= 10 else f"{tokens:.1f} tok/s"
+
+
+def magnitude(number: int) -> str:
+    """A model's size in parameters: `5.7 M`, `1.2 B`."""
+    for limit, unit in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K")):
+        if number >= limit:
+            share = number / limit
+            return f"{share:.0f} {unit}" if share >= 100 else f"{share:.1f} {unit}"
+    return str(number)
+
+
+def visible(text: str) -> str:
+    """`text` with one harmless character for every control character; the length stays the same."""
+    return text.translate(_VISIBLE)
+
+
+def control_name(piece: str) -> str:
+    """The bare name of a control token: `end` for `<|end|>`; empty when `piece` does not look like one."""
+    match = _CONTROL_TOKEN.fullmatch(piece)
+    return visible(match[1] or match[2]) if match else ""
+
+
+def quote(piece: str) -> str:
+    """A token within a sentence: in quotation marks, `⟨end⟩` for a control token, white space by name."""
+    if name := control_name(piece):
+        return f"⟨{name}⟩"
+    if word := piece.strip():
+        return f"“{visible(word)}”"
+    return _WHITE.get(piece, "white space" if piece else "an empty token")

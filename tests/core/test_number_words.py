@@ -1,0 +1,85 @@
+"""Numbers and tokens in words."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import get_args
+
+import pytest
+
+from core import words
+from core.events import Ending
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.0, "0 %"), (1.0, "100 %"), (0.314, "31 %"), (0.042, "4.2 %"), (0.004, "0.40 %"), (0.0004, "0.040 %"),
+     (0.999, "99.90 %"), (0.9992, "99.92 %"), (0.99996, "> 99.99 %"), (0.0999, "10 %"), (0.00999, "1.0 %"),
+     (0.000001, "< 0.001 %")],
+)  # fmt: skip
+def test_percentages(share: float, said: str) -> None:
+    assert words.percent(share) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.0001, "< 0.1 %"), (0.0042, "0.4 %"), (0.0949, "9.5 %"), (0.312, "31 %"), (0.9992, "99.9 %"),
+     (0.99999, "99.9 %"), (1.0, "100 %")],
+)  # fmt: skip
+def test_brief_percentages(share: float, said: str) -> None:
+    assert words.brief_percent(share) == said
+    assert len(said) <= len(words.WIDEST_PERCENT)
+
+
+@pytest.mark.parametrize("say", [words.percent, words.brief_percent])
+def test_a_greater_share_is_never_said_to_be_less(say: object) -> None:
+    def number(share: float) -> float:
+        said = say(share)  # type: ignore[operator]
+        return float(said.strip("<>% ")) + (1e-9 if said.startswith(">") else -1e-9 if said.startswith("<") else 0)
+
+    shares = sorted({n / 7919 for n in range(7920)} | {10**-n for n in range(9)} | {1 - 10**-n for n in range(9)})
+    assert all(number(one) <= number(other) for one, other in pairwise(shares))
+    assert all(abs(number(share) - 100 * share) < 0.51 for share in shares)
+    assert [share for share in shares if say(share) == "100 %"] == [1.0]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("number", "word"), [(1, "first"), (10, "tenth"), (11, "11th"), (22, "22nd"), (113, "113th"), (1001, "1,001st")]
+)
+def test_ordinals(number: int, word: str) -> None:
+    assert words.ordinal(number) == word
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(0, "0 B"), (1023, "1023 B"), (237_568, "232 KiB"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
+)
+def test_sizes(size: int, said: str) -> None:
+    assert words.size(size) == said
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(12, "12"), (532_000, "532 K"), (5_700_000, "5.7 M"), (1_240_000_000, "1.2 B")]
+)
+def test_magnitudes(number: int, said: str) -> None:
+    assert words.magnitude(number) == said
+
+
+def test_times_rates_counts_and_decimals() -> None:
+    assert (words.duration(0.024), words.duration(1.26)) == ("24 ms", "1.3 s")
+    assert (words.rate(1930), words.rate(2.34)) == ("1,930 tok/s", "2.3 tok/s")
+    assert (words.count(1, "token"), words.count(1024, "token")) == ("1 token", "1,024 tokens")
+    assert (words.decimal(-1.5), words.decimal(0.25, 1), words.decimal(-math.inf)) == ("−1.50", "0.2", "−∞")
+
+
+@pytest.mark.parametrize(
+    ("piece", "said"),
+    [(" fox", "“fox”"), ("\n", "a line break"), (" ", "a space"), ("  \n", "white space"), ("", "an empty token"),
+     ("<|eos|>", "⟨eos⟩"), ("</s>", "⟨/s⟩"), ("\x07", "“␇”")],
+)  # fmt: skip
+def test_tokens_are_quoted_by_one_name(piece: str, said: str) -> None:
+    assert words.quote(piece) == said
+
+
+def test_every_ending_has_its_words() -> None:
+    assert set(words.ENDINGS) == set(get_args(Ending))
