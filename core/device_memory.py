@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from pathlib import Path
 
 import torch
 
+from core.errors import TokenscopeError
+
 _PROCESS = Path("/proc/self")
 
 
+_WORDS = (
+    "out of memory",  # CUDA, HIP, MPS, XPU, whatever class carries it
+    "allocate memory",  # "DefaultCPUAllocator: can't …", "unable to mmap …: Cannot allocate memory (12)"
+    "not enough memory",  # the same allocator on Windows
+    "bad_alloc",
+    "bad allocation",
+    "enforce fail at alloc_cpu.cpp",
+    "status_alloc_failed",  # cuBLAS, cuDNN, cuSPARSE, cuSOLVER
+    "hiperroroutofmemory",
+    "failed to allocate",
+    "unable to allocate",
+    "insufficient memory",
+)
+"""What libraries write, in small letters, when memory ends in a class of error that says nothing."""
+
+
 def is_out_of_memory(error: BaseException) -> bool:
-    """True for torch's class on any device, Python's own, and the CPU allocator's plain RuntimeError."""
+    """True for torch's and Python's own classes, the system's ENOMEM, and errors whose words or cause say so.
+
+    Errors of this program carry their own words, and are never meant.
+    """
+    if isinstance(error, TokenscopeError) or not isinstance(error, Exception):
+        return False
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    message = str(error).lower()
+    return any(words in message for words in _WORDS) or (
+        error.__cause__ is not None and is_out_of_memory(error.__cause__)
+    )
 
 
 class PeakMemory:

@@ -113,6 +113,8 @@ def _free(prefixes: PrefixStore | None) -> int:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+    if torch.backends.mps.is_available():
+        torch.mps.empty_cache()
     return freed
 
 

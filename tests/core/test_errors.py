@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from transformers import GenerationConfig
 
 import core
 from core import errors
+from core.device_memory import is_out_of_memory
 from tests.core import tiny
 
 
@@ -251,7 +253,21 @@ def test_nan_logits() -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError(), RuntimeError("can't allocate memory")]
+    "failure",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:128] err == 0. DefaultCPUAllocator: can't allocate memory"),
+        RuntimeError("unable to mmap 4096 bytes from file </tmp/x>: Cannot allocate memory (12)"),
+        RuntimeError("std::bad_alloc"),
+        RuntimeError("CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA`"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("MPS backend out of memory (MPS allocated: 9.0 GB, max allowed: 9.07 GB)."),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:114] data. DefaultCPUAllocator: not enough memory"),
+        OSError(12, "Cannot allocate memory"),
+        SafetensorError("Error while serializing: I/O error: Cannot allocate memory (os error 12)"),
+    ],
+    ids=str,
 )
 def test_out_of_memory(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.make("llama")
@@ -271,6 +287,21 @@ def test_out_of_memory(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> N
         written.extend(core.stream(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=20))))
     assert_told(caught.value, "memory", "smaller")
     assert sum(type(event).__name__ == "TokenChosen" for event in written) >= 5
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("bug"), OSError(28, "No space left on device"), ValueError("memory format"), KeyboardInterrupt(),
+     errors.CacheError("The disk ran out of memory.", "Free some.")],
+)  # fmt: skip
+def test_what_is_no_end_of_memory(error: BaseException) -> None:
+    assert not is_out_of_memory(error)
+
+
+def test_a_cause_that_is_the_end_of_memory() -> None:
+    error = RuntimeError("the kernel failed")
+    error.__cause__ = MemoryError()
+    assert is_out_of_memory(error)
 
 
 def test_other_failures_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
