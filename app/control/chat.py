@@ -122,7 +122,7 @@ class ChatController(QObject):
         if not self.conversation.is_open:
             self.conversation.clear()
             self._tell()
-        self._on_mode(example.is_chat)
+        self._window.centre.show_view(example.shown_in)
 
     @Slot(str)
     def _on_when_full(self, policy: str) -> None:

@@ -26,6 +26,13 @@ class Example:
     about: str = ""
     seed: int | None = None
     drafters: tuple[str, ...] = ()
+    view: str = ""
+    """Name of the view where its effect shows; empty for the usual one, as `shown_in` says."""
+
+    @property
+    def shown_in(self) -> str:
+        """Name of the view to show with it."""
+        return self.view or ("chat" if self.is_chat else "tokens")
 
     @property
     def is_chat(self) -> bool:

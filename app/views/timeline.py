@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, QTimer, Slot
+from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
+from app.views.replay import BY_STEP, SPEEDS, Replay
 from app.views.text.wording import bits, token_text
 from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
 from core import words
 from core.events import Event
-
-SPEEDS = (0.5, 1.0, 2.0, 4.0)
-TOKENS_PER_SECOND = 8.0
-"""Replayed at speed 1."""
 
 
 class PlayButton(QToolButton):
@@ -27,7 +24,7 @@ class PlayButton(QToolButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme = theme_for("light")
+        self._theme, self._stepping = theme_for("light"), False
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.set_playing(False)
 
@@ -36,13 +33,19 @@ class PlayButton(QToolButton):
         self._theme = theme
         self.set_playing(self.playing)
 
+    def set_stepping(self, stepping: bool) -> None:
+        """Whether a press goes one token on instead of playing."""
+        self._stepping = stepping
+        self.set_playing(self.playing)
+
+    @Slot(bool)
     def set_playing(self, playing: bool) -> None:
         """Show what a press would do next."""
         self.playing = playing
         px = self._theme.px(16)
         self.setIconSize(QSize(px, px))
         self.setIcon(icon("pause" if playing else "play", self._theme.text, px))
-        label = "Pause" if playing else "Play the run again"
+        label = "Pause" if playing else "One token on" if self._stepping else "Play the run again"
         self.setAccessibleName(label)
         self.setToolTip(f"{label} (Space)")
 
@@ -52,18 +55,15 @@ class Timeline(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("timeline", parent)
-        self._run: Run | None = None
+        self.replay = Replay(self)
         self._values: list[float] = []
         self._shown: tuple[int, int] = (0, 0)
-        self._speed = 1.0
         self.play_button = PlayButton(self)
         self.back_button = IconButton("step-back", "One token back", self)
         self.forward_button = IconButton("step-forward", "One token forward", self)
         self.sparkline = Sparkline(theme_for("light"), self)
         self.count_label = QLabel("", self)
         self.speed_button = QToolButton(self, objectName="speedButton", text="1×")
-        self._timer = QTimer(self)
-        self._timer.timeout.connect(self._advance)
         self._build()
         self.set_theme(theme_for("light"))
         self._draw()
@@ -73,8 +73,10 @@ class Timeline(View):
         self.setAccessibleName("Timeline")
         self.sparkline.setAccessibleName("Surprise of every token")
         self.sparkline.set_tip(self._tip)
-        self.sparkline.picked.connect(self._pick)
-        self.play_button.clicked.connect(self.toggle)
+        self.sparkline.picked.connect(self.replay.go_to)
+        self.play_button.clicked.connect(self.replay.toggle)
+        self.replay.wanted.connect(self.signals.cursorRequested)
+        self.replay.playingChanged.connect(self.play_button.set_playing)
         self.back_button.clicked.connect(self.step_back)
         self.forward_button.clicked.connect(self.step_forward)
         self.speed_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -94,11 +96,11 @@ class Timeline(View):
     def _speed_menu(self) -> QMenu:
         menu = QMenu(self)
         self._speeds = QActionGroup(menu)
-        for speed in SPEEDS:
-            action = menu.addAction(f"{speed:g}×")
+        for speed, title in SPEEDS.items():
+            action = menu.addAction("Step by step" if speed == BY_STEP else title)
             action.setCheckable(True)
             action.setData(speed)
-            action.setChecked(speed == self._speed)
+            action.setChecked(speed == self.replay.speed)
             self._speeds.addAction(action)
         self._speeds.triggered.connect(self._speed_chosen)
         return menu
@@ -119,22 +121,22 @@ class Timeline(View):
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
-        self.pause()
-        self._run, self._values, self._shown = run, [], (0, 0)
+        self.replay.pause()
+        self.replay.run, self._values, self._shown = run, [], (0, 0)
         self._draw()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Add bars for what was written."""
-        self._run = run
+        self.replay.run = run
         self._draw()
 
     def cursor_moved(self, run: Run) -> None:
         """Move the cursor, and show another sequence where the run shows one."""
-        self._run = run
+        self.replay.run = run
         self._draw()
 
     def _draw(self) -> None:
-        run = self._run
+        run = self.replay.run
         tokens = run.track if run else []
         place = (id(run), run.shown if run else 0)
         if place != self._shown or len(tokens) < len(self._values):
@@ -150,14 +152,15 @@ class Timeline(View):
 
     def _expected(self) -> int:
         """Room for what is still to come, so that bars do not shrink with every token."""
-        run = self._run
+        run = self.replay.run
         if run is None or run.finished is not None or run.outcome is not None:
             return 0
         limit = run.request.params.get("max_new_tokens")
         return limit if isinstance(limit, int) and limit <= 400 else 0
 
     def _tip(self, index: int) -> str:
-        token = self._run.track[index] if self._run else None
+        run = self.replay.run
+        token = run.track[index] if run else None
         if token is None:
             return ""
         return (
@@ -165,78 +168,23 @@ class Timeline(View):
             f"surprise {bits(token.raw_log_probability):.1f} bits ({words.percent(token.raw_probability)})"
         )
 
-    # Playing
-
-    @property
-    def playing(self) -> bool:
-        """Whether the cursor moves by itself."""
-        return self._timer.isActive()
-
-    @Slot()
-    def play(self) -> None:
-        """Let the cursor run to the end; from the start again where it is there already."""
-        run = self._run
-        if run is None or not run.length:
-            return
-        self.play_button.set_playing(True)
-        self._timer.start(round(1000 / (TOKENS_PER_SECOND * self._speed)))
-        if run.cursor >= run.length:
-            self.signals.cursorRequested.emit(0)
-
-    @Slot()
-    def pause(self) -> None:
-        """Hold the cursor."""
-        self._timer.stop()
-        self.play_button.set_playing(False)
-
-    @Slot()
-    def toggle(self) -> None:
-        """Play or pause."""
-        if self.playing:
-            self.pause()
-        else:
-            self.play()
-
     @Slot()
     def step_back(self) -> None:
         """One token back."""
-        self._step(-1)
+        self.replay.step(-1)
 
     @Slot()
     def step_forward(self) -> None:
         """One token forward."""
-        self._step(1)
+        self.replay.step(1)
 
     def set_speed(self, speed: float) -> None:
-        """Replay `speed` times as fast as usual."""
-        self._speed = speed
-        self.speed_button.setText(f"{speed:g}×")
+        """Replay at one of `SPEEDS`."""
+        self.replay.set_speed(speed)
+        self.speed_button.setText(SPEEDS[speed])
+        self.play_button.set_stepping(speed == BY_STEP)
         for action in self._speeds.actions():
             action.setChecked(action.data() == speed)
-        if self.playing:
-            self._timer.start(round(1000 / (TOKENS_PER_SECOND * speed)))
-
-    def _step(self, by: int) -> None:
-        self.pause()
-        if self._run is not None:
-            self._request(self._run.cursor + by)
-
-    def _request(self, count: int) -> None:
-        if self._run is not None:
-            self.signals.cursorRequested.emit(min(max(count, 0), self._run.length))
-
-    @Slot()
-    def _advance(self) -> None:
-        run = self._run
-        if run is None or run.cursor >= run.length:
-            self.pause()
-            return
-        self._request(run.cursor + 1)
-
-    @Slot(int)
-    def _pick(self, count: int) -> None:
-        self.pause()
-        self._request(count)
 
     @Slot(QAction)
     def _speed_chosen(self, action: QAction) -> None:
@@ -245,6 +193,6 @@ class Timeline(View):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space plays and pauses wherever the focus is in here."""
         if event.key() == Qt.Key.Key_Space:
-            self.toggle()
+            self.replay.toggle()
         else:
             super().keyPressEvent(event)

@@ -202,6 +202,15 @@ def test_while_text_streams_it_is_told_anew_only_now_and_then(inspector: Inspect
     qtbot.waitUntil(lambda: "TOKEN 30" in said(inspector))
 
 
+def test_a_replay_is_followed_in_the_same_tick(inspector: Inspector) -> None:
+    run = make_run(story(12), finished=True)
+    inspector.show_run(run)
+    for place in range(1, 13):
+        run.move_cursor(place)
+        inspector.cursor_moved(run)
+        assert f"TOKEN {place}" in said(inspector)
+
+
 def test_a_selected_token_stays_while_text_streams(inspector: Inspector) -> None:
     run = make_run(story(5))
     inspector.show_run(run)

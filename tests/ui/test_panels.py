@@ -26,7 +26,7 @@ from app.panels.editors import make_editor
 from app.panels.parameters import ParameterPanel
 from app.panels.settings_dialog import SettingsDialog
 from app.state.requests import ModelInfo
-from app.storage.examples import Example
+from app.storage.examples import Example, load
 from app.theme.theme import theme_for
 from app.widgets.picker_combo import SUBTITLE
 from app.window.main_window import MainWindow
@@ -240,6 +240,16 @@ def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
     with qtbot.waitSignal(prompt.exampleChosen) as signal:
         prompt.more.menu().actions()[0].trigger()
     assert prompt.editor.toPlainText() == signal.args[0].text
+
+
+def test_an_example_opens_the_view_where_its_effect_shows(window: MainWindow) -> None:
+    shown = {}
+    for example in load():
+        window.parts.setup.prompt.exampleChosen.emit(example)
+        shown[example.id] = window.parts.centre.columns[0].current
+    assert set(shown.values()) == {"tokens", "chat", "tree", "speculation"}
+    assert (shown["beam-search"], shown["token-tree"], shown["tell-me"]) == ("tree", "speculation", "chat")
+    assert all(shown[example.id] == example.shown_in for example in load())
 
 
 def test_a_chat_is_read_as_turns(window: MainWindow) -> None:

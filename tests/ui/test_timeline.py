@@ -9,7 +9,8 @@ from pytestqt.qtbot import QtBot
 
 from app.state.run import Run
 from app.theme.theme import theme_for
-from app.views.timeline import SPEEDS, Timeline
+from app.views.replay import BY_STEP, SPEEDS
+from app.views.timeline import Timeline
 from app.widgets.sparkline import CEILING, binned, height_of
 from core.events import TokenChosen
 from tests.ui.scripted import make_run, story, token
@@ -89,9 +90,9 @@ def test_playing_from_the_end_begins_anew_and_ends_by_itself(timeline: Timeline,
     player = Player(timeline, make_run(story(4), finished=True))
     timeline.set_speed(4.0)
     timeline.play_button.click()
-    assert timeline.playing
+    assert timeline.replay.playing
     assert timeline.play_button.accessibleName() == "Pause"
-    qtbot.waitUntil(lambda: not timeline.playing)
+    qtbot.waitUntil(lambda: not timeline.replay.playing)
     assert player.wishes == [0, 1, 2, 3, 4]
     assert timeline.play_button.accessibleName() == "Play the run again"
 
@@ -99,37 +100,55 @@ def test_playing_from_the_end_begins_anew_and_ends_by_itself(timeline: Timeline,
 def test_space_plays_and_pauses(timeline: Timeline) -> None:
     Player(timeline, make_run(story(40)))
     QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
-    assert timeline.playing
+    assert timeline.replay.playing
     QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
-    assert not timeline.playing
+    assert not timeline.replay.playing
 
 
 def test_touching_the_cursor_pauses_and_so_does_another_run(timeline: Timeline) -> None:
     Player(timeline, make_run(story(40)))
-    timeline.play()
+    timeline.replay.play()
     QTest.mouseClick(timeline.sparkline, Qt.MouseButton.LeftButton, pos=place(timeline, 9))
-    assert not timeline.playing
-    timeline.play()
+    assert not timeline.replay.playing
+    timeline.replay.play()
     timeline.show_run(make_run(story(3)))
-    assert not timeline.playing
+    assert not timeline.replay.playing
 
 
 def test_the_speed_is_chosen_from_a_menu(timeline: Timeline) -> None:
     Player(timeline, make_run(story(40)))
     actions = timeline.speed_button.menu().actions()
-    assert [action.text() for action in actions] == ["0.5×", "1×", "2×", "4×"]
-    timeline.play()
-    usual = timeline._timer.interval()
-    actions[SPEEDS.index(2.0)].trigger()
+    assert [action.text() for action in actions] == ["Step by step", "¼×", "½×", "1×", "2×", "4×"]
+    timeline.replay.play()
+    usual = timeline.replay._timer.interval()
+    actions[list(SPEEDS).index(2.0)].trigger()
     assert timeline.speed_button.text() == "2×"
-    assert timeline._timer.interval() == pytest.approx(usual / 2, abs=1)
-    timeline.pause()
+    assert timeline.replay._timer.interval() == pytest.approx(usual / 2, abs=1)
+    timeline.replay.pause()
+
+
+def test_step_by_step_a_press_is_a_token(timeline: Timeline) -> None:
+    player = Player(timeline, make_run(story(3)))
+    timeline.set_speed(BY_STEP)
+    assert timeline.speed_button.text() == "Step"
+    for _ in range(5):
+        QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
+    assert player.wishes == [0, 1, 2, 3, 0]
+    assert not timeline.replay.playing
+    assert timeline.play_button.accessibleName() == "One token on"
+
+
+def test_choosing_steps_holds_what_is_playing(timeline: Timeline) -> None:
+    Player(timeline, make_run(story(40)))
+    timeline.replay.play()
+    timeline.set_speed(BY_STEP)
+    assert not timeline.replay.playing
 
 
 def test_without_tokens_there_is_nothing_to_play(timeline: Timeline) -> None:
     timeline.show_run(None)
-    timeline.play()
-    assert not timeline.playing
+    timeline.replay.play()
+    assert not timeline.replay.playing
     assert not timeline.play_button.isEnabled()
     assert timeline.count_label.text() == ""
 

@@ -166,10 +166,11 @@ class Inspector(View):
             self._timer.start()
 
     def cursor_moved(self, run: Run) -> None:
-        """Follow the cursor."""
+        """Follow the cursor at once: a replay is read, and stands elsewhere a moment later."""
         self._run = run
-        if run.selected is None and not self._timer.isActive():
-            self._timer.start()
+        if run.selected is None:
+            self._timer.stop()
+            self._tell()
 
     def selection_changed(self, run: Run) -> None:
         """Speak of the selected token at once."""
