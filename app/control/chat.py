@@ -122,7 +122,7 @@ class ChatController(QObject):
         if not self.conversation.is_open:
             self.conversation.clear()
             self._tell()
-        self._window.centre.show_view(example.shown_in)
+        self._centre.show_view(example.shown_in)
 
     @Slot(str)
     def _on_when_full(self, policy: str) -> None:
