@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,7 +116,9 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     assert texts(view, 1)[:5] == ["Static", "8.0 KiB", "16.0 KiB", "50 tok/s", "20 ms"]
     assert texts(view, 1)[5] == "the same 10 tokens"
     assert texts(view, 2)[5] == f"differs at 10: the end, not “{story(10)[9].piece.replace(' ', '␣')}”"
-    assert [row.figures[0] for row in view.charts.bars[0].rows] == ["8.0 KiB", "16.0 KiB", "8.0 KiB"]
+    plots = {plot.accessibleName(): plot.figure.bars[0].figures for plot in view.charts.plots}
+    assert plots["Peak bytes"] == ("8.0 KiB", "16.0 KiB", "8.0 KiB")
+    assert plots["The same text for"] == ("all 10", "all 10", "9 tokens")
     assert view.button.isEnabled()
 
 
@@ -154,7 +157,12 @@ def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
     assert len(view.texts.texts) == 2
     assert "background:" in view.texts.texts[1].text()
     assert "background:" not in view.texts.texts[0].text()
-    assert not view.charts.isVisible()
+    bits, counts = (plot.figure for plot in view.charts.plots if plot.isVisible())
+    assert [line.name for line in bits.lines] == ["Sampling", "Greedy"]
+    assert bits.lines[0].points[:5] == bits.lines[1].points[:5], "the texts are one up to there"
+    own = -sum(token.raw_log_probability for token in story(10)) / math.log(2)
+    assert bits.lines[0].points[-1] == (10.0, pytest.approx(own))
+    assert [sum(bars.values) for bars in counts.bars] == [10, 7]
 
 
 @pytest.mark.parametrize("kind", ["caches", "strategies"])
@@ -171,6 +179,20 @@ def test_large_type_in_a_narrow_view_is_not_cut_off(view: CompareView, kind: str
     columns = [n for n in range(view.results.columnCount()) if not view.results.isColumnHidden(n)]
     assert columns == [0, 2, 3, 5]
     assert sum(view.results.columnWidth(n) for n in columns) <= view.results.viewport().width() + 1
+
+
+def test_a_very_narrow_page_is_whole_and_ends_where_its_parts_do(view: CompareView, qtbot: QtBot) -> None:
+    bench = Bench(view)
+    bench.choose("dynamic", "static", "sink")
+    view.compare()
+    while bench.waiting:
+        bench.end_next(story(12))
+    view.measuring_changed(False)
+    view.set_theme(theme_for("light", 1.5))
+    view.resize(330, 420)
+    qtbot.waitUntil(lambda: view._page.width() == view._scroll.viewport().width())
+    end = view.charts.geometry().bottom() + view._column.contentsMargins().bottom()
+    qtbot.waitUntil(lambda: view._page.height() - end <= 2)
 
 
 def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QLabel, QPushButton, QWidget
 
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.views.compare.charts import Charts
+from app.views.compare.choices import Choices
 from app.views.compare.comparison import CACHES, STRATEGIES, Candidate, Comparison, Entry, candidates, table
-from app.views.compare.parts import Charts, Choices, ResultTable, TextCards
+from app.views.compare.plots import of_caches, of_strategies
+from app.views.compare.results import ResultTable
+from app.views.compare.texts import TextCards
 from app.views.shared.export_tools import ExportTools, Table
 from app.views.shared.scrolled_page import ScrolledPage
 from app.widgets.segmented import Segmented
@@ -54,12 +59,12 @@ class CompareView(ScrolledPage):
         self.button.setProperty("role", "primary")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
         self._words.setProperty("role", "muted")
-        top = QHBoxLayout()
-        top.addWidget(self.kind)
-        top.addStretch(1)
-        top.addWidget(self.button)
-        self._column.addLayout(top)
-        for part in (self._words, self.choices, self.results, self.charts, self.texts):
+        self._top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._top.addWidget(self.kind)
+        self._top.addStretch(1)
+        self._top.addWidget(self.button)
+        self._column.addLayout(self._top)
+        for part in (self._words, self.choices, self.results, self.texts, self.charts):
             self._column.addWidget(part)
         self._column.addStretch(1)
         self.setFocusProxy(self.button)
@@ -71,9 +76,21 @@ class CompareView(ScrolledPage):
         """Whether nothing has been run yet."""
         return self._run is None
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The button below the choice where it gets narrow."""
+        super().resizeEvent(event)
+        self._turn()
+
+    def _turn(self) -> None:
+        margins, gap = self._column.contentsMargins(), self._theme.px(24)
+        room = self.width() - margins.left() - margins.right() - self._scroll.verticalScrollBar().sizeHint().width()
+        beside = self.kind.sizeHint().width() + self.button.sizeHint().width() + gap <= room
+        self._top.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
+
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._set_spacing(theme, 12)
+        self._turn()
         for part in (self.results, self.charts, self.texts, self._tools):
             part.set_theme(theme)
         self._draw()
@@ -153,12 +170,11 @@ class CompareView(ScrolledPage):
         self.results.show_rows(comparison, refused)
         self.results.setVisible(self.results.rowCount() > 0)
         is_caches = self.kind.value == CACHES
-        self.charts.setVisible(is_caches and bool(comparison.runs))
         self.texts.setVisible(not is_caches and bool(comparison.runs))
-        if is_caches:
-            self.charts.show_rows(comparison)
-        else:
+        if not is_caches:
             self.texts.show_texts(comparison)
+        self.charts.setVisible(bool(comparison.runs))
+        self.charts.show_figures(of_caches(comparison) if is_caches else of_strategies(comparison))
         self._enable()
         self.update()
 

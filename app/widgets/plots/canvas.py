@@ -17,8 +17,8 @@ from app.widgets.plots.items import AreaItem, Names, pen
 # Its clean-up at the end walks through every object there is, and Qt has let go of everything by then.
 pyqtgraph.setConfigOption("exitCleanup", False)
 
-_WIDEST_BAR, _BAR_SHARE = 44, 0.8
-"""Pixels at 100 % from bar to bar at most; how much of that the bars take."""
+_WIDEST_BAR, _BAR_SHARE, _LYING_SHARE = 44, 0.8, 0.6
+"""Pixels at 100 % from bar to bar at most; how much of that the bars take, standing and lying."""
 _SMALLEST_SPAN = 4.0
 """Places that are seen at least, however far one zooms in."""
 
@@ -37,7 +37,6 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.box = pyqtgraph.ViewBox(enableMouse=False, enableMenu=False)
         self._left, self._bottom = TickAxis("left"), TickAxis("bottom")
-        self._names = Names(self.box, theme)
         self._cursor = pyqtgraph.InfiniteLine(angle=90, movable=False)
         self._hover = pyqtgraph.InfiniteLine(angle=90, movable=False)
         self._band = pyqtgraph.LinearRegionItem(movable=False)
@@ -50,6 +49,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
             axis.linkToView(self.box)
             self.centralLayout.addItem(axis, row, column)
         self.centralLayout.addItem(self.box, 0, 1)
+        self._names = Names(self.box, self._theme)
         self.centralLayout.setSpacing(0)
         for item, depth in ((self._band, 5), (self._hover, 10), (self._cursor, 11), (self._dots, 12)):
             item.setZValue(depth)
@@ -126,8 +126,9 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         """Where a set of bars stands, as pyqtgraph asks for it."""
         figure, bars = self._figure, self._figure.bars[number]
         beside = 1 if figure.stacked else len(figure.bars)
-        thick = _BAR_SHARE / beside
-        starts = [n - _BAR_SHARE / 2 + number % beside * thick for n in range(len(bars.values))]
+        share = _LYING_SHARE if figure.sideways else _BAR_SHARE
+        thick = share / beside
+        starts = [n - share / 2 + number % beside * thick for n in range(len(bars.values))]
         low, high = self.seen if self._zoom is not None else (-1.0, float(figure.count))
         values = [value if low <= n <= high else 0.0 for n, value in enumerate(bars.values)]
         brushes = [self._brush(bars, n) for n in range(len(values))]
@@ -161,8 +162,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
             left, right = max(left, low), min(right, high)
         self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=0, disableAutoRange=False)
         self._fill()
-        self._names.prepareGeometryChange()
-        self._names.update()
+        self._names.follow()
 
     @property
     def whole(self) -> tuple[float, float]:

@@ -67,13 +67,18 @@ class Names(QGraphicsItem):
     """Words in a plot, in its pixels: the lines' names at their right ends, the figures at the ends of bars."""
 
     def __init__(self, box: pyqtgraph.ViewBox, theme: Theme) -> None:
-        super().__init__(box)
+        super().__init__(box.parentItem())  # beside the box, which cuts off what is drawn in it
         self._box, self._theme, self._figure = box, theme, Figure()
         self.setZValue(20)
 
     def show_figure(self, figure: Figure, theme: Theme) -> None:
         """Name what is in this figure."""
         self._figure, self._theme = figure, theme
+        self.follow()
+
+    def follow(self) -> None:
+        """The plot has moved, or shows another part."""
+        self.setPos(self._box.pos())
         self.prepareGeometryChange()
         self.update()
 

@@ -1,0 +1,95 @@
+"""The plots of a comparison below their headings, beside each other where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.views.compare.plots import Titled
+from app.widgets.plots import Figure, PlotPanel
+
+_BESIDE_FROM = 560
+"""Pixels of width from which two stand side by side."""
+_A_BAR, _A_CURVE = 25, 190
+"""Pixels of height for each bar on its side, and for a plot that stands upright."""
+
+
+class Charts(QWidget):
+    """As many plots as there are figures."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._cells: list[QWidget] = []
+        self._headings: list[QLabel] = []
+        self.plots: list[PlotPanel] = []
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self._theme = theme
+        self._grid.setHorizontalSpacing(theme.px(28))
+        self._grid.setVerticalSpacing(theme.px(14))
+        for plot in self.plots:
+            plot.set_theme(theme)
+            self._fit(plot)
+        self._arrange()
+
+    def show_figures(self, figures: Sequence[Titled]) -> None:
+        """Draw these."""
+        while len(self.plots) < len(figures):
+            self._add(figures[len(self.plots)][0])
+        for number, cell in enumerate(self._cells):
+            cell.setVisible(number < len(figures))
+        for (title, figure), heading, plot in zip(figures, self._headings, self.plots, strict=False):
+            heading.setText(title.upper())
+            plot.setAccessibleName(title)
+            plot.show_figure(figure)
+            self._fit(plot)
+        self._arrange()
+
+    def _add(self, title: str) -> None:
+        cell = QWidget(self)
+        heading, plot = QLabel(cell), PlotPanel(title, cell, least=(160, 60))
+        heading.setProperty("role", "heading")
+        heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        column = QVBoxLayout(cell)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addWidget(heading)
+        column.addWidget(plot)
+        column.addStretch(1)
+        plot.set_theme(self._theme)
+        self._cells.append(cell)
+        self._headings.append(heading)
+        self.plots.append(plot)
+
+    def _fit(self, plot: PlotPanel) -> None:
+        """As high as its bars."""
+        plot.setFixedHeight(self._theme.px(height_of(plot.figure)))
+
+    def _arrange(self) -> None:
+        beside = 2 if self.width() >= self._theme.px(_BESIDE_FROM) else 1
+        for number, cell in enumerate(self._cells):
+            self._grid.addWidget(cell, number // beside, number % beside)
+        for column in range(2):
+            self._grid.setColumnStretch(column, 1 if column < beside else 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Below each other where it gets narrow."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def minimumSizeHint(self) -> QSize:
+        """One plot wide."""
+        return QSize(self._theme.px(160), super().minimumSizeHint().height())
+
+
+def height_of(figure: Figure) -> int:
+    """Pixels at 100 %."""
+    return _A_BAR * figure.count + 12 if figure.sideways else _A_CURVE

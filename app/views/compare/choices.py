@@ -1,0 +1,71 @@
+"""What can be compared, as chips to choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
+
+from app.views.compare.comparison import Candidate
+from app.widgets.flow_layout import FlowLayout, clear
+
+
+class Choices(QWidget):
+    """A chip for everything that can be compared; what cannot is greyed, with the reason."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._flow = FlowLayout(self)
+        self._candidates: tuple[Candidate, ...] = ()
+        self._chips: dict[str, QPushButton] = {}
+        self._wanted: dict[str, bool] = {}
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def sizeHint(self) -> QSize:
+        """All lines at the present width: the page must not reserve room for a line a chip."""
+        return QSize(0, self._flow.heightForWidth(max(self.width(), 1)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width, other lines."""
+        super().resizeEvent(event)
+        self.updateGeometry()
+
+    def show_candidates(self, candidates: Sequence[Candidate]) -> None:
+        """Offer these; what the reader has chosen before stays chosen."""
+        self._candidates = tuple(candidates)
+        clear(self._flow)
+        self._chips = {}
+        for number, candidate in enumerate(candidates):
+            chip = QPushButton(candidate.title, self, checkable=True, objectName=f"compare.{candidate.key}")
+            chip.setProperty("role", "chip")
+            chip.setChecked(not candidate.reason and self._wanted.get(candidate.key, candidate.chosen))
+            chip.setEnabled(not candidate.reason and number > 0)
+            chip.setToolTip(candidate.reason or candidate.summary)
+            if number == 0 and not candidate.reason:
+                chip.setChecked(True)
+                chip.setToolTip(f"{candidate.summary}\nThe others are compared with it.")
+            chip.clicked.connect(self._on_clicked)
+            self._chips[candidate.key] = chip
+            self._flow.addWidget(chip)
+        self.updateGeometry()
+
+    @property
+    def chosen(self) -> list[Candidate]:
+        """What is to be compared, in order."""
+        return [candidate for candidate in self._candidates if self._chips[candidate.key].isChecked()]
+
+    @property
+    def refused(self) -> list[Candidate]:
+        """What cannot be."""
+        return [candidate for candidate in self._candidates if candidate.reason]
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self._wanted |= {key: chip.isChecked() for key, chip in self._chips.items() if chip.isEnabled()}
+        self.changed.emit()
