@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from app.session.engine import Engine
     from app.window.main_window import MainWindow
+    from app.window.parts import Parts
 
 
 def build_window(
@@ -21,5 +22,13 @@ def build_window(
     from app.storage.settings_file import SettingsStore
     from app.window.main_window import MainWindow
 
+    def assemble(window: MainWindow) -> Parts:
+        from app.window.assembly import assemble  # the panels and views take a while to import
+
+        return assemble(window, store, engine)
+
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
-    return MainWindow(store, engine, assembled)
+    window = MainWindow(store, assemble)
+    if assembled:
+        window.assemble()
+    return window

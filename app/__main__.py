@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import tempfile
@@ -42,7 +43,8 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
         if options.screenshot is None:
             window.show()
             application.processEvents()
-        return _loop(application, window, options)
+        code = _loop(application, window, options)
+    return _leave(code)
 
 
 def _loop(application: QApplication, window: MainWindow, options: Options) -> int:
@@ -52,6 +54,17 @@ def _loop(application: QApplication, window: MainWindow, options: Options) -> in
 
     with qasync.QEventLoop(application) as loop:
         return int(loop.run_until_complete(start(window, options)))
+
+
+def _leave(code: int) -> int:
+    """Where the worker did not come back, nothing can be tidied up behind it: the process ends at once."""
+    from app.session.thread import is_any_stuck
+
+    if is_any_stuck():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.control.requests import RequestBuilder
 from app.panels.setup import SetupPanel
+from app.session.mailbox import Answer
 from app.session.session import Session
-from app.session.worker import Answer
 from app.state.requests import Fit, RunRequest
 
 DELAY_MS = 300

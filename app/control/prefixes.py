@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.loading import LoadController
 from app.control.messages import SETUP, Messages
+from app.session.mailbox import Answer
 from app.session.session import Session
-from app.session.worker import Answer
 from app.state.requests import ErrorReport, PrefixNews, PrefixRequest
 from app.storage.settings import Compute
 from core import words

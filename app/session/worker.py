@@ -2,79 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import traceback
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.state.requests import ErrorReport, Fit, LoadRequest, PrefixNews, PrefixRequest, RunRequest, report
+from app.session.mailbox import Answer, Ended, Job, Loaded
+from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, report
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
     from core.events import Event
-
-
-class Mailbox:
-    """Events on their way to the window. Appending and taking are single steps of a deque: no lock is held."""
-
-    def __init__(self) -> None:
-        self._events: deque[Event] = deque()
-
-    def put(self, event: Event) -> bool:
-        """Add one; True when it is the first, that is, when the window must be told.
-
-        Looking after adding, not before: the window may empty the box in between.
-        """
-        self._events.append(event)
-        return len(self._events) == 1
-
-    def take(self) -> list[Event]:
-        """Everything in it, oldest first."""
-        taken = []
-        while self._events:
-            taken.append(self._events.popleft())
-        return taken
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """One run as the worker sees it."""
-
-    number: int
-    request: RunRequest
-    cancel: threading.Event = field(default_factory=threading.Event)
-    mailbox: Mailbox = field(default_factory=Mailbox)
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """Answer to a load request: `info` or `error`; `for_run` when a run asked for it, not the window."""
-
-    request: LoadRequest
-    for_run: bool = False
-    info: object = None
-    error: ErrorReport | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Answer to a job, once all its events are in its mailbox; `error` is None when the stream ended by itself."""
-
-    number: int
-    error: ErrorReport | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came of an errand: `result` or `error`."""
-
-    request: PrefixRequest | RunRequest
-    result: PrefixNews | Fit | None = None
-    error: ErrorReport | None = None
 
 
 class Worker(QObject):
@@ -109,7 +48,7 @@ class Worker(QObject):
             self.ended.emit(Ended(job.number, error))
 
     @Slot(object)
-    def do(self, request: PrefixRequest | RunRequest) -> None:
+    def serve(self, request: PrefixRequest | RunRequest) -> None:
         """Save or load a prefix, or reckon what a run would take; answers with `answered`."""
         try:
             if isinstance(request, PrefixRequest):
@@ -139,9 +78,8 @@ class Worker(QObject):
         try:
             self._deliver(job, stream)
         finally:
-            close = getattr(stream, "close", None)
-            if close is not None:
-                close()
+            if isinstance(stream, Generator):
+                stream.close()
         return None
 
     def _deliver(self, job: Job, stream: Iterator[Event]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.state.requests import Outcome
+from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from core import words
 from core.events import SequenceFinished
@@ -20,6 +20,16 @@ def describe(run: Run) -> str:
     """The line for the shown text of a run that ended by itself or was stopped."""
     shown = ending(run.sequence.finished, len(run.tokens))
     return shown or f"ended after {words.count(len(run.tokens), 'token')}"
+
+
+def outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
+    """The one end of a run: of what was raised, of what the run says itself, or of a stop that came before that."""
+    if error is None and run.finished is not None:
+        return completed(run)
+    if error is None and was_stopped:
+        return stopped(run)
+    error = error or ErrorReport("The run ended early", "It gave no result.", "Try again.", kind="IncompleteRun")
+    return Outcome("failed", error.title, error)
 
 
 def completed(run: Run) -> Outcome:

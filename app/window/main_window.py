@@ -14,7 +14,6 @@ from app.storage.settings_file import SettingsStore
 from app.theme.palettes import PALETTES
 
 if TYPE_CHECKING:
-    from app.session.engine import Engine
     from app.session.session import Session
     from app.theme.theme import Theme
     from app.window.parts import Parts
@@ -35,8 +34,8 @@ def first_size(screen: QSize) -> QSize:
 
 
 class MainWindow(QMainWindow):
-    """A frame that knows how to begin and how to end. What it holds is put together by `app.window.assembly`;
-    `parts` is for the command line and for tests."""
+    """A frame that knows how to begin and how to end. What it holds is put together by `assemble`, of
+    `app.window.assembly`; `parts` is for the command line and for tests."""
 
     closed = Signal()
     painted = Signal()
@@ -44,10 +43,10 @@ class MainWindow(QMainWindow):
 
     parts: Parts
 
-    def __init__(self, store: SettingsStore, engine: Engine | None = None, assembled: bool = True) -> None:
+    def __init__(self, store: SettingsStore, assemble: Callable[[MainWindow], Parts]) -> None:
         super().__init__()
         self.setWindowTitle("Tokenscope")
-        self._store, self._engine = store, engine
+        self._store, self._assemble = store, assemble
         self.is_assembled = self.is_closed = False
         self._is_painted = False
         self._before_hiding: Sequence[Step] = ()
@@ -56,8 +55,6 @@ class MainWindow(QMainWindow):
         store.load()
         self._place()
         self._paint_empty()
-        if assembled:
-            self.assemble()
 
     @property
     def session(self) -> Session:
@@ -66,12 +63,9 @@ class MainWindow(QMainWindow):
 
     def assemble(self) -> None:
         """Put everything into the frame; once."""
-        if self.is_assembled:
-            return
-        from app.window.assembly import assemble  # the panels and views take a while to import
-
-        self.is_assembled = True
-        self.parts = assemble(self, self._store, self._engine)
+        if not self.is_assembled:
+            self.is_assembled = True
+            self.parts = self._assemble(self)
 
     def at_close(self, before_hiding: Sequence[Step], after_hiding: Sequence[Step]) -> None:
         """What is done at the end: what is remembered while it can still be seen, then whatever may take its time."""

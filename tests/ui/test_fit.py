@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.session.worker import Answer
+from app.session.mailbox import Answer
 from app.state.requests import Fit, RunRequest
 from app.window.main_window import MainWindow
 from core.memory import estimate as fit

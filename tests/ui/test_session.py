@@ -12,8 +12,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.session.garbage import Collector
-from app.session.session import LONGEST_BATCH, SHORTEST_BATCH, Pace, Session
-from app.session.worker import Mailbox
+from app.session.mailbox import Mailbox
+from app.session.pace import LONGEST_BATCH, SHORTEST_BATCH, Pace
+from app.session.session import Session
 from app.state.requests import LoadRequest, Outcome, RunRequest
 from core.errors import CorruptWeightsError, NumericError
 from core.events import Finished, TokenChosen
@@ -281,8 +282,8 @@ def test_tokens_of_a_batch_are_the_engines_own(qtbot: QtBot, session: Session) -
 
 def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = {"now": 100.0, "computed": 0.0}
-    monkeypatch.setattr("app.session.session.time.monotonic", lambda: clock["now"])
-    monkeypatch.setattr("app.session.session.time.thread_time", lambda: clock["computed"])
+    monkeypatch.setattr("app.session.pace.time.monotonic", lambda: clock["now"])
+    monkeypatch.setattr("app.session.pace.time.thread_time", lambda: clock["computed"])
     pace = Pace()
     assert pace.wait() <= 0
     for drawing, interval in ((0.001, SHORTEST_BATCH), (0.5, LONGEST_BATCH)):

@@ -1,0 +1,69 @@
+"""From the mailbox of the run under way into its `Run`, in batches that leave the worker its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
+
+from app.session.mailbox import Job
+from app.session.pace import Pace
+from app.state.run import Run
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Underway:
+    """A run that the worker is busy with, on both sides; a silent one is measured and not shown."""
+
+    job: Job
+    run: Run
+    is_silent: bool = False
+
+
+class Delivery(QObject):
+    """`arrived(run, events)` for each batch of a run that is shown."""
+
+    arrived = Signal(object, object)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._underway: Underway | None = None
+        self._pace = Pace()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setTimerType(Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self.deliver)
+
+    def begin(self, underway: Underway) -> None:
+        """Deliver the events of this run from now on."""
+        self._underway = underway
+        self._pace.begin()
+
+    def end(self) -> None:
+        """Deliver what is left; nothing comes any more."""
+        self._timer.stop()
+        self.deliver()
+        self._underway = None
+
+    @Slot(int)
+    def on_mail(self, number: int) -> None:
+        """There is something in the mailbox of that job."""
+        if self._underway is None or number != self._underway.job.number or self._timer.isActive():
+            return
+        wait = self._pace.wait()
+        if wait <= 0:
+            self.deliver()
+        else:
+            self._timer.start(max(1, round(wait * 1000)))
+
+    @Slot()
+    def deliver(self) -> None:
+        """Hand over everything that has come."""
+        if self._underway is None:
+            return
+        run, events = self._underway.run, self._underway.job.mailbox.take()
+        if events:
+            self._pace.delivered()
+            run.apply(events)
+            if not self._underway.is_silent:
+                self.arrived.emit(run, events)

@@ -1,0 +1,72 @@
+"""What crosses between the two threads: a run to be done, its events, and the answers to everything asked."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from app.state.requests import ErrorReport, Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+
+if TYPE_CHECKING:
+    from core.events import Event
+
+
+class Mailbox:
+    """Events on their way to the window. Appending and taking are single steps of a deque: no lock is held."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+
+    def put(self, event: Event) -> bool:
+        """Add one; True when it is the first, that is, when the window must be told.
+
+        Looking after adding, not before: the window may empty the box in between.
+        """
+        self._events.append(event)
+        return len(self._events) == 1
+
+    def take(self) -> list[Event]:
+        """Everything in it, oldest first."""
+        taken = []
+        while self._events:
+            taken.append(self._events.popleft())
+        return taken
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One run as the worker sees it."""
+
+    number: int
+    request: RunRequest
+    cancel: threading.Event = field(default_factory=threading.Event)
+    mailbox: Mailbox = field(default_factory=Mailbox)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Answer to a load request: `info` or `error`; `for_run` when a run asked for it, not the window."""
+
+    request: LoadRequest
+    for_run: bool = False
+    info: ModelInfo | None = None
+    error: ErrorReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Answer to a job, once all its events are in its mailbox; `error` is None when the stream ended by itself."""
+
+    number: int
+    error: ErrorReport | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a prefix served or a run reckoned: `result` or `error`."""
+
+    request: PrefixRequest | RunRequest
+    result: PrefixNews | Fit | None = None
+    error: ErrorReport | None = None

@@ -1,0 +1,36 @@
+"""When events are handed to the window: soon where drawing is quick, later where it takes much of the thread's time."""
+
+from __future__ import annotations
+
+import math
+import time
+
+SHORTEST_BATCH, LONGEST_BATCH = 1 / 30, 1 / 10
+"""Seconds between two batches; the first token goes out at once."""
+DRAWING_SHARE = 0.07
+"""Share of its time that this thread may draw while a run is under way: both threads need the interpreter's lock, so
+what one of them uses the other cannot have."""
+
+
+class Pace:
+    """When the next batch is due."""
+
+    def __init__(self) -> None:
+        self.interval = SHORTEST_BATCH
+        self._last = (-math.inf, 0.0)
+
+    def begin(self) -> None:
+        """A run begins: its first batch is due at once. What drawing takes is known from the runs before."""
+        self._last = (-math.inf, 0.0)
+
+    def wait(self) -> float:
+        """Seconds until the next batch is due; not above 0 when it is."""
+        return self._last[0] + self.interval - time.monotonic()
+
+    def delivered(self) -> None:
+        """A batch goes out now; what this thread has computed since the last one was the drawing of that."""
+        now = (time.monotonic(), time.thread_time())
+        if self._last[0] > -math.inf:
+            due = (now[1] - self._last[1]) / DRAWING_SHARE
+            self.interval += (min(LONGEST_BATCH, max(SHORTEST_BATCH, due)) - self.interval) / 3
+        self._last = now

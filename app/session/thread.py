@@ -1,0 +1,66 @@
+"""The thread that the worker lives on: it is cancelled and waited for at the end, but not for ever."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+import shiboken6
+from PySide6.QtCore import QObject, Qt, QThread, Signal
+
+from app.session.mailbox import Job
+from app.session.worker import Worker
+
+LONGEST_WAIT_MS = 5000
+"""For a worker that does not look at its cancel event: loading reads the whole of a large model, a tokenizer or a
+template may loop."""
+_stuck: list[tuple[QThread, Worker]] = []
+"""Those that did not come back. Qt aborts when a running thread's object is destroyed, so these are never let go."""
+
+
+class WorkerThread(QObject):
+    """`load(LoadRequest)`, `run(Job)` and `serve(request)` cross to the worker, whose answers cross back queued."""
+
+    load = Signal(object)
+    run = Signal(object)
+    serve = Signal(object)
+
+    def __init__(self, worker: Worker, parent: QObject) -> None:
+        super().__init__(parent)
+        self.worker = worker
+        self._thread = QThread(self)
+        self._thread.setObjectName("worker")
+        self._cancels: list[threading.Event] = []
+        worker.moveToThread(self._thread)
+        queued = Qt.ConnectionType.QueuedConnection
+        self.load.connect(worker.load, queued)
+        self.run.connect(worker.run, queued)
+        self.serve.connect(worker.serve, queued)
+        self._end = weakref.finalize(self, _end, self._thread, worker, self._cancels)
+        self._thread.start()
+
+    def start(self, job: Job) -> None:
+        """Have the worker run `job`, the only one that is to be cancelled at the end."""
+        self._cancels[:] = [job.cancel]
+        self.run.emit(job)
+
+    def end(self) -> None:
+        """Cancel what runs and wait for the thread, at most `LONGEST_WAIT_MS`."""
+        self._end()
+
+
+def is_any_stuck() -> bool:
+    """Whether a worker did not come back: the process then has to be left without tidying up."""
+    return any(thread.isRunning() for thread, _worker in _stuck)
+
+
+def _end(thread: QThread, worker: Worker, cancels: list[threading.Event]) -> None:
+    """Also called when the interpreter ends, at the latest: Qt would abort else."""
+    for cancel in cancels:
+        cancel.set()
+    if not shiboken6.isValid(thread):
+        return
+    thread.quit()
+    if not thread.wait(LONGEST_WAIT_MS):
+        thread.setParent(None)
+        _stuck.append((thread, worker))

@@ -1,0 +1,99 @@
+"""Closing the window: it remembers first, waits for the worker within bounds, and closes whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.session import thread
+from app.state.requests import RunRequest
+from core.events import Event
+from tests.ui.fake_engine import ScriptedEngine, chosen
+from tests.ui.windows import WAIT_MS, open_window
+
+
+class HangingEngine(ScriptedEngine):
+    """Writes one token and then looks at nothing until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.release = threading.Event()
+
+    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        yield chosen(0, " a")
+        self.release.wait()
+
+
+def test_a_worker_that_hangs_does_not_keep_the_window_open(
+    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread, "LONGEST_WAIT_MS", 50)
+    engine = HangingEngine()
+    window = open_window(qtbot, config_dir, engine)
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and bool(window.session.run.tokens), timeout=WAIT_MS)
+    with qtbot.waitSignals([window.closed, window.session.finished], timeout=WAIT_MS):
+        window.close()
+    assert window.session.run.outcome.kind == "stopped"
+    assert thread.is_any_stuck()
+    engine.release.set()
+    assert thread._stuck.pop()[0].wait(WAIT_MS)
+    assert not thread.is_any_stuck()
+
+
+SCRIPT = """
+import sys, threading
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+import app.session.thread as thread
+from app.__main__ import main
+from tests.ui.fake_engine import ScriptedEngine
+
+class Stuck(ScriptedEngine):
+    def load(self, request):
+        QTimer.singleShot(0, QApplication.instance(), QApplication.closeAllWindows)
+        threading.Event().wait()
+
+thread.LONGEST_WAIT_MS = 50
+sys.exit(main(["--config-dir", sys.argv[1]], Stuck()))
+"""
+
+
+def test_the_process_of_a_hanging_worker_ends(config_dir: Path) -> None:
+    words = [sys.executable, "-c", SCRIPT, str(config_dir)]
+    answer = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert (config_dir / "settings.json").exists()
+
+
+def test_a_step_that_fails_keeps_nothing_else_from_being_done(
+    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    window = open_window(qtbot, config_dir)
+    window.parts.setup.prompt.set_prompt("Remember me")
+    seen = []
+
+    def fail() -> None:
+        raise RuntimeError("odd")
+
+    before, after = window._before_hiding, window._after_hiding
+    window.at_close((fail, *before, lambda: seen.append(window.isVisible())), (fail, *after))
+    with qtbot.waitSignal(window.closed, timeout=WAIT_MS):
+        window.close()
+    assert json.loads((config_dir / "settings.json").read_text())["choices"]["prompt"] == "Remember me"
+    assert (seen, window.isVisible()) == ([True], False), "it remembers while it can still be seen"
+    assert [record.exc_info is not None for record in caplog.records] == [True, True]
+
+
+def test_a_second_close_says_nothing_more(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    window.close()
+    with qtbot.assertNotEmitted(window.closed):
+        window.close()
