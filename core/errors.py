@@ -53,6 +53,12 @@ class RemoteCodeError(ModelError):
     """The model brings code of its own, and was not allowed to run it."""
 
 
+class UnpredictableError(TokenscopeError):
+    """A size cannot be told before it is there."""
+
+    title = "This cannot be told in advance"
+
+
 class TokenizerMissingError(TokenscopeError):
     """Text was given (or a chat) but the model has no tokenizer or no chat template."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from core.arithmetic import Term
+
 Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam"]
 """How a token was picked."""
 Origin = Literal["target", "draft", "correction", "bonus"]
@@ -323,11 +325,8 @@ class CachePlan(Event):
     """What the cache of this run is going to take, by length of the text; told once the prompt has been read."""
 
     backend: str
-    formula: str
-    """Arithmetic (· ÷ + − min) on names in `parameters`, on `length` (tokens read) and `exact` (`length` modulo
-    `block`); empty where there is none."""
-    parameters: tuple[tuple[str, int], ...]
-    """(name, value) of every number in the formula."""
+    size: Term
+    """Bytes as arithmetic on named figures and the length of the text (tokens read)."""
     start: int
     """Length of the text the decoder has read with the prompt."""
     lengths: tuple[int, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -224,16 +223,6 @@ class CacheHistory:
     def limit(self) -> int:
         """Tokens the run may write."""
         return max(1, self.plan.lengths[-1] - self.plan.start) if self.plan is not None else 1
-
-
-def filled(plan: CachePlan, length: int) -> str:
-    """The plan's formula with its numbers in place of their names."""
-    names = {name: value for name, value in plan.parameters} | {"length": length}
-    names["exact"] = length % plan.block if plan.block else 0
-    text = plan.formula
-    for name in sorted(names, key=len, reverse=True):
-        text = re.sub(rf"\b{name}\b", f"{names[name]:,}".replace(",", "\u2009"), text)
-    return text
 
 
 def _scaled(point: Point, x: int, length: int, total: float) -> Point:

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from core.arithmetic import worked_out
+from core.caches.description import Description, Situation
 from core.caches.needs import Need, explain
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.models.model import LoadedModel
 
 
@@ -39,12 +43,10 @@ class CacheBackend:
     name: str
     title: str
     summary: str
-    build: Callable[[LoadedModel, int, Mapping[str, Any]], Any]
+    build: Callable[[LoadedModel, int, Mapping[str, Any]], Cache | None]
     """(model, greatest length in tokens, options) → transformers cache, empty; None lets the model make its own."""
-    measure: Callable[[Any], Measurement]
-    predict: Callable[[LoadedModel, int, int, Mapping[str, Any]], int]
-    """(model, length in tokens, batch, options) → bytes. Encoder–decoders read the length of their source from
-    `options["source_length"]` (as long as the text itself where it is missing)."""
+    describe: Callable[[LoadedModel, Situation], Description]
+    """(model, run) → its size as arithmetic, and what else is known beforehand. Raises UnpredictableError."""
     parameters: tuple[Parameter, ...] = ()
     exact: bool = True
     paper: str = ""
@@ -54,6 +56,8 @@ class CacheBackend:
     """(model, what is needed of it, options) → why it cannot serve."""
     offers: frozenset[Need] = EDITS
     """What can be done to it after it was filled, and with it."""
+    rescue: int | None = None
+    """When memory ends, caches with such a number are tried, the smallest first: less of the device, the same text."""
     unbounded: bool = False
     """It forgets, and counts positions inside itself: the text may outgrow the model's context."""
 
@@ -66,19 +70,35 @@ class CacheBackend:
             return reason
         return explain(self.title, needs - self.offers)
 
-    def truncate(self, cache: Any, length: int) -> None:
+    def measure(self, cache: Cache | None) -> Measurement:
+        """Bytes of the storages held, to the byte."""
+        from core.caches.tensors.accounting import measure_storages  # needs torch
+
+        return measure_storages(cache)
+
+    def predict(self, model: LoadedModel, length: int, rows: int, options: Mapping[str, Any]) -> int:
+        """Bytes at `length` tokens, which a cache of fixed size is made for; `options["tokens"]` when fewer were read.
+
+        Encoder–decoders read the length of their source from `options["source_length"]` (as long as the text itself
+        where it is missing). Raises UnpredictableError.
+        """
+        source = int(options.get("source_length") or length) if model.is_encoder_decoder else None
+        size = self.describe(model, Situation(rows, length, source, options)).size
+        return worked_out(size, int(options.get("tokens") or length))
+
+    def truncate(self, cache: Cache, length: int) -> None:
         """Forget all but the first `length` tokens. Raises CacheError where that is impossible."""
         from core.caches.tensors.editing import truncate  # needs torch
 
         truncate(cache, length)
 
-    def select(self, cache: Any, positions: Any) -> None:
+    def select(self, cache: Cache, positions: Any) -> None:
         """Keep only the tokens at `positions` (1-D tensor or list, ascending), in their order. Raises CacheError."""
         from core.caches.tensors.editing import select  # needs torch
 
         select(cache, positions)
 
-    def copy(self, cache: Any) -> Any:
+    def copy(self, cache: Cache) -> Cache:
         """An independent cache with the same content. Raises CacheError where that is impossible."""
         from core.caches.tensors.editing import copy  # needs torch
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.caches.base import EDITS, CacheBackend, Measurement
+from core.caches.base import EDITS, CacheBackend
+from core.caches.description import Description, Situation
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.models.model import LoadedModel
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache | None:
     """A DynamicCache in which every attention layer keeps all tokens, windowed ones too; a recurrent model's states
     are part of it. None for models that make a memory of their own kind."""
     from core.caches.tensors.windowed import full_width, with_cross  # torch is loaded only when something runs
@@ -21,18 +24,12 @@ def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
     return with_cross(model, full_width(model))
 
 
-def measure(cache: Any) -> Measurement:
-    """Bytes of the storages held, to the byte."""
-    from core.caches.tensors.accounting import measure_storages  # needs torch
-
-    return measure_storages(cache)
-
-
-def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+def describe(model: LoadedModel, situation: Situation) -> Description:
     """2 · batch · kv_heads · length · head_dim · bytes(dtype), over the layers; cross-attention and states beside."""
-    from core.caches.tensors.shapes import predict_cross, predict_full  # needs torch
+    from core.caches.tensors.shapes import shapes_of  # needs torch
+    from core.caches.tensors.sizes import everything, kept
 
-    return predict_full(model, length, batch) + predict_cross(model, length, batch, options)
+    return Description(kept(shapes_of(model), situation, everything))
 
 
 BACKEND = CacheBackend(
@@ -40,8 +37,7 @@ BACKEND = CacheBackend(
     title="Dynamic",
     summary="keeps everything, grows with the text",
     build=build,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     order=10,
     offers=EDITS | {"drafts"},
 )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.dynamic import measure
+from core.caches.description import Description, Situation
 from core.caches.reasons import own_memory
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.caches.needs import Need
     from core.models.model import LoadedModel
 
@@ -26,19 +29,16 @@ CROSS = Parameter(
 )  # fmt: skip
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
     """An EncoderDecoderCache of the two halves. Raises CacheError when a half cannot be built here."""
-    from transformers import EncoderDecoderCache  # heavy, and only a run needs it
+    from core.caches.tensors.windowed import paired  # torch is loaded only when something runs
 
-    own = _half(options, "self").build(model, length, {})
-    other = _half(options, "cross").build(model, length, {})
-    pair: Any = EncoderDecoderCache
-    return pair(own.self_attention_cache, other.cross_attention_cache)
+    return paired(_half(options, "self").build(model, length, {}), _half(options, "cross").build(model, length, {}))
 
 
-def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
-    """Self-attention by its back end at `length` tokens; cross-attention takes the same bytes in every place."""
-    return _half(options, "self").predict(model, length, batch, {"source_length": options.get("source_length")})
+def describe(model: LoadedModel, situation: Situation) -> Description:
+    """The written half as its back end says; cross-attention takes the same bytes in every place."""
+    return _half(situation.options, "self").describe(model, replace(situation, options={}))
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
@@ -59,8 +59,7 @@ BACKEND = CacheBackend(
     title="Encoder–decoder",
     summary="both halves, each kept in its own way",
     build=build,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     parameters=(SELF, CROSS),
     order=40,
     refuse=refuse,

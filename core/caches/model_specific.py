@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.caches.base import CacheBackend
-from core.caches.dynamic import measure
 from core.caches.reasons import keeps_refused_drafts, layer_kinds, own_memory
-from core.caches.sliding_window import build, predict
+from core.caches.sliding_window import build, describe
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 
-def make(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def make(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache | None:
     """Every layer gets the memory it was designed with; None where only the model knows how."""
     return None if own_memory(model) else build(model, length, options)
 
@@ -34,8 +35,7 @@ BACKEND = CacheBackend(
     title="Model's own",
     summary="windows and states as the model was designed",
     build=make,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     aliases=("hybrid", "mamba", "recurrent"),
     paper="Gu & Dao 2023, Mamba; Gemma Team 2024, Gemma 2",
     order=35,

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.dynamic import measure
+from core.caches.description import Description, Situation
 from core.caches.reasons import keys_and_values_only
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.caches.needs import Need
     from core.models.model import LoadedModel
 
@@ -27,20 +29,22 @@ FOLDER = Parameter(
 )  # fmt: skip
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
     """An empty cache whose layers wait in host memory or on disk. Raises CacheError when there is no such place."""
     from core.caches.tensors.places import offloaded  # torch is loaded only when something runs
 
     return offloaded(model, options.get("place") or "auto", options.get("folder") or "")
 
 
-def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
-    """As dynamic; with layers on disk one of them waits in memory besides."""
-    from core.caches.tensors.places import predict_offloaded  # needs torch
-    from core.caches.tensors.shapes import predict_cross
+def describe(model: LoadedModel, situation: Situation) -> Description:
+    """As dynamic; with layers on disk the first of them waits in memory besides, ready for one more token."""
+    from core.caches.tensors.places import is_on_disk  # needs torch
+    from core.caches.tensors.shapes import shapes_of
+    from core.caches.tensors.sizes import at_hand, everything, kept, ready
 
-    cross = predict_cross(model, length, batch, options)
-    return predict_offloaded(model, length, batch, options.get("place") or "auto") + cross
+    shapes = shapes_of(model)
+    extra = ready() if is_on_disk(model, situation.options.get("place")) else ()
+    return Description(kept(shapes, situation, everything, extra), resident=at_hand(shapes, situation))
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
@@ -53,10 +57,10 @@ BACKEND = CacheBackend(
     title="Offloaded",
     summary="layers wait in main memory or on disk",
     build=build,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     parameters=(PLACE, FOLDER),
     order=70,
+    rescue=2,
     refuse=refuse,
     offers=EDITS | {"drafts"},
 )

@@ -6,31 +6,38 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.dynamic import measure
+from core.caches.description import Description, Situation
 from core.caches.offloaded import FOLDER, PLACE
 from core.caches.reasons import keeps_refused_drafts, keys_and_values_only
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
     """An empty cache with room for `length` tokens in host memory or on disk. Raises CacheError without room there."""
     from core.caches.tensors.places import offloaded_fixed  # torch is loaded only when something runs
 
     return offloaded_fixed(model, length, options.get("place") or "auto", options.get("folder") or "")
 
 
-def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
-    """The whole allocation, when `length` is the greatest length of the run. On disk one layer waits in memory
-    besides: as many tokens as were read so far, `options["tokens"]` (missing: all)."""
-    from core.caches.tensors.places import predict_offloaded_fixed  # needs torch
-    from core.caches.tensors.shapes import predict_cross
+def describe(model: LoadedModel, situation: Situation) -> Description:
+    """All of it at once. On disk every layer has full room, and the first waits in memory besides: the tokens read so
+    far, and one more."""
+    from core.caches.tensors.places import is_on_disk  # needs torch
+    from core.caches.tensors.shapes import shapes_of
+    from core.caches.tensors.sizes import allocated, at_hand, counters, kept, ready, total, whatever_the_window
 
-    place, tokens = options.get("place") or "auto", int(options.get("tokens") or length)
-    own = predict_offloaded_fixed(model, length, batch, place, tokens)
-    return own + predict_cross(model, length, batch, options)
+    shapes, room = shapes_of(model), situation.room
+    resident = at_hand(shapes, situation)
+    if is_on_disk(model, situation.options.get("place")):
+        size = kept(shapes, situation, whatever_the_window(room), ready())
+        return Description(size, capacity=room, resident=resident)
+    size = total(kept(shapes, situation, allocated(room)), counters(shapes))
+    return Description(size, window=min(shapes.windows, default=None), capacity=room, resident=resident)
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
@@ -49,8 +56,7 @@ BACKEND = CacheBackend(
     title="Offloaded, static",
     summary="all room taken at once, layers wait elsewhere",
     build=build,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     parameters=(PLACE, FOLDER),
     order=80,
     refuse=refuse,

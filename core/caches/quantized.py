@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.caches.base import CacheBackend
-from core.caches.dynamic import measure
+from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.caches.needs import Need
     from core.caches.tensors.quantized import Recipe
     from core.models.model import LoadedModel
@@ -62,7 +64,7 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
     return Recipe(engine, int(bits), axis_key, axis_value, int(group), int(residual))
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
     """An empty quantized cache. Raises CacheError when the quantizer is not installed or knows no such width."""
     from core.caches.tensors.quantized import build_quantized  # torch is loaded only when something runs
     from core.caches.tensors.windowed import with_cross
@@ -70,12 +72,13 @@ def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
     return with_cross(model, build_quantized(model, recipe(options)))
 
 
-def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+def describe(model: LoadedModel, situation: Situation) -> Description:
     """Whole blocks in few bits with two 16-bit numbers a group, the latest tokens as they are."""
-    from core.caches.tensors.quantized import predict_quantized  # needs torch
-    from core.caches.tensors.shapes import predict_cross
+    from core.caches.tensors.quantized import size_of  # needs torch
+    from core.caches.tensors.shapes import shapes_of
 
-    return predict_quantized(model, length, batch, recipe(options)) + predict_cross(model, length, batch, options)
+    chosen = recipe(situation.options)
+    return Description(size_of(shapes_of(model), situation, chosen), block=chosen.residual, bits=chosen.width)
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
@@ -88,8 +91,7 @@ BACKEND = CacheBackend(
     title="Quantized",
     summary="older tokens in 1 to 8 bits, the latest exact",
     build=build,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     parameters=(BITS, ENGINE, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL),
     exact=False,
     paper="Liu et al. 2024, KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache",

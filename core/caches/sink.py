@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.caches.base import CacheBackend
-from core.caches.dynamic import measure
+from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.caches.needs import Need
     from core.models.model import LoadedModel
 
@@ -27,18 +29,21 @@ SINKS = Parameter(
 )  # fmt: skip
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
     """An empty sink cache. Raises CacheError when the window does not fit the sinks or the model's context."""
     from core.caches.tensors.sink import build_sink  # torch is loaded only when something runs
 
     return build_sink(model, *_sizes(options))
 
 
-def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+def describe(model: LoadedModel, situation: Situation) -> Description:
     """As dynamic, for min(length, window − 1) tokens: the next token fills the window."""
-    from core.caches.tensors.shapes import predict_full  # needs torch
+    from core.caches.tensors.shapes import shapes_of  # needs torch
+    from core.caches.tensors.sizes import kept, within_windows
 
-    return predict_full(model, min(length, _sizes(options)[0] - 1), batch)
+    window, sinks = _sizes(situation.options)
+    size = kept(shapes_of(model), situation, lambda _: within_windows(window))
+    return Description(size, window=window, sinks=sinks)
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
@@ -68,8 +73,7 @@ BACKEND = CacheBackend(
     title="Sink",
     summary="the first tokens and the latest: text without end",
     build=build,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     parameters=(WINDOW, SINKS),
     exact=False,
     paper="Xiao et al. 2024, Efficient Streaming Language Models with Attention Sinks",

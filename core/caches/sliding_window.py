@@ -6,26 +6,30 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.caches.base import CacheBackend
-from core.caches.dynamic import measure
+from core.caches.description import Description, Situation
 from core.caches.reasons import has_windows, keeps_refused_drafts, no_states
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.caches.needs import Need
     from core.models.model import LoadedModel
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
     """Windowed layers keep the last `sliding_window` − 1 tokens (the next one fills the window), others everything."""
     from core.caches.tensors.windowed import by_config, with_cross  # torch is loaded only when something runs
 
     return with_cross(model, by_config(model))
 
 
-def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
+def describe(model: LoadedModel, situation: Situation) -> Description:
     """As dynamic, with min(length, window − 1) tokens in windowed layers."""
-    from core.caches.tensors.shapes import predict_cross, predict_windowed  # needs torch
+    from core.caches.tensors.shapes import shapes_of  # needs torch
+    from core.caches.tensors.sizes import kept, within_windows
 
-    return predict_windowed(model, length, batch) + predict_cross(model, length, batch, options)
+    shapes = shapes_of(model)
+    return Description(kept(shapes, situation, within_windows), window=min(shapes.windows, default=None))
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
@@ -45,9 +49,9 @@ BACKEND = CacheBackend(
     title="Sliding window",
     summary="windowed layers keep their window only",
     build=build,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     paper="Beltagy et al. 2020, Longformer; Jiang et al. 2023, Mistral 7B",
     order=30,
+    rescue=1,
     refuse=refuse,
 )

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.dynamic import measure
+from core.caches.description import Description, Situation
 from core.caches.reasons import keeps_refused_drafts, no_states
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
+    from transformers.cache_utils import Cache
+
     from core.caches.needs import Need
     from core.models.model import LoadedModel
 
@@ -27,21 +29,23 @@ ROOM = Parameter(
 )  # fmt: skip
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Any:
+def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
     """An empty cache of fixed size. Raises CacheError when compiling is asked for and impossible here."""
     from core.caches.tensors.fixed import build_fixed  # torch is loaded only when something runs
 
     return build_fixed(model, max(length, options.get("max_cache_len") or 0), bool(options.get("compile")))
 
 
-def predict(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
-    """Bytes of the allocation when `length` is the greatest length of the run; it never grows."""
-    from core.caches.tensors.fixed import predict_fixed  # needs torch
-    from core.caches.tensors.shapes import predict_cross
+def describe(model: LoadedModel, situation: Situation) -> Description:
+    """All of it at once; it never grows."""
+    from core.caches.tensors.fixed import rounded  # needs torch
+    from core.caches.tensors.shapes import shapes_of
+    from core.caches.tensors.sizes import allocated, counters, kept, total
 
-    room = max(length, options.get("max_cache_len") or 0)
-    own = predict_fixed(model, room, batch, bool(options.get("compile")))
-    return own + predict_cross(model, length, batch, options)
+    options, shapes = situation.options, shapes_of(model)
+    room = rounded(max(situation.room, options.get("max_cache_len") or 0), bool(options.get("compile")))
+    size = total(kept(shapes, situation, allocated(room)), counters(shapes))
+    return Description(size, window=min(shapes.windows, default=None), capacity=room)
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
@@ -60,8 +64,7 @@ BACKEND = CacheBackend(
     title="Static",
     summary="room for the whole text, allocated once",
     build=build,
-    measure=measure,
-    predict=predict,
+    describe=describe,
     parameters=(COMPILE, ROOM),
     order=20,
     refuse=refuse,

@@ -16,6 +16,7 @@ from transformers import GenerationConfig
 from core import caches
 from core.caches.base import CacheBackend
 from core.caches.prefixes.store import PrefixStore
+from core.caches.tensors.editing import record_past
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
 from core.decoding.observe import Reading
@@ -380,8 +381,8 @@ class DecodingRun:
     def _build_cache(self) -> Any:
         """An empty cache, with room and memory for drafts that may have to be taken back."""
         cache = self.backend.build(self.model, self.room, self.request.cache_options)
-        if self.strategy.speculates and hasattr(cache, "activate_past_recording"):
-            cache.activate_past_recording()
+        if self.strategy.speculates and cache is not None:
+            record_past(cache, True)
         return cache
 
     def _negative_ids(self) -> torch.Tensor | None:

@@ -9,10 +9,12 @@ import torch
 from transformers import GenerationConfig
 
 from core import caches
+from core.arithmetic import worked_out
 from core.caches.base import CacheBackend
+from core.caches.description import Situation
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
-from core.errors import TokenscopeError
+from core.errors import TokenscopeError, UnpredictableError
 from core.explain.words import size
 from core.models.catalog import free_memory, has_room
 from core.models.model import LoadedModel
@@ -29,6 +31,7 @@ class Estimate:
 
     weights: int
     cache: int
+    """0 where only the model knows its memory."""
     draft: int
     """Weights and cache of the draft models."""
     tokens: int
@@ -57,7 +60,7 @@ class Estimate:
         rows = f" × {self.rows}" if self.rows > 1 else ""
         parts = [
             f"{size(self.weights)} of weights",
-            f"{size(self.cache)} of cache ({self.title}, {self.tokens:,} tokens{rows})",
+            f"{size(self.cache) if self.cache else 'an unknown size'} of cache ({self.title}, {self.tokens:,} tokens{rows})",
         ]
         parts += [f"{size(self.draft)} for the draft"] if self.draft else []
         return f"Needs {size(self.needed)} of {size(self.free)} free: {', '.join(parts)}."
@@ -135,15 +138,16 @@ class _Reckoning:
         return min(length, model.context) if bounded and model.context is not None else length
 
     def _cache(self, model: LoadedModel, case: _Case) -> int:
-        """Bytes in memory: of an offloaded cache the layer in use, and the one that is fetched ahead."""
-        options = {**self.request.cache_options, "source_length": self.source} if case.cache == self.case.cache else {}
-        length, backend = self._length(model, case), caches.registry[case.cache]
-        if case.cache.startswith("offloaded"):
-            whole = caches.registry["dynamic"].predict(model, length, case.rows, {"source_length": self.source})
-            size = 2 * whole // max(1, model.layers)
-        else:
-            size = backend.predict(model, length, case.rows, {"source_length": self.source, **options})
-        return size // (2 if case.halved else 1)
+        """Bytes on the device at a time; none where only the model knows its memory."""
+        options = self.request.cache_options if case.cache == self.case.cache else {}
+        length = self._length(model, case)
+        situation = Situation(case.rows, length, self.source if model.is_encoder_decoder else None, options)
+        try:
+            described = caches.registry[case.cache].describe(model, situation)
+        except UnpredictableError:
+            return 0
+        held = described.size if described.resident is None else described.resident
+        return worked_out(held, length) // (2 if case.halved else 1)
 
     def _draft(self, case: _Case) -> int:
         if not case.drafted:

@@ -21,9 +21,6 @@ from core.models.model import LoadedModel
 from core.request import Request
 from core.settings import resolve
 
-_CHEAPER = ("sliding_window", "offloaded")
-"""Exact back ends that need less of the device's memory, in the order they are tried."""
-
 Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]
 
 
@@ -95,13 +92,19 @@ def next_cheaper(model: LoadedModel, request: Request, tried: set[str]) -> Cache
     present = caches.registry.get(request.cache)
     if not request.memory_fallback or present is None or not present.exact:
         return None
-    for name in _CHEAPER:
-        backend = caches.registry[name]
-        again = replace(request, cache=name, cache_options={})
-        strategy = resolve(model, replace(request, cache="dynamic"))[0]
-        if name not in tried and not backend.why_not(model, strategy.needs) and not strategy.why_not(model, again):
+    strategy = resolve(model, replace(request, cache="dynamic"))[0]
+    for backend in _rescuers():
+        again = replace(request, cache=backend.name, cache_options={})
+        fits = not backend.why_not(model, strategy.needs) and not strategy.why_not(model, again)
+        if fits and backend.name not in tried:
             return backend
     return None
+
+
+def _rescuers() -> list[CacheBackend]:
+    """Back ends that need less of the device's memory, in the order they are tried."""
+    numbered = [(backend.rescue, backend) for backend in caches.registry.values() if backend.rescue is not None]
+    return [backend for _, backend in sorted(numbered, key=lambda pair: pair[0])]
 
 
 def _free(prefixes: PrefixStore | None) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from app.state.cache_history import CacheHistory, filled
+from app.state.cache_history import CacheHistory
 from app.state.requests import RunRequest
 from app.state.run import Run
 from app.views.compare.comparison import Comparison, Entry, cache_candidates, first_difference, strategy_candidates
 from app.views.memory import tokens as memory_tokens
-from app.views.memory.report import formula_line, report_on
+from app.views.memory.report import formula_line, formula_lines, report_on
+from core.arithmetic import NOTHING, Figure, Least, Length, Less, Product
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
 from tests.ui.scripted import PROMPT, make_run, story
 
@@ -27,11 +28,12 @@ def plan(window: int | None = None, block: int | None = None, capacity: int | No
             return (length - length % block) * EACH // 8 + length % block * EACH
         return (capacity or min(length, (window or 10**6) - 1)) * EACH
 
+    tokens = Least(Length(), Less(Figure(window, "window"), Figure(1))) if window else Length()
+    sizes, dynamic = tuple(size(n) for n in lengths), tuple(n * EACH for n in lengths)
     return CachePlan(
         "sink" if window else "quantized" if block else "static" if capacity else "dynamic",
-        "2 · kv heads · min(length, window − 1)" if window else "each · length", (("each", EACH), ("kv heads", 3),
-        ("window", window or 0)), START, lengths, tuple(size(n) for n in lengths), tuple(n * EACH for n in lengths),
-        capacity, 2 if window else 0, window, block, 4 if block else None,
+        Product((Figure(EACH, "each"), tokens)), START, lengths, sizes, dynamic, capacity, 2 if window else 0, window,
+        block, 4 if block else None,
     )  # fmt: skip
 
 
@@ -139,7 +141,7 @@ def test_both_halves_and_a_state() -> None:
     assert [len(row.states) for row in rows] == [START, START]
     assert halves.parts == [("host", "cross"), ("host", "self")]
     state = CacheHistory()
-    flat = CachePlan("model_specific", "states", (("states", 64),), START, (START, START + 9), (64, 64), (64, 64))
+    flat = CachePlan("model_specific", Figure(64, "states"), START, (START, START + 9), (64, 64), (64, 64))
     state.append([flat, *story(3), CacheMeasured(2, 0, 64, 64, (("host", "state", 64),), (64,))])
     run = make_run(story(3))
     assert memory_tokens.rows(state, run, 3) == []
@@ -161,8 +163,8 @@ def test_the_report_speaks_of_the_cursor() -> None:
 
 def test_the_formula_has_the_numbers_in_it() -> None:
     p = plan(window=20)
-    assert filled(p, 33) == "2 · 3 · min(33, 20 − 1)"
-    assert formula_line(model_of(p), 15) == f"predicted = 2 · 3 · min(15, 20 − 1) = {15 * EACH:,} bytes"
+    assert formula_line(model_of(p), 15) == f"predicted = {EACH} · min(15, 20 − 1) = {15 * EACH:,} bytes"
+    assert formula_lines(model_of(p), 33).startswith("each · min(length, window − 1)\n")
 
 
 def test_fallbacks_are_kept_as_a_line() -> None:
@@ -243,7 +245,7 @@ def both_halves(written: int, rows: int, p: CachePlan) -> CacheMeasured:
 def test_what_the_encoder_read_never_changes_between_measurements() -> None:
     lengths = tuple(range(1, 40))
     sizes = tuple(4 * (EACH * n + 2 * 960) for n in lengths)
-    p = CachePlan("encoder_decoder", "", (), 1, lengths, sizes, sizes, None, 0, None, None, None)
+    p = CachePlan("encoder_decoder", NOTHING, 1, lengths, sizes, sizes, None, 0, None, None, None)
     model, tokens = CacheHistory(), story(30)
     model.append([p, tokens[0], both_halves(1, 1, p), *tokens[1:4], both_halves(4, 4, p), *tokens[4:20],
                   both_halves(20, 4, p), *tokens[20:]])  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from typing import Any
 
@@ -12,6 +11,7 @@ from transformers import GenerationConfig
 
 import core
 from core.events import CacheMeasured, CachePlan, Prefilled
+from core.explain.sizes import in_names, in_numbers
 from tests.core import tiny
 
 NEW = 24
@@ -40,15 +40,12 @@ def planned(events: list[core.events.Event]) -> tuple[CachePlan, CacheMeasured]:
     return plan, measured[-1]
 
 
-def evaluate(plan: CachePlan, length: int) -> float:
-    """The formula as a reader would work it out."""
-    names = dict(plan.parameters) | {"length": length, "exact": length % (plan.block or 1)}
-    text = plan.formula
-    for name in sorted(names, key=len, reverse=True):
-        text = re.sub(rf"\b{name}\b", str(names[name]), text)
+def spelled(plan: CachePlan, length: int) -> float:
+    """What the words say, as a reader would work it out."""
+    text = in_numbers(plan.size, length).replace("\u2009", "")
     text = text.replace("·", "*").replace("÷", "/").replace("−", "-")
     assert not re.search(r"[a-z]", text.replace("min", "")), text
-    return float(eval(text, {"__builtins__": {}, "min": min, "math": math}))
+    return float(eval(text, {"__builtins__": {}, "min": min}))
 
 
 def between(plan: CachePlan, length: int) -> float:
@@ -79,7 +76,7 @@ def test_the_prediction_is_what_is_measured(kind: str, batch: str) -> None:
         assert between(plan, length) == pytest.approx(last.bytes, rel=0.02 if name == "quantized" else 1e-9), name
         assert plan.backend == name
         for place, size in zip(plan.lengths, plan.predicted, strict=True):
-            assert evaluate(plan, place) == pytest.approx(size, rel=1e-9), (name, plan.formula)
+            assert spelled(plan, place) == pytest.approx(size, rel=1e-9), (name, in_names(plan.size))
 
 
 @pytest.mark.parametrize(("kind", "cache"), [("mistral", "sliding_window"), ("gemma3", "model_specific")])
@@ -89,7 +86,7 @@ def test_windows(kind: str, cache: str) -> None:
     plan, last = planned(run(kind, cache))
     assert plan.window is not None
     assert between(plan, last.tokens) == last.bytes
-    assert all(evaluate(plan, a) == b for a, b in zip(plan.lengths, plan.predicted, strict=True))
+    assert all(spelled(plan, a) == b for a, b in zip(plan.lengths, plan.predicted, strict=True))
     assert plan.dynamic[-1] > plan.predicted[-1]
 
 
@@ -111,4 +108,4 @@ def test_a_quantized_cache_tells_its_bits() -> None:
     plan, last = planned(run("llama", "quantized", {"nbits": 2, "residual_length": 16, "q_group_size": 16}))
     assert (plan.bits, plan.block) == (2, 16)
     assert last.error is not None
-    assert evaluate(plan, last.tokens) == last.bytes
+    assert spelled(plan, last.tokens) == last.bytes

@@ -12,10 +12,9 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors import shapes
 from core.errors import CacheError, ParameterError, StrategyError
 from core.events import CacheMeasured, RunStarted
-from tests.core import tiny
+from tests.core import tiny, zoo
 
 NEW = 30
 EXACT = tuple(name for name, backend in core.caches.registry.items() if backend.exact)
@@ -122,11 +121,15 @@ def test_a_state_does_not_grow(dtype: torch.dtype) -> None:
     assert {part for event in events if isinstance(event, CacheMeasured) for _, part, _ in event.parts} == {"state"}
 
 
-def test_states_of_other_kinds_are_seen_by_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny.make("mamba")
-    by_configuration = shapes.state_bytes(model, 2)
-    monkeypatch.setattr(type(model.config), "model_type", "another")
-    assert shapes.state_bytes(model, 2) == by_configuration
+def test_what_layers_keep_is_seen_in_a_pass() -> None:
+    """Latent attention, layers of unlike width, states and windows mixed: nothing of it is read out of names."""
+    kinds = ("deepseek_v3", "gemma4_text", "qwen3_next", "granitemoehybrid", "jamba", "lfm2", "deepseek_v32")
+    for kind in kinds:
+        model, backend = zoo.make(kind), core.caches.registry["dynamic"]
+        events = core.run(model, request("dynamic")).events
+        last = [event for event in events if isinstance(event, CacheMeasured)][-1]
+        assert last.bytes == backend.predict(model, last.tokens, 1, {}), kind
+        assert core.estimate(model, request("dynamic")).cache == backend.predict(model, 12 + NEW, 1, {})
 
 
 @pytest.mark.parametrize("kind", ["mistral", "gemma2", "gemma3"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from app.state.cache_history import CacheHistory, Part, Point, filled
+from app.state.cache_history import CacheHistory, Part, Point
 from app.state.run import Run
 from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
 from app.views.shared.reports import NodeReport, ReportRow
 from core import caches, words
+from core.explain.sizes import in_names, in_numbers, is_a_number
 
 _PARTS = {"self": "self-attention", "cross": "cross-attention", "scales": "scales and offsets", "residual": "exact"}
 _PLACES = {"host": "memory", "device": "GPU", "disk": "disk"}
@@ -126,11 +127,10 @@ def _plain_sentence(model: CacheHistory, point: Point, length: int, dynamic: str
 def formula_lines(model: CacheHistory, length: int) -> str:
     """The formula in words, then in numbers, then its result; empty where there is none."""
     plan, size = model.plan, model.predicted(length)
-    if plan is None or not plan.formula or size is None:
+    if plan is None or size is None:
         return ""
-    numbers = filled(plan, length)
-    shown = [plan.formula, *([f"= {numbers}"] if " · " in numbers else []), f"= {round(size):,} bytes"]
-    return "\n".join(shown)
+    worked = [] if is_a_number(plan.size) else [f"= {in_numbers(plan.size, length)}"]
+    return "\n".join([in_names(plan.size), *worked, f"= {round(size):,} bytes"])
 
 
 def formula_line(model: CacheHistory, length: int) -> str:

@@ -14,7 +14,6 @@ from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
 from core.caches.tensors.layer import Layer, Move, Piece, piece
 from core.caches.tensors.mapped import MappedTensor
-from core.caches.tensors.shapes import element_size, layer_shapes, predict_full
 from core.caches.tensors.windowed import full_width
 from core.models.model import LoadedModel
 
@@ -265,10 +264,3 @@ def build_disk(model: LoadedModel, folder: Path, room: int | None, ahead: bool =
 
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="cache-prefetch")
-
-
-def predict_disk(model: LoadedModel, length: int, batch: int) -> int:
-    """Bytes at `length` tokens: all of them on disk, and between passes the first layer in memory, ready for one
-    token more."""
-    first = layer_shapes(model)[0].attention_bytes(length + 1, batch, element_size(model))
-    return predict_full(model, length, batch) + first

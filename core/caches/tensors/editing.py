@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy as copying
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from transformers.cache_utils import Cache, EncoderDecoderCache
@@ -66,9 +67,9 @@ def reorder(cache: Cache, rows: Sequence[int], before: int) -> None:
         return
     for layer in faces(cache):
         layer.reorder(move)
-    if isinstance(cache, EncoderDecoderCache) and len(rows) != before:
+    if len(rows) != before:
         alike = Move((0,) * len(rows), before)  # all beams read the same source: its rows are alike
-        for other in cache.cross_attention_cache.layers:
+        for other in cross_layers(cache):
             face(other).reorder(alike)
 
 
@@ -102,6 +103,11 @@ def own_half(cache: Cache) -> Cache:
     """What grows with the text: an encoder–decoder's cross-attention does not."""
     own: Cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
     return own
+
+
+def cross_layers(cache: Cache) -> list[Any]:
+    """Layers of the cross-attention half; none for a decoder's cache."""
+    return list(cache.cross_attention_cache.layers) if isinstance(cache, EncoderDecoderCache) else []
 
 
 def faces(cache: Cache | None) -> Iterator[Layer]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,16 +13,14 @@ from transformers.cache_utils import (
     StaticCache,
     StaticLayer,
     StaticSlidingWindowLayer,
+    get_layer_types_and_kwargs,
 )
 
 from core.caches.tensors.layer import Layer, Move, Piece, cloned, piece
-from core.caches.tensors.shapes import LayerShape, element_size, layer_shapes, state_bytes
 from core.caches.tensors.windowed import with_cross
 from core.errors import CacheError
 from core.models.model import LoadedModel
 
-COUNTER_BYTES = 8
-"""Every fixed layer counts its tokens in a tensor of its own."""
 _ROUND = 128
 """Compiled code is made for one size: sizes are rounded up to this, so that runs of like length share it."""
 
@@ -171,27 +169,18 @@ def is_compiled(cache: Cache | None) -> bool:
 
 def own_fixed(model: LoadedModel, layers: list[Any]) -> list[Any]:
     """transformers' fixed layers as ours."""
-    return [_convert(layer, shape) for layer, shape in zip(layers, layer_shapes(model), strict=False)]
+    _, details = get_layer_types_and_kwargs(model.config)
+    return [_convert(layer, detail) for layer, detail in zip(layers, details, strict=False)]
 
 
-def _convert(layer: Any, shape: LayerShape) -> Any:
+def _convert(layer: Any, detail: Mapping[str, Any]) -> Any:
     plain: Any = FixedLayer
     windowed: Any = FixedWindowLayer
     if type(layer) is StaticLayer:
         return plain(layer.max_cache_len)
     if type(layer) is StaticSlidingWindowLayer:
-        return windowed(layer.max_cache_len, sliding_window=shape.window)
+        return windowed(layer.max_cache_len, sliding_window=detail["sliding_window"])
     return layer
-
-
-def predict_fixed(model: LoadedModel, length: int, batch: int, compiled: bool = False) -> int:
-    """Bytes of the whole allocation for `length` tokens, states and counters included."""
-    size, length, total = element_size(model), rounded(length, compiled), state_bytes(model, batch)
-    for shape in layer_shapes(model):
-        if shape.attends:
-            held = length if shape.window is None else min(length, shape.window)
-            total += shape.attention_bytes(held, batch, size) + COUNTER_BYTES
-    return total
 
 
 def rounded(length: int, compiled: bool) -> int:
@@ -206,7 +195,7 @@ def check_compiler(model: LoadedModel) -> None:
             "Compiling for the CPU needs a C++ compiler, and this machine has none.",
             "Install one (g++, clang or the Visual Studio build tools), or switch compiling off.",
         )
-    if any(shape.window is not None for shape in layer_shapes(model)):
+    if any("sliding_window" in detail for detail in get_layer_types_and_kwargs(model.config)[1]):
         raise CacheError(
             f"The windowed layers of {model.name} count in a way that would be compiled anew at every token.",
             "Switch compiling off.",

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, EncoderDecoderCache
 
-from core.caches.tensors.editing import faces, least_length, length_of
+from core.caches.tensors.editing import cross_layers, faces, least_length, length_of
 from core.errors import CacheError
 
 Legacy = tuple[tuple[torch.Tensor, ...], ...]
@@ -42,11 +42,6 @@ def from_legacy(layers: Sequence[Sequence[torch.Tensor]]) -> Any:
         )
     own = _dynamic([layer[:2] for layer in layers])
     return own if len(layers[0]) == 2 else EncoderDecoderCache(own, _dynamic([layer[2:] for layer in layers]))
-
-
-def cross_layers(cache: Any) -> list[Any]:
-    """Layers of the cross-attention half; none for a decoder's cache."""
-    return list(cache.cross_attention_cache.layers) if isinstance(cache, EncoderDecoderCache) else []
 
 
 def _dynamic(pairs: Sequence[Sequence[torch.Tensor]]) -> DynamicCache:

@@ -10,9 +10,12 @@ from typing import Any
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
+from core.arithmetic import NOTHING, Figure, Length, Less, Product, Rest, Share, Sum, Term
+from core.caches.description import Situation
 from core.caches.tensors.layer import Layer, Move, Piece, piece
 from core.caches.tensors.quantizers import Quantizer, choose, pack, unpack
-from core.caches.tensors.shapes import element_size, layer_shapes
+from core.caches.tensors.shapes import Shapes
+from core.caches.tensors.sizes import read_by_cross_attention, total, widths
 from core.errors import CacheError
 from core.models.model import LoadedModel
 
@@ -219,12 +222,24 @@ def build_quantized(model: LoadedModel, recipe: Recipe) -> Any:
     return cache
 
 
-def predict_quantized(model: LoadedModel, length: int, batch: int, recipe: Recipe) -> int:
-    """Bytes at `length` tokens: whole blocks in `bits` bits with two 16-bit numbers a group, the rest as it is."""
-    latest, total = length % recipe.residual, 0
-    for shape in layer_shapes(model):
-        total += shape.attention_bytes(latest, batch, element_size(model))
-        for axis, channels in ((recipe.axis_key, shape.key_width), (recipe.axis_value, shape.value_width)):
-            numbers = batch * shape.heads * (length - latest) * channels
-            total += numbers * recipe.width // 8 + 2 * 2 * numbers // recipe.group_of(axis, channels)
-    return total
+def size_of(shapes: Shapes, situation: Situation, recipe: Recipe) -> Term:
+    """Whole blocks in `bits` bits with two 16-bit numbers a group, the latest tokens as they are."""
+    attending = [shape for shape in shapes.own if shape.attends]
+    if not attending:
+        return NOTHING
+    shape, exact = attending[0], Rest(recipe.residual, "exact")
+    written, each = Less(Length(), exact), (Figure(situation.rows, "batch"), Figure(shape.heads, "kv heads"))
+    codes = Sum((
+        _coded(recipe, "key", recipe.axis_key, shape.key_width),
+        _coded(recipe, "value", recipe.axis_value, shape.value_width),
+    ))  # fmt: skip
+    latest = Product((*widths(shape), Figure(shape.size, "bytes"), exact))
+    own = Product((*each, Figure(len(attending), "layers"), Sum((Product((codes, written)), latest))))
+    return total(own, read_by_cross_attention(shapes, situation))
+
+
+def _coded(recipe: Recipe, what: str, axis: str, width: int) -> Term:
+    """Bytes that the keys, or the values, of one written token take in one head."""
+    codes = Share(Figure(recipe.width, "bits"), Figure(8))
+    scales = Share(Figure(4), Figure(recipe.group_of(axis, width), f"{what} group"))
+    return Product((Figure(width, f"{what} width"), Sum((codes, scales))))

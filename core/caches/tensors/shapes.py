@@ -1,142 +1,171 @@
-"""What the layers of a model keep per token, read from its configuration: the ground of every prediction."""
+"""What the layers of a model keep of a text: seen in a pass over one token, the ground of every prediction."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers.cache_utils import get_layer_types_and_kwargs
+from transformers.cache_utils import Cache, get_layer_types_and_kwargs
 
+from core.caches.tensors.editing import cross_layers, own_half
+from core.caches.tensors.faces import Indexed, State, face
+from core.caches.tensors.windowed import by_config, with_cross
+from core.device_memory import is_out_of_memory
+from core.errors import UnpredictableError
 from core.models.model import LoadedModel
 
-RECURRENT = {"linear_attention", "conv", "hybrid", "hybrid_sliding"}
-"""Layer types that hold (also) a state of constant size."""
+_KEY = "layer_shapes"
 
 
 @dataclass(frozen=True, slots=True)
 class LayerShape:
-    """One decoder layer: heads of keys and values, their widths, its window (None: it sees everything)."""
+    """One layer: heads of keys and values (0: it keeps none), their widths, bytes of a number, its window (None: it
+    sees everything); bytes a token takes beside them, bytes of a state of constant size. All for one row."""
 
-    kind: str
-    heads: int
-    key_width: int
-    value_width: int
+    heads: int = 0
+    key_width: int = 0
+    value_width: int = 0
+    size: int = 0
     window: int | None = None
-
-    def attention_bytes(self, tokens: int, batch: int, size: int) -> int:
-        """Bytes of keys and values of `tokens` tokens, `size` bytes a number."""
-        return batch * self.heads * tokens * (self.key_width + self.value_width) * size
+    beside: int = 0
+    state: int = 0
 
     @property
     def attends(self) -> bool:
         """It keeps keys and values."""
-        return self.kind not in ("linear_attention", "conv", "dummy")
+        return self.heads > 0
+
+    def attention_bytes(self, tokens: int, rows: int) -> int:
+        """Bytes of keys and values."""
+        return rows * self.heads * tokens * (self.key_width + self.value_width) * self.size
 
 
-def layer_shapes(model: LoadedModel) -> list[LayerShape]:
-    """Every decoder layer, first to last; read from the configuration once."""
-    if "layer_shapes" not in model.remembered:
-        model.remembered["layer_shapes"] = _read_shapes(model)
-    shapes: list[LayerShape] = model.remembered["layer_shapes"]
-    return shapes
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """The decoder's own layers, first to last, and those that keep what an encoder read."""
+
+    own: tuple[LayerShape, ...]
+    cross: tuple[LayerShape, ...] = ()
+
+    @property
+    def windows(self) -> list[int]:
+        """Of all layers that have one."""
+        return [shape.window for shape in self.own if shape.window is not None]
 
 
-def _read_shapes(model: LoadedModel) -> list[LayerShape]:
-    config = model.config
-    kinds, details = get_layer_types_and_kwargs(config)
-    if model.is_encoder_decoder:
-        kinds, details = kinds[: model.layers], details[: model.layers]
-    heads, key, value = _heads(config), *_widths(config)
-    return [
-        LayerShape(kind, heads, key, value, detail.get("sliding_window"))
-        for kind, detail in zip(kinds, details, strict=True)
-    ]
+def shapes_of(model: LoadedModel) -> Shapes:
+    """Shapes of all layers, found out once. Raises UnpredictableError where only the model knows its memory."""
+    found: Shapes | UnpredictableError | None = model.remembered.get(_KEY)
+    if found is None:
+        found = model.remembered[_KEY] = _find(model)
+    if isinstance(found, UnpredictableError):
+        raise found
+    return found
 
 
-def _heads(config: Any) -> int:
-    """Key–value heads: grouped or multi-query attention keep fewer than there are query heads."""
-    if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
-        return 1
-    for name in ("num_key_value_heads", "num_kv_heads", "decoder_attention_heads", "num_attention_heads"):
-        if heads := getattr(config, name, None):
-            return int(heads)
-    return 1
+def learn_shapes(model: LoadedModel, cache: Cache | None) -> None:
+    """Read them off a cache that a run has filled, so that nobody has to try."""
+    if cache is not None and _KEY not in model.remembered:
+        model.remembered[_KEY] = _read(model, cache)
 
 
-def _widths(config: Any) -> tuple[int, int]:
-    """(key width, value width) of a head."""
-    if getattr(config, "kv_lora_rank", None) and getattr(config, "qk_nope_head_dim", None):
-        return config.qk_nope_head_dim + config.qk_rope_head_dim, config.v_head_dim
-    width = getattr(config, "head_dim", None) or getattr(config, "d_kv", None)
-    if not width:
-        queries = getattr(config, "decoder_attention_heads", None) or getattr(config, "num_attention_heads", None) or 1
-        width = config.hidden_size // queries
-    return int(width), int(width)
+def _find(model: LoadedModel) -> Shapes | UnpredictableError:
+    """Whatever a foreign module raises, it cannot be predicted; without weights its configuration may still tell.
+
+    Raises UnpredictableError, which is not remembered, when memory ends here: the run will meet that itself.
+    """
+    if not model.model._supports_default_dynamic_cache():
+        return _unpredictable(model)
+    try:
+        return _seen(model)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise _unpredictable(model) from error
+        return _told(model) or _unpredictable(model)
 
 
-def element_size(model: LoadedModel) -> int:
-    """Bytes of one number in the model's own precision."""
-    return torch.empty((), dtype=model.dtype).element_size()
+def _unpredictable(model: LoadedModel) -> UnpredictableError:
+    return UnpredictableError(f"What {model.name} keeps of a text cannot be told in advance.", "Run it and see.")
 
 
-def source_length(length: int, options: Mapping[str, Any]) -> int:
-    """Tokens an encoder–decoder's cross-attention keeps: `source_length` of the options, else the text's own length."""
-    return int(options.get("source_length") or length)
-
-
-def predict_full(model: LoadedModel, length: int, batch: int) -> int:
-    """Bytes of the decoder's own keys and values when every layer keeps all `length` tokens, states included."""
-    size = element_size(model)
-    attention = sum(s.attention_bytes(length, batch, size) for s in layer_shapes(model) if s.attends)
-    return attention + state_bytes(model, batch)
-
-
-def predict_windowed(model: LoadedModel, length: int, batch: int) -> int:
-    """The same with windowed layers keeping one token less than their window: the next token fills it."""
-    size, total = element_size(model), 0
-    for shape in layer_shapes(model):
-        if shape.attends:
-            held = length if shape.window is None else min(length, shape.window - 1)
-            total += shape.attention_bytes(held, batch, size)
-    return total + state_bytes(model, batch)
-
-
-def predict_cross(model: LoadedModel, length: int, batch: int, options: Mapping[str, Any]) -> int:
-    """Bytes of the cross-attention half; 0 for decoder-only models."""
-    if not model.is_encoder_decoder:
-        return 0
-    size, source = element_size(model), source_length(length, options)
-    return sum(shape.attention_bytes(source, batch, size) for shape in layer_shapes(model))
-
-
-def state_bytes(model: LoadedModel, batch: int) -> int:
-    """Bytes of the recurrent states: by the configuration for Mamba, by one token's pass for other kinds."""
-    recurrent = sum(shape.kind in RECURRENT for shape in layer_shapes(model))
-    if not recurrent:
-        return 0
-    config = model.config
-    if config.model_type in ("mamba", "falcon_mamba"):
-        # The state itself is kept in float32 whatever the weights are.
-        channel = int(config.conv_kernel) * element_size(model) + int(config.state_size) * 4
-        return recurrent * batch * int(config.intermediate_size) * channel
-    return batch * _probe(model)
+# -- seen
 
 
 @torch.inference_mode()
-def _probe(model: LoadedModel) -> int:
-    """Bytes of all states for one row, seen after reading one token; remembered with the model."""
-    if "state_bytes" not in model.remembered:
-        from transformers import DynamicCache
+def _seen(model: LoadedModel) -> Shapes:
+    """After a pass over one token."""
+    ids = torch.ones(1, 1, dtype=torch.long, device=next(model.model.parameters()).device)
+    cache = with_cross(model, by_config(model))
+    inputs: dict[str, Any] = {"use_cache": True, "cache_params" if model.is_mamba else "past_key_values": cache}
+    if model.is_encoder_decoder:
+        encoder = model.model.get_encoder()(input_ids=ids, return_dict=True)
+        model.model(decoder_input_ids=ids, encoder_outputs=encoder, **inputs)
+    else:
+        model.model(input_ids=ids, **inputs)
+    return _read(model, cache)
 
-        cache = DynamicCache(config=model.config)
-        name = "cache_params" if model.is_mamba else "past_key_values"
-        model.model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device), use_cache=True, **{name: cache})
-        model.remembered["state_bytes"] = sum(_states(layer) for layer in cache.layers)
-    return int(model.remembered["state_bytes"])
+
+def _read(model: LoadedModel, cache: Cache) -> Shapes:
+    windows = [detail.get("sliding_window") for detail in get_layer_types_and_kwargs(model.config)[1]]
+    own, cross = own_half(cache).layers, cross_layers(cache)
+    rows = max(
+        (piece.tensor.shape[0] for layer in own for piece in face(layer).stored() if piece.tensor.dim()), default=1
+    )
+    return Shapes(
+        tuple(_shape(layer, window, rows) for layer, window in zip(own, windows, strict=False)),
+        tuple(_shape(layer, None, rows) for layer in cross),
+    )
 
 
-def _states(layer: Any) -> int:
-    states = [*getattr(layer, "conv_states", {}).values(), *getattr(layer, "recurrent_states", {}).values()]
-    return sum(int(state.untyped_storage().nbytes()) for state in states if state is not None)
+def _shape(layer: Any, window: int | None, rows: int) -> LayerShape:
+    """By what a layer keeps for `rows` rows."""
+    adapter = face(layer)
+    more = sum(piece.bytes for piece in adapter.stored() if piece.part not in ("keys", "values")) // rows
+    state = more if isinstance(adapter, State) else 0
+    tokens = adapter.tokens_read()
+    if not tokens:
+        return LayerShape(state=state)
+    keys, values = adapter.states()
+    beside = more // tokens if isinstance(adapter, Indexed) else 0
+    return LayerShape(keys.shape[1], keys.shape[3], values.shape[3], keys.element_size(), window, beside, state)
+
+
+# -- told by a configuration
+
+
+def _told(model: LoadedModel) -> Shapes | None:
+    """By the configuration, for a model without weights whose code needs numbers; states then count for nothing."""
+    config = model.config
+    kinds, details = get_layer_types_and_kwargs(config)
+    size = torch.empty((), dtype=model.dtype).element_size()
+    layers = list(zip(kinds, details, config.per_layer_config, strict=True))[: model.layers]
+    shapes = [_told_layer(kind, detail, layer, size) for kind, detail, layer in layers]
+    own = tuple(shape for shape in shapes if shape is not None)
+    if len(own) < len(shapes):
+        return None
+    return Shapes(own, own if model.is_encoder_decoder else ())
+
+
+def _told_layer(kind: str, detail: Mapping[str, Any], config: Any, size: int) -> LayerShape | None:
+    if kind in ("linear_attention", "conv", "dummy"):
+        return LayerShape()
+    window = detail.get("sliding_window")
+    rank, rope = (getattr(config, name, None) for name in ("kv_lora_rank", "qk_rope_head_dim"))
+    if rank and rope:  # latent attention keeps what keys and values are made from
+        return LayerShape(1, int(rank), int(rope), size, window)
+    heads = next(_numbers(config, "num_key_value_heads", "num_kv_heads", "num_attention_heads"), None)
+    width = next(_numbers(config, "head_dim", "d_kv"), None) or _share(config)
+    return LayerShape(heads, width, width, size, window) if heads and width else None
+
+
+def _share(config: Any) -> int | None:
+    """Width of a head where it is but a share of the hidden state."""
+    hidden, heads = next(_numbers(config, "hidden_size"), None), next(_numbers(config, "num_attention_heads"), None)
+    return hidden // heads if hidden and heads else None
+
+
+def _numbers(config: Any, *names: str) -> Iterator[int]:
+    values = (getattr(config, name, None) for name in names)
+    return (value for value in values if isinstance(value, int) and value)

@@ -62,6 +62,13 @@ def with_cross(model: LoadedModel, own: Cache) -> Cache:
     return EncoderDecoderCache(own, cross)
 
 
+def paired(own: Cache | None, other: Cache | None) -> EncoderDecoderCache:
+    """The written half of one encoder–decoder's cache with the read half of another."""
+    if not (isinstance(own, EncoderDecoderCache) and isinstance(other, EncoderDecoderCache)):
+        raise TypeError("both have to be caches of an encoder–decoder")
+    return EncoderDecoderCache(own.self_attention_cache, other.cross_attention_cache)
+
+
 def _laid_out(model: LoadedModel, windowed: Callable[[int], DynamicLayer]) -> Cache:
     cache = DynamicCache(config=model.config)
     cache.layers = [

@@ -1,0 +1,40 @@
+"""What a back end does with the cache of one run, told before it does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.arithmetic import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A run as far as its cache is concerned."""
+
+    rows: int
+    """Texts, beams or candidates side by side."""
+    room: int
+    """Tokens that a cache of fixed size is made for."""
+    source: int | None = None
+    """Tokens an encoder reads; None for a decoder."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Bytes by the length of the text, and what of it is worth knowing besides."""
+
+    size: Term
+    window: int | None = None
+    """Tokens seen at a time by the layer that forgets most; None when none forgets."""
+    sinks: int = 0
+    """First tokens that are never forgotten."""
+    block: int | None = None
+    """Tokens that are written at a time; fewer than that wait unharmed."""
+    bits: int | None = None
+    capacity: int | None = None
+    """Tokens it is allocated for; None when it grows."""
+    resident: Term | None = None
+    """Of the size, what is in the device's memory at a time where the rest waits elsewhere; None: all of it."""

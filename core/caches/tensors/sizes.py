@@ -1,0 +1,142 @@
+"""Sizes of caches as arithmetic on what a model's layers keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from core.arithmetic import Figure, Least, Length, Less, Product, Share, Sum, Term
+from core.caches.description import Situation
+from core.caches.tensors.shapes import LayerShape, Shapes
+
+COUNTER_BYTES = 8
+"""Every fixed layer counts its tokens in a tensor of its own."""
+Span = Callable[["int | None"], Term]
+"""Window of a layer, or None → tokens that it keeps."""
+
+
+def everything(window: int | None) -> Term:
+    """All tokens, whatever the window."""
+    return Length()
+
+
+def within_windows(window: int | None) -> Term:
+    """One token less than the window: the next one fills it."""
+    return Length() if window is None else Least(Length(), Less(Figure(window, "window"), Figure(1)))
+
+
+def allocated(room: int) -> Span:
+    """Room for so many tokens, or for the window."""
+    taken = Figure(room, "room")
+    return lambda window: taken if window is None else Least(taken, Figure(window, "window"))
+
+
+def whatever_the_window(room: int) -> Span:
+    """Room for so many tokens in every layer."""
+    return lambda window: Figure(room, "room")
+
+
+def ready() -> tuple[Term, ...]:
+    """A layer that is in memory ready for one more token."""
+    return Length(), Figure(1)
+
+
+def at_hand(shapes: Shapes, situation: Situation) -> Term:
+    """Of layers that wait elsewhere: the one in use, and the next on its way."""
+    layers = max(1, sum(shape.attends for shape in shapes.own))
+    return Product((Figure(2), Share(kept(shapes, situation, everything), Figure(layers, "layers"))))
+
+
+def total(*parts: Term) -> Term:
+    """Their sum, without those that are nothing."""
+    flat = [part for part in parts if part != Sum(())]
+    return flat[0] if len(flat) == 1 else Sum(tuple(flat))
+
+
+def kept(shapes: Shapes, situation: Situation, span: Span, extra: Sequence[Term] = ()) -> Term:
+    """Keys and values, cross-attention's too, and states. `extra`: tokens of the first layer that are there twice."""
+    groups, cross = _alike(shapes.own), _alike(shapes.cross)
+    parts: list[Term] = []
+    for number, (key, layers) in enumerate(groups.items(), 1):
+        tokens = [*_tokens(layers, span), *(extra if number == 1 else ()), *_source(cross.pop(key, []), situation)]
+        parts.append(Product((*each_token(layers[0], situation, _mark(number)), total(*tokens))))
+    rest = _read(cross.values(), situation, first=len(groups) + 1)
+    return total(*parts, rest, *_beside(shapes, situation), states(shapes, situation))
+
+
+def read_by_cross_attention(shapes: Shapes, situation: Situation) -> Term:
+    """What the decoder keeps of an encoder's source."""
+    return _read(_alike(shapes.cross).values(), situation, first=1)
+
+
+def _read(groups: Iterable[Sequence[LayerShape]], situation: Situation, first: int) -> Term:
+    """The same for groups of alike layers, numbered from `first`."""
+    return total(*(
+        Product((*each_token(layers[0], situation, _mark(number)), *_source(layers, situation)))
+        for number, layers in enumerate(groups, first)
+    ))  # fmt: skip
+
+
+def each_token(shape: LayerShape, situation: Situation, mark: str = "") -> tuple[Term, ...]:
+    """Factors of the bytes that a token takes in one layer."""
+    return *widths(shape, mark), Figure(situation.rows, "batch"), Figure(shape.heads, f"kv heads{mark}"), _bytes(shape)
+
+
+def widths(shape: LayerShape, mark: str = "") -> tuple[Term, ...]:
+    """Numbers of keys and values together."""
+    if shape.key_width == shape.value_width:
+        return Figure(2), Figure(shape.key_width, f"head width{mark}")
+    return (Sum((Figure(shape.key_width, f"key width{mark}"), Figure(shape.value_width, f"value width{mark}"))),)
+
+
+def counters(shapes: Shapes) -> Term:
+    """Of layers of fixed size."""
+    layers = sum(shape.attends for shape in shapes.own)
+    return Product((Figure(COUNTER_BYTES, "counter"), Figure(layers, "layers"))) if layers else Sum(())
+
+
+def states(shapes: Shapes, situation: Situation) -> Term:
+    """Recurrent states."""
+    each = sum(shape.state for shape in shapes.own)
+    return Figure(each * situation.rows, "states") if each else Sum(())
+
+
+def _bytes(shape: LayerShape) -> Term:
+    return Figure(shape.size, "bytes")
+
+
+def _alike(shapes: Sequence[LayerShape]) -> dict[tuple[int, int, int, int], list[LayerShape]]:
+    """Layers that attend by what a token takes in them, in the order they are met."""
+    groups: dict[tuple[int, int, int, int], list[LayerShape]] = {}
+    for shape in filter(lambda shape: shape.attends, shapes):
+        groups.setdefault((shape.heads, shape.key_width, shape.value_width, shape.size), []).append(shape)
+    return groups
+
+
+def _tokens(layers: Sequence[LayerShape], span: Span) -> list[Term]:
+    """Tokens over all layers, those with windows apart where that makes a difference."""
+    spans: dict[Term, int] = {}
+    for layer in layers:
+        spans[span(layer.window)] = spans.get(span(layer.window), 0) + 1
+    if len(spans) == 1:
+        return [Product((*spans, Figure(len(layers), "layers")))]
+    return [
+        Product((tokens, Figure(number, "windowed layers" if isinstance(tokens, Least) else "full layers")))
+        for tokens, number in sorted(spans.items(), key=lambda item: isinstance(item[0], Least))
+    ]
+
+
+def _source(layers: Sequence[LayerShape], situation: Situation) -> list[Term]:
+    if not layers or situation.source is None:
+        return []
+    return [Product((Figure(situation.source, "source"), Figure(len(layers), "layers")))]
+
+
+def _beside(shapes: Shapes, situation: Situation) -> list[Term]:
+    """What grows with the text and is neither key nor value."""
+    each = sum(shape.beside for shape in shapes.own)
+    return [Product((Figure(each, "index"), Figure(situation.rows, "batch"), Length()))] if each else []
+
+
+def _mark(number: int) -> str:
+    """Behind the names of the second and later kinds of layers."""
+    return "" if number == 1 else f" {number}"
