@@ -58,9 +58,10 @@ class Estimate:
     def figures(self) -> str:
         """`Needs 45.2 MiB of 3.1 GiB free: 21.9 MiB of weights, 18.0 MiB of cache (Dynamic, 560 tokens × 4).`"""
         rows = f" × {self.rows}" if self.rows > 1 else ""
+        cache = size(self.cache) if self.cache else "an unknown size"
         parts = [
             f"{size(self.weights)} of weights",
-            f"{size(self.cache) if self.cache else 'an unknown size'} of cache ({self.title}, {self.tokens:,} tokens{rows})",
+            f"{cache} of cache ({self.title}, {self.tokens:,} tokens{rows})",
         ]
         parts += [f"{size(self.draft)} for the draft"] if self.draft else []
         return f"Needs {size(self.needed)} of {size(self.free)} free: {', '.join(parts)}."
