@@ -35,10 +35,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class PromptToken:
-    """One token of the prompt: its id and the text it stands for."""
+    """One token of the prompt: its id and the text it adds."""
 
     id: int
     text: str
+    """Whole characters: one made of several tokens comes with the last of them."""
+    piece: str = ""
+    """The token by itself where that is not its text: the bytes of a part of a character, ⟨E2⟩."""
 
 
 @dataclass(frozen=True, slots=True)

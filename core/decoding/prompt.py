@@ -10,8 +10,10 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
+from core.events import PromptToken
 from core.models.model import LoadedModel
 from core.models.templates.render import render_chat
+from core.models.text import Pieces
 from core.models.tokenizers import is_foreign_failure
 
 
@@ -30,6 +32,12 @@ def encode(model: LoadedModel, prompt: str | Sequence[Any], unbounded: bool = Fa
             "Use ids of this model's own tokenizer.", "prompt",
         )  # fmt: skip
     return ids
+
+
+def prompt_tokens(ids: Sequence[int], pieces: Pieces) -> tuple[PromptToken, ...]:
+    """The prompt as events tell it."""
+    named = ((token, text, pieces[token]) for token, text in zip(ids, pieces.texts(ids), strict=True))
+    return tuple(PromptToken(token, text, piece if piece != text else "") for token, text, piece in named)
 
 
 def _ids(model: LoadedModel, prompt: Any) -> list[int]:

@@ -20,7 +20,7 @@ from core.caches.tensors.editing import record_past
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
 from core.decoding.observe import Reading
-from core.decoding.prompt import encode
+from core.decoding.prompt import encode, prompt_tokens
 from core.decoding.reuse import Reuse
 from core.decoding.stopping import Stop, Stopping, build_stopping, eos_ids
 from core.defaults import non_default
@@ -34,7 +34,6 @@ from core.events import (
     Metrics,
     Origin,
     Prefilled,
-    PromptToken,
     RunStarted,
     SequenceFinished,
     TokenChosen,
@@ -185,7 +184,6 @@ class DecodingRun:
 
     def begin(self) -> RunStarted:
         """The first event."""
-        pieces = self.model.pieces
         return RunStarted(
             strategy=self.strategy.name,
             model=self.model.name,
@@ -193,7 +191,7 @@ class DecodingRun:
             dtype=str(self.model.dtype).removeprefix("torch."),
             cache=self.backend.name,
             seed=self.request.seed,
-            prompt=tuple(PromptToken(token, pieces[token]) for token in self.prompt_ids),
+            prompt=prompt_tokens(self.prompt_ids, self.model.pieces),
             settings=tuple(non_default(self.config).items()),
             sequences=self.sequences,
             vocabulary=self.model.vocabulary,

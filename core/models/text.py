@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -23,12 +24,18 @@ def _byte_alphabet() -> dict[str, int]:
     return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
 
 
-def _show_bytes(data: bytes) -> str:
-    """UTF-8 with every byte that belongs to no whole character written as ⟨E2⟩."""
-    return "".join(
-        f"⟨{ord(char) - 0xDC00:02X}⟩" if 0xDC80 <= ord(char) <= 0xDCFF else char
-        for char in data.decode("utf-8", "surrogateescape")
-    )
+_Utf8 = codecs.getincrementaldecoder("utf-8")
+
+
+def _show(text: str) -> str:
+    """Decoded with surrogateescape: every byte that belongs to no whole character is written as ⟨E2⟩."""
+    return "".join(f"⟨{ord(char) - 0xDC00:02X}⟩" if 0xDC80 <= ord(char) <= 0xDCFF else char for char in text)
+
+
+def _append(texts: list[str], rest: str) -> None:
+    """Bytes that nothing completed any more belong to the last token before."""
+    if rest and texts:
+        texts[-1] += _show(rest)
 
 
 class Pieces:
@@ -37,6 +44,7 @@ class Pieces:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._known: dict[int, str] = {}
+        self._spelled: dict[int, bytes | None] = {}
         self.special: frozenset[int] = frozenset(tokenizer.all_special_ids) if tokenizer is not None else frozenset()
         self._byte_level = _is_byte_level(tokenizer)
 
@@ -46,17 +54,45 @@ class Pieces:
             piece = self._known[token] = self._spell(token)
         return piece
 
+    def texts(self, ids: Sequence[int]) -> list[str]:
+        """What each of `ids` adds to the text that they spell. A character made of several tokens comes with the last
+        of them, bytes that belong to no whole character as ⟨E2⟩, and special tokens as they are."""
+        found: list[str] = []
+        decoder = _Utf8("surrogateescape")
+        for token in ids:
+            data = self.data(token)
+            if data is None:
+                _append(found, decoder.decode(b"", final=True))
+            found.append(self[token] if data is None else _show(decoder.decode(data)))
+        _append(found, decoder.decode(b"", final=True))
+        return found
+
     def _spell(self, token: int) -> str:
+        data = self.data(token)
+        if data is not None:
+            return _show(data.decode("utf-8", "surrogateescape"))
+        raw = self._raw(token)
+        return f"⟨{token}⟩" if raw is None else raw
+
+    def _raw(self, token: int) -> str | None:
         raw = self._tokenizer.convert_ids_to_tokens(token) if self._tokenizer is not None else None
-        if raw is None:
-            return f"⟨{token}⟩"
-        if token in self.special:
-            return str(raw)
+        return None if raw is None else str(raw)
+
+    def data(self, token: int) -> bytes | None:
+        """The bytes that a token spells; None for special tokens, and for those that the tokenizer does not know."""
+        if token not in self._spelled:
+            self._spelled[token] = self._read(token)
+        return self._spelled[token]
+
+    def _read(self, token: int) -> bytes | None:
+        raw = self._raw(token)
+        if raw is None or token in self.special:
+            return None
         if self._byte_level and all(char in _byte_alphabet() for char in raw):
-            return _show_bytes(bytes(_byte_alphabet()[char] for char in raw))
+            return bytes(_byte_alphabet()[char] for char in raw)
         if match := _BYTE_TOKEN.fullmatch(raw):
-            return _show_bytes(bytes([int(match[1], 16)]))
-        return str(raw).replace("▁", " ")
+            return bytes([int(match[1], 16)])
+        return raw.replace("▁", " ").encode("utf-8", "surrogatepass")
 
 
 def _is_byte_level(tokenizer: Any) -> bool:

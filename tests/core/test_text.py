@@ -11,6 +11,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 import core
 from core.decoding.beams.spelling import Speller
+from core.decoding.prompt import prompt_tokens
 from core.events import SequenceFinished, TokenChosen
 from core.models.text import Decoder, Pieces, TextStream
 from tests.core import tiny
@@ -169,3 +170,30 @@ def test_events_spell_the_decoded_text() -> None:
         )
         assert shown == result.texts[0]
         assert shown == model.tokenizer.decode(result.sequences[0], skip_special_tokens=True)
+
+
+def test_a_prompts_tokens_add_up_to_its_text_with_whole_characters_as_themselves() -> None:
+    rng = random.Random(9)
+    for tokenizer in (byte_level(), byte_fallback()):
+        pieces = Pieces(tokenizer)
+        for _ in range(300):
+            text = "".join(rng.choice(" the cat’s🎉é₿“中—\u00ad") for _ in range(rng.randrange(1, 24)))
+            ids = tokenizer.encode(text, add_special_tokens=False)
+            assert "".join(pieces.texts(ids)).removeprefix(" ") == text.removeprefix(" ")
+
+
+def test_bytes_of_no_character_are_shown_beside_the_token_before_them() -> None:
+    tokenizer = byte_level()
+    pieces = Pieces(tokenizer)
+    cut = tokenizer.encode("a’", add_special_tokens=False)[:-1]
+    assert pieces.texts(cut) == ["a", "", "⟨E2⟩⟨80⟩"]
+    begin = tokenizer.bos_token_id
+    assert pieces.texts([*cut, begin]) == ["a", "", "⟨E2⟩⟨80⟩", "<s>"]
+
+
+def test_the_prompt_is_told_as_text_and_as_the_tokens_it_is_made_of() -> None:
+    pieces = Pieces(byte_level())
+    told = prompt_tokens(byte_level().encode("a’b", add_special_tokens=False), pieces)
+    assert [(token.text, token.piece) for token in told] == [
+        ("a", ""), ("", "⟨E2⟩"), ("", "⟨80⟩"), ("’", "⟨99⟩"), ("b", ""),
+    ]  # fmt: skip

@@ -56,6 +56,17 @@ def test_copying_is_exact() -> None:
     assert "\r" not in text.text
 
 
+def test_a_character_of_several_prompt_tokens_is_one_group(qtbot: QtBot) -> None:
+    prompt = [PromptToken(1, "a"), PromptToken(2, "", "⟨E2⟩"), PromptToken(3, "", "⟨80⟩"), PromptToken(4, "’", "⟨99⟩")]
+    column = Column(theme_for("light"), 0, [*prompt, PromptToken(5, "s")])
+    assert column.text.text == "a’s"
+    assert column.text.copy(0, 3) == "a’s"
+    assert column.text.groups_in(0, 3) == [(1, 3)]
+    assert column.text.groups_in(2, 3) == []
+    (left, right, count), line = column.art(0).groups[0], column.art(0).line
+    assert (left, right, count) == (line.x(1), line.x(2), 3)
+
+
 def test_what_was_held_back_belongs_to_no_token() -> None:
     text = TokenText(prompt_tokens(("a",)))
     text.append([token(0, "b")])

@@ -51,6 +51,8 @@ class RowArt:
     marks: list[Mark]
     pills: list[tuple[float, float]]
     """Stretches of control tokens, the prompt's included."""
+    groups: list[tuple[float, float, int]]
+    """Stretches of the prompt's characters that are made of several tokens, and of how many."""
 
 
 class Column:
@@ -138,7 +140,7 @@ class Column:
         line = Line(self.text.text, row, self.flow, self._formats(row.start, row.end))
         drawn = [piece for piece in self.text.pieces_in(row.start, row.end) if self._is_drawn(piece)]
         marks = [mark for piece in drawn if (mark := self._mark(piece, line, row.end))]
-        return RowArt(line, marks, self._pills(line))
+        return RowArt(line, marks, self._pills(line), self._groups(line))
 
     def _is_drawn(self, piece: int) -> bool:
         start, end = self.text.piece_span(piece)
@@ -159,6 +161,10 @@ class Column:
         pieces = [piece for piece in text.pieces_in(line.start, line.end) if piece in text.specials]
         spans = [text.piece_span(piece) for piece in pieces if text.starts[piece] < self.limit]
         return [stretch for start, end in spans for stretch in line.spans(start + 1, end - 1)]
+
+    def _groups(self, line: Line) -> list[tuple[float, float, int]]:
+        groups = self.text.groups_in(line.start, line.end)
+        return [(*line.spans(start, start + 1)[0], count) for start, count in groups]
 
     def _mark(self, piece: int, line: Line, row_end: int) -> Mark | None:
         start, end = self.text.piece_span(piece)

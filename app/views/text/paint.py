@@ -85,6 +85,7 @@ def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: Row
     elif look.colouring != "none":
         _paint_underlines(painter, column, look, row, art)
     _paint_ticks(painter, column, look, row, art)
+    _paint_groups(painter, column, look, row, art)
     _paint_changes(painter, column, look, row, art)
     y = column.row_top(row) + column.metrics.baseline
     painter.setPen(look.theme.color("text"))
@@ -159,6 +160,18 @@ def _paint_ticks(painter: QPainter, column: Column, look: Look, row: int, art: R
         painter.setPen(Qt.PenStyle.NoPen)
         wedge = [QPointF(x, foot - 2 * half), QPointF(x + half, foot), QPointF(x - half, foot)]
         painter.drawPolygon(QPolygonF(wedge))
+
+
+def _paint_groups(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    """Below a character of the prompt that is made of several tokens, a dash for each of them."""
+    theme, gap = look.theme, look.theme.px(2)
+    top = column.row_top(row) + column.metrics.underline
+    for left, right, count in art.groups:
+        pitch = max((right - left + gap) / count, gap + theme.px(3))
+        first = (left + right - count * pitch + gap) / 2
+        for part in range(count):
+            dash = QRectF(column.left + first + part * pitch, top, pitch - gap, theme.px(2))
+            painter.fillRect(dash, theme.color("faint"))
 
 
 def _paint_changes(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:

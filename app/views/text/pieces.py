@@ -96,6 +96,21 @@ class TokenText:
         last = len(self.starts) if end >= len(self.text) else bisect_left(self.starts, end)
         return range(first, last)
 
+    def groups_in(self, start: int, end: int) -> list[tuple[int, int]]:
+        """(offset, tokens) of the prompt's characters in [start, end) that are made of several tokens."""
+        found, parts = [], 0
+        for piece in self.pieces_in(start, end):
+            if piece >= self.prompt_pieces:
+                break
+            first, last = self.piece_span(piece)
+            if first == last:
+                parts += 1
+            elif parts and first >= start:
+                found.append((first, parts + 1))
+            if first != last:
+                parts = 0
+        return found
+
     def copy(self, start: int, end: int) -> str:
         """The exact text between two offsets: control tokens add nothing, control characters are themselves again."""
         parts = []
