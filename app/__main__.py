@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QApplication
 import resources
 from app import build_window
 from app.cli import Options, parse
+from app.screen import choose_screen
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
@@ -28,6 +29,9 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     The empty frame is shown first: what fills it, and the event loop, are imported behind it.
     """
     options = parse(sys.argv[1:] if arguments is None else arguments)
+    if problem := choose_screen(options):
+        print(f"tokenscope: {problem}", file=sys.stderr)
+        return 1
     application = QApplication.instance() or QApplication(["tokenscope"])
     assert isinstance(application, QApplication)
     application.setApplicationName("Tokenscope")
@@ -39,12 +43,22 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
         folder = options.config_dir
         if folder is None and options.screenshot is not None:  # a picture depends on the command line alone
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenscope-"))  # type: ignore[assignment]
-        window = build_window(folder, engine, assembled=False)
+        window = build_window(folder, _engine(options, engine), assembled=False)
         if options.screenshot is None:
             window.show()
             application.processEvents()
         code = _loop(application, window, options)
     return _leave(code)
+
+
+def _engine(options: Options, engine: Engine | None) -> Engine | None:
+    """The engine given, or one that holds still; None for the usual one."""
+    if not options.still:
+        return engine
+    from app.session.engine import CoreEngine
+    from app.session.still import StillEngine
+
+    return StillEngine(engine or CoreEngine())
 
 
 def _loop(application: QApplication, window: MainWindow, options: Options) -> int:

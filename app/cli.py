@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
+from typing import NoReturn
 
+from app.state.near import near, short
 from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE
+
+LARGEST_SIDE = 10_000
+"""Pixels of a window or a picture."""
+LARGEST_AREA = 64_000_000
+"""Pixels of a picture, 244 MiB of them."""
+LEAST_RATIO, LARGEST_RATIO = 0.5, 4.0
+PICTURE_SIZE = (1440, 900)
+PICTURES = (".png", ".svg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +39,80 @@ class Options:
     size: tuple[int, int] | None = None
     theme: str = ""
     font_scale: float | None = None
+    scale: float | None = None
     screenshot: Path | None = None
+    still: bool = False
     config_dir: Path | None = None
 
 
 def parse(arguments: Sequence[str]) -> Options:
     """Read the command line; argparse ends the program for --help and for what it cannot read."""
-    read = _parser().parse_args(list(arguments))
-    return Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
+    parser = _parser()
+    read = parser.parse_args(list(arguments))
+    options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
+    if options.still and options.screenshot is None:
+        parser.error("--still is for pictures: say where with --screenshot")
+    width, height = (side * (options.scale or 1.0) for side in options.size or PICTURE_SIZE)
+    if width * height > LARGEST_AREA:
+        parser.error(f"a picture of {width:.0f}x{height:.0f} pixels is too large: {LARGEST_AREA:,} are the most")
+    return options
+
+
+class _Parser(argparse.ArgumentParser):
+    """Lists in its help what can be named, and knows what a mistyped option was meant to be."""
+
+    def format_help(self) -> str:
+        return f"{super().format_help()}\n{_names()}"
+
+    def error(self, message: str) -> NoReturn:
+        mistyped = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
+        known = [option for action in self._actions for option in action.option_strings]
+        super().error(f"{message}.{near(mistyped[1], known)}" if mistyped else message)
+
+
+def _names() -> str:
+    """Everything that views, strategies, caches and themes are called; imported only for this."""
+    from app.views import VIEWS
+    from core import caches, strategies
+
+    def listed(title: str, names: Iterable[str]) -> str:
+        return fill(f"{title}: {', '.join(names)}", 79, initial_indent="  ", subsequent_indent="    ")
+
+    return "\n".join(
+        (
+            "names:",
+            listed("views", (view.name for view in VIEWS)),
+            listed("strategies", strategies.registry),
+            listed("caches", caches.registry),
+            listed("themes", SCHEMES),
+            "",
+        )
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tokenscope", description="Watch every token being chosen.", allow_abbrev=False
-    )
+    parser = _Parser(prog="tokenscope", description="Watch every token being chosen.", allow_abbrev=False)
     add = parser.add_argument
     add("--model", default="", metavar="M", help="bundled name, folder, or hub id already on this disk")
-    add("--strategy", default="", metavar="S", help="how to decode: greedy, sampling, contrastive, dola, …")
+    add("--strategy", default="", metavar="S", help="how to decode; names below")
     add("--param", action="append", default=[], dest="params", metavar="K=V", type=_pair, help="a setting; repeatable")
     add("--prompt", metavar="TEXT", help="what the model continues")
     add("--chat", action="store_true", help="read the prompt as a chat (user: … assistant: …)")
-    add("--cache", default="", metavar="C", help="how keys and values are kept")
+    add("--cache", default="", metavar="C", help="how keys and values are kept; names below")
     add("--draft", action="append", default=[], dest="drafts", metavar="D",
         help="draft model, for strategies that take one; repeatable: several are merged")  # fmt: skip
     add("--seed", type=_seed, metavar="N", help="seed, locked")
     add("--run", action="store_true", help="run at once")
-    add("--view", default="", metavar="V", help="view to show")
-    add("--size", type=_size, metavar="WxH", help="size of the window in pixels")
+    add("--view", default="", metavar="V", help="view to show; names below")
+    add("--size", type=_size, metavar="WxH",
+        help=f"size of the window in points; a picture's is else {PICTURE_SIZE[0]}x{PICTURE_SIZE[1]}")  # fmt: skip
     add("--theme", default="", choices=SCHEMES, help="colours")
     add("--font-scale", type=_scale, metavar="F", help="text size, 1.0 = 100 %%")
-    add("--screenshot", type=Path, metavar="PATH", help="save a picture of the window (after the run), then leave")
+    add("--scale", type=_ratio, metavar="F", help="pixels a point, as QT_SCALE_FACTOR: 2 doubles a picture")
+    add("--screenshot", type=_picture, metavar="PATH",
+        help="save a picture of the window (after the run) as .png or .svg, then leave; needs no screen")  # fmt: skip
+    add("--still", action="store_true",
+        help="leave out of a picture what no second run repeats: times, speeds, free memory, the caret")  # fmt: skip
     add("--config-dir", type=Path, metavar="DIR", help="where settings are kept")
     return parser
 
@@ -65,28 +120,46 @@ def _parser() -> argparse.ArgumentParser:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+        raise argparse.ArgumentTypeError(f"“{short(text)}” is not of the form name=value")
     return name.strip(), value
 
 
 def _size(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+)[xX×](\d+)", text)
+    match = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form 1280x800")
+        raise argparse.ArgumentTypeError(f"“{short(text)}” is not of the form 1280x800")
+    if max(int(match[1]), int(match[2])) > LARGEST_SIDE:
+        raise argparse.ArgumentTypeError(f"{text} is too large: {LARGEST_SIDE:,} are the most on a side")
     return int(match[1]), int(match[2])
 
 
+def _picture(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in PICTURES:
+        named = f"“{path.suffix}” is no kind of picture" if path.suffix else f"“{short(text)}” does not say which kind"
+        raise argparse.ArgumentTypeError(f"{named}: end the name with {' or '.join(PICTURES)}")
+    return path
+
+
+def _ratio(text: str) -> float:
+    return _within(text, LEAST_RATIO, LARGEST_RATIO)
+
+
 def _seed(text: str) -> int:
-    if not text.isdecimal() or int(text) > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {LARGEST_SEED}")
+    if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"“{short(text)}” is not a whole number from 0 to {LARGEST_SEED}")
     return int(text)
 
 
 def _scale(text: str) -> float:
+    return _within(text, SMALLEST_SCALE, LARGEST_SCALE)
+
+
+def _within(text: str, least: float, most: float) -> float:
     try:
-        scale = float(text)
+        number = float(text)
     except ValueError:
-        scale = 0.0
-    if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {SMALLEST_SCALE} to {LARGEST_SCALE}")
-    return scale
+        number = -1.0
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"“{short(text)}” is not a number from {least} to {most}")
+    return number

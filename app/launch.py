@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import suppress
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Signal, SignalInstance
-from PySide6.QtGui import QImage, QPainter
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal, SignalInstance
 from PySide6.QtWidgets import QApplication
 
-from app.cli import Options
+from app.cli import PICTURE_SIZE, Options
+from app.picture import PictureError, hold_still, save_picture
 from app.state import values as typed
+from app.state.near import near, short, unknown
 from app.state.requests import Outcome
+from app.views import VIEWS
 from app.window.main_window import MainWindow
 from core import strategies
+
+MOST_DELAYS = 20
+"""Delayed steps that a picture waits for; what still goes on then would never end."""
 
 
 class LaunchProblem(Exception):
@@ -68,12 +72,17 @@ async def _stay(window: MainWindow, options: Options) -> int:
 async def _leave_picture(window: MainWindow, options: Options, path: Path) -> int:
     try:
         apply(window, options)
+        if options.size is None:
+            window.resize(*PICTURE_SIZE)
         window.show()
         await painted(window)
-        if options.run:
-            await _run(window)
+        await (_run(window) if options.run else _loaded(window))
+        await _settled(window)
+        if options.still:
+            hold_still(window)
+            await painted(window)
         save_picture(window, path)
-    except LaunchProblem as error:
+    except (LaunchProblem, PictureError) as error:
         print(f"tokenscope: {error}", file=sys.stderr)
         return 1
     return 0
@@ -91,7 +100,7 @@ def apply(window: MainWindow, options: Options) -> None:
         window.parts.toolbar.seed.spin.setValue(options.seed)
         window.parts.toolbar.seed.lock.setChecked(True)
     if options.view and not window.parts.centre.show_view(options.view):
-        raise LaunchProblem(f"There is no view “{options.view}”.")
+        raise LaunchProblem(unknown("view", options.view, (view.name for view in VIEWS)))
     _apply_appearance(window, options)
 
 
@@ -112,25 +121,45 @@ def _values(strategy_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str,
     for name, text in pairs:
         if name not in strategy.parameter_names:
             raise LaunchProblem(
-                f"{strategy.title} has no setting “{name}”. It has: {', '.join(strategy.parameter_names)}."
+                f"{strategy.title} has no setting “{short(name)}”.{near(name, strategy.parameter_names)} "
+                f"It has: {', '.join(strategy.parameter_names)}."
             )
         try:
             found[name] = typed.parse(strategy.parameter(name), text)
         except typed.ValueProblem as problem:
-            raise LaunchProblem(str(problem)) from None
+            raise LaunchProblem(f"--param {name}: {problem}") from None
     return found
 
 
 async def _run(window: MainWindow) -> None:
     """Run and wait for the end, and for the views to have drawn it. Raises LaunchProblem when it failed."""
+    if problems := window.parts.requests.problems:  # looked at first: a run that has begun empties a chat's editor
+        raise LaunchProblem(" ".join(problems))
     window.parts.runs.run()
-    if window.parts.requests.problems:
-        raise LaunchProblem(" ".join(window.parts.requests.problems))
     outcome = await next_value(window.session.finished)
     assert isinstance(outcome, Outcome)
     await painted(window)
     if outcome.kind == "failed" and outcome.error is not None:
         raise LaunchProblem(f"{outcome.error.title}. {outcome.error.cause} {outcome.error.remedy}".strip())
+
+
+async def _loaded(window: MainWindow) -> None:
+    """Wait until the chosen model is held ready, or has failed to be, and that is drawn; at once if it is not loaded
+    before it is asked for."""
+    window.parts.loading.warm_up()
+    while window.session.state == "loading":
+        await next_value(window.session.stateChanged)
+    await painted(window)
+
+
+async def _settled(window: MainWindow) -> None:
+    """Wait for what is put off a little while, as a map of a tree that has just grown."""
+    for _ in range(MOST_DELAYS):
+        due = [timer for timer in window.findChildren(QTimer) if timer.isSingleShot() and timer.isActive()]
+        if not due:
+            return
+        await next_value(due[0].timeout)
+        await painted(window)
 
 
 class _Paints(QObject):
@@ -153,15 +182,3 @@ async def painted(window: MainWindow) -> None:
     window.removeEventFilter(watch)
     await asyncio.sleep(0)
     QApplication.sendPostedEvents()
-
-
-def save_picture(window: MainWindow, path: Path) -> None:
-    """Save the window as a PNG of exactly its size in pixels. Raises LaunchProblem."""
-    image = QImage(window.size(), QImage.Format.Format_RGB32)
-    painter = QPainter(image)
-    window.render(painter, QPoint())
-    painter.end()
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    if not image.save(str(path), "PNG"):
-        raise LaunchProblem(f"The picture could not be saved as {path}. Choose a folder you may write to.")

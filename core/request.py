@@ -38,3 +38,6 @@ class Request:
     """Classifier-free guidance (`guidance_scale`): what to steer away from; default the last prompt token alone."""
     memory_fallback: bool = True
     """When memory ends, go on with the next cheaper cache that writes the same text."""
+    steady: bool = False
+    """Nothing follows the clock or earlier runs: drafts of `auto` length go by what passes usually cost, so that a
+    second run drafts the same tokens too, and not only writes the same."""

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.panels.parameters import ParameterPanel
 from app.state import values
+from app.state.near import unknown
 from app.widgets.picker_combo import PickerCombo, PickerItem
 from core import strategies
 from core.caches import CacheBackend
@@ -53,7 +54,7 @@ class Choice(QObject):
     def choose(self, name: str, kind: str) -> list[str]:
         """Choose by name or alias; gives back a sentence when there is none of that name."""
         if name not in self._registry:
-            return [f"There is no {kind} “{name}”. There are: {', '.join(self._registry)}."]
+            return [unknown(kind, name, self._registry)]
         self._picker.choose(self._registry[name].name)
         return []
 

@@ -10,6 +10,7 @@ from app.control.choice import StrategyChoice
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.panels.draft_picker import DraftPicker
+from app.state.near import short
 
 
 class DraftChoice(QObject):
@@ -56,7 +57,7 @@ class DraftChoice(QObject):
     def _refusal(self, name: str) -> str:
         reason = self._picker.why_not(name)
         if reason is None:
-            return f"There is no draft model “{name}” here."
+            return f"There is no draft model “{short(name)}” here."
         return f"“{name}” cannot draft for {self._model.name}. {reason or 'There are enough drafts already.'}"
 
     @Slot()

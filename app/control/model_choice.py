@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.model_list import FOLDER_ITEM, ModelList, subtitle
 from app.session.session import Session
+from app.state.near import unknown
 from app.state.requests import ModelInfo
 from app.storage.settings import Models
 from app.widgets.picker_combo import PickerCombo
@@ -42,7 +43,7 @@ class ModelChoice(QObject):
         """Choose by name or folder; gives back a sentence when there is none."""
         if self._picker.choose(name) or self.add_folder(name):
             return []
-        return [f"There is no model “{name}” here. There are: {', '.join(self._models.names)}."]
+        return [unknown("model", name, self._models.names)]
 
     def add_folder(self, folder: str) -> bool:
         """List a model folder and choose it; False when it holds no model."""

@@ -247,6 +247,7 @@ def build_request(request: RunRequest, model: core.LoadedModel) -> core.Request:
         top_n=request.top_n,
         seed=request.seed,
         memory_fallback=request.memory_fallback,
+        steady=request.steady,
     )
 
 

@@ -45,6 +45,8 @@ class RunRequest:
     """When memory ends, go on with a cheaper cache that writes the same text."""
     when_full: str = ""
     """For a chat, what is left out when the context is full (`app.state.conversation`); empty: nothing is."""
+    steady: bool = False
+    """Nothing in it follows the clock, so that it can be repeated exactly."""
     load: LoadRequest | None = None
     """How the model is to be loaded; None: as it is loaded now, or with the defaults."""
 

@@ -36,7 +36,7 @@ def within(parameter: Parameter, value: Any) -> Any:
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueProblem(f"{parameter.name} must be a number that is not endless.")
+        raise ValueProblem(f"{parameter.name} must be a finite number.")
     low, high = parameter.minimum, LARGEST_INT if parameter.maximum is None else parameter.maximum
     if low is not None and (value < low or (parameter.exclusive and value == low)):
         raise ValueProblem(f"{parameter.name} must be {'above' if parameter.exclusive else 'at least'} {low:.10g}.")

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 import qasync
 from PySide6.QtGui import QImage
+from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import build_window, launch
-from app.cli import parse
+from app.cli import PICTURE_SIZE, parse
+from app.window.main_window import MainWindow
 from core.errors import NumericError
 from tests.ui.fake_engine import STORY, ScriptedEngine
 
@@ -56,15 +58,50 @@ def test_leaves_a_picture_without_a_run(start: Launch, tmp_path: Path) -> None:
     assert engine.runs == []
 
 
+def test_a_picture_has_a_size_of_its_own(start: Launch, tmp_path: Path) -> None:
+    assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.png") == 0
+    assert QImage(str(tmp_path / "out.png")).size().toTuple() == PICTURE_SIZE
+
+
+def test_a_chat_is_answered_in_a_picture(start: Launch, tmp_path: Path) -> None:
+    engine = ScriptedEngine()
+    assert start(engine, "--chat", "--prompt", "Hello", "--run", "--screenshot", tmp_path / "out.png") == 0
+    assert engine.runs[0].prompt == ({"role": "user", "content": "Hello"},)
+
+
+def test_a_chat_without_a_message_is_told(start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert start(ScriptedEngine(), "--chat", "--prompt", " ", "--run", "--screenshot", tmp_path / "out.png") == 1
+    assert "There is no message yet." in capsys.readouterr().err
+
+
+def test_an_svg_is_one(start: Launch, tmp_path: Path) -> None:
+    assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.svg", "--size", "1000x700") == 0
+    drawn = QSvgRenderer(str(tmp_path / "out.svg"))
+    assert drawn.isValid()
+    assert drawn.viewBox().size().toTuple() == (1000, 700)
+    assert b"<text" in (tmp_path / "out.svg").read_bytes()
+
+
+def test_a_picture_has_the_screens_pixels(start: Launch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MainWindow, "devicePixelRatioF", lambda _window: 2.0)
+    assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.png", "--size", "900x600") == 0
+    assert QImage(str(tmp_path / "out.png")).size().toTuple() == (1800, 1200)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--model", "no-such-model"], "There is no model “no-such-model”"),
         (["--strategy", "guessing"], "There is no strategy “guessing”"),
+        (["--strategy", "samplin"], "Did you mean “sampling”?"),
         (["--cache", "pocket"], "There is no cache “pocket”"),
         (["--strategy", "greedy", "--param", "temperature=1"], "Greedy has no setting “temperature”"),
         (["--strategy", "sampling", "--param", "top_p=7"], "top_p must be at most 1"),
-        (["--view", "inside-out"], "There is no view “inside-out”"),
+        (["--view", "inside-out"], "There is no view “inside-out”. There are: tokens, chat"),
+        (["--view", "tre"], "Did you mean “tree”?"),
+        (["--strategy", "sampling", "--param", "tempratur=1"], "Did you mean “temperature”?"),
+        (["--strategy", "sampling", "--param", "temperature=nan"], "temperature must be a finite number"),
+        (["--strategy", "sampling", "--param", f"bad_words_ids={'[' * 100_000}"], "too many lists within each other"),
         (["--size", "20x20"], "at least 900x600"),
     ],
 )

@@ -174,7 +174,8 @@ def numbers(token: TokenChosen) -> list[tuple[str, str]]:
         ("Entropy", f"{token.entropy / math.log(2):.2f} bits"),
         ("Perplexity", f"{choices:,.1f}{likeness}"),
     ]
-    rows.append(("Time", f"{token.seconds * 1000:,.1f} ms"))
+    if token.seconds:  # a still picture tells no times
+        rows.append(("Time", f"{token.seconds * 1000:,.1f} ms"))
     return rows
 
 

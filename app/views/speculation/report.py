@@ -49,8 +49,10 @@ def _brief(share: float) -> str:
 
 def describe(entry: DraftRound) -> str:
     """The round in words, with its times."""
-    times = f"{entry.draft_seconds * 1000:.1f} ms drafting, {entry.verify_seconds * 1000:.1f} ms checking"
-    return f"Round {entry.round + 1}: {explain_round(entry)} {times}."
+    words = f"Round {entry.round + 1}: {explain_round(entry)}"
+    if not entry.verify_seconds:  # a still picture tells no times
+        return words
+    return f"{words} {entry.draft_seconds * 1000:.1f} ms drafting, {entry.verify_seconds * 1000:.1f} ms checking."
 
 
 def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> NodeReport:

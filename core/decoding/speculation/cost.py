@@ -62,6 +62,10 @@ class VerifyCost:
         return tuple((size, value / self.one) for size, value in zip(self.sizes, self.seconds, strict=True))
 
 
+USUAL_COST = VerifyCost(SIZES, (1.0, 1.125, 1.25, 1.5, 2.0, 3.0))
+"""About what a small model's passes cost on a processor; stands in where nothing may be measured."""
+
+
 def cost_key() -> str:
     """Where `LoadedModel.remembered` keeps the curve; another number of threads is another machine."""
     return f"verify_cost/{torch.get_num_threads()}"

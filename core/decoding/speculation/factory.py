@@ -11,7 +11,7 @@ from core.caches.tensors.windowed import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.auto_length import Economy
-from core.decoding.speculation.cost import verify_cost
+from core.decoding.speculation.cost import USUAL_COST, verify_cost
 from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.drafters.early_exit import lower_layers
@@ -99,7 +99,8 @@ def _decode(run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length:
     key = "/".join(drafter.name for drafter in drafters) + f"/{run.strategy.name}/{shape.samples}"
 
     def schedule() -> Schedule:
-        return _schedule(run, target, key, shape, length, _draft_share(run, drafters) if shape.samples else None)
+        reckoned = shape.samples or run.request.steady
+        return _schedule(run, target, key, shape, length, _draft_share(run, drafters) if reckoned else None)
 
     yield from Speculation(run, target, drafters, schedule, shape).decode()
 
@@ -114,7 +115,7 @@ def _schedule(
 ) -> Schedule:
     """Made after the prompt was read: `auto` measures the target's passes behind it."""
     memory, name = run.model.remembered, _schedule_name(run)
-    cost = verify_cost(target.passes, run.start_ids[-1])
+    cost = USUAL_COST if run.request.steady else verify_cost(target.passes, run.start_ids[-1])
     if shape.widths and name in ("auto", "constant"):
         return Constant(len(shape.widths))
     first = length or _first_length(run)
@@ -122,7 +123,7 @@ def _schedule(
         return Constant(first)
     if name == "auto":
         return Economy(cost, memory, f"experience/{key}", draft_share)
-    return Heuristic(first, memory if name == "heuristic" else None, f"draft_length/{key}")
+    return Heuristic(first, memory if name == "heuristic" and not run.request.steady else None, f"draft_length/{key}")
 
 
 def _schedule_name(run: DecodingRun) -> str:

@@ -77,7 +77,7 @@ class Speculation:
             raise
         finally:
             self._close()
-        if cost := remembered_cost(run.model):
+        if not run.request.steady and (cost := remembered_cost(run.model)):
             yield CostCurve(cost.curve)
         yield from run.end([self.track])
 

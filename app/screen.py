@@ -1,0 +1,30 @@
+"""Where the program draws: on the screen there is, or, for a picture, on none. Asked before Qt is started."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from app.cli import Options
+
+PLATFORM = "QT_QPA_PLATFORM"
+_SCREENS = (PLATFORM, "WAYLAND_DISPLAY", "DISPLAY")
+NO_SCREEN = (
+    "there is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it in a desktop session (over ssh with -X), "
+    "or draw into a file with --screenshot FILE."
+)
+
+
+def choose_screen(options: Options) -> str:
+    """Set what Qt reads of the environment; why no window can be shown, or nothing.
+
+    A picture on Linux needs no screen and uses none, so that it does not depend on one. Qt itself would end the
+    process without a word of what to do.
+    """
+    if options.scale is not None:
+        os.environ["QT_SCALE_FACTOR"] = f"{options.scale:g}"
+    if not sys.platform.startswith("linux"):
+        return ""
+    if options.screenshot is not None:
+        os.environ.setdefault(PLATFORM, "offscreen")
+    return "" if any(os.environ.get(name) for name in _SCREENS) else NO_SCREEN

@@ -1,0 +1,24 @@
+"""What somebody may have meant who wrote a name that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """`Did you mean “sampling”?`, with a space before it; empty where nothing is like it."""
+    by_lower = {word.lower(): word for word in known}
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    return f" Did you mean “{by_lower[found[0]]}”?" if found else ""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """`There is no view “tre”. Did you mean “tree”? There are: tokens, chat, tree.`"""
+    names = list(known)
+    return f"There is no {kind} “{short(name)}”.{near(name, names)} There are: {', '.join(names)}."
+
+
+def short(name: str) -> str:
+    """The name, cut where nobody would read on."""
+    return name if len(name) <= 60 else f"{name[:59]}…"

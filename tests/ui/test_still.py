@@ -1,0 +1,62 @@
+"""`--still`: the same arguments twice give the same picture, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.session.still import timeless
+from core import events
+from core.events import CostCurve, Finished, Metrics, Prefilled
+
+ROOT = Path(__file__).parents[2]
+VIEWS = {
+    "tokens": ["--strategy", "sampling", "--seed", "3"],
+    "tree": ["--strategy", "beam_search"],
+    "speculation": ["--strategy", "assisted", "--draft", "storyteller-draft"],
+    "memory": ["--strategy", "greedy"],
+    "compare": ["--strategy", "greedy", "--theme", "dark"],
+}
+DRAW = """
+import sys
+from pathlib import Path
+from app.__main__ import main
+
+folder, views = Path(sys.argv[1]), eval(sys.argv[2])
+for view, words in views.items():
+    picture = ["--screenshot", str(folder / f"{view}.png"), "--view", view, "--still", "--size", "1000x700"]
+    assert main([*words, "--model", "storyteller", "--prompt", "Once upon a time", "--run", *picture]) == 0
+"""
+
+
+@pytest.mark.slow
+def test_two_programs_draw_the_same(tmp_path: Path) -> None:
+    bare = {name: value for name, value in os.environ.items() if name != "QT_QPA_PLATFORM"}
+    folders = [tmp_path / "one", tmp_path / "two"]
+    commands = [[sys.executable, "-c", DRAW, str(folder), repr(VIEWS)] for folder in folders]
+    running = [subprocess.Popen(command, env=bare, cwd=ROOT) for command in commands]
+    assert [process.wait() for process in running] == [0, 0]
+    for view in VIEWS:
+        one, two = ((folder / f"{view}.png").read_bytes() for folder in folders)
+        assert one == two, view
+        assert not any(chunk in one for chunk in (b"tIME", b"tEXt", b"iTXt"))
+
+
+def test_no_event_keeps_a_time() -> None:
+    assert timeless(CostCurve(((1, 1.0),))) is None
+    assert timeless(Prefilled(3, 0.5)) == Prefilled(3, 0.0)
+    ended = Finished("completed", (), (), Metrics(3, 4, 0.5, 0.1, 20.0, 30.0, predicted_speedup=2.0, cache_bytes=7))
+    assert timeless(ended) == Finished("completed", (), (), Metrics(3, 4, cache_bytes=7))
+
+
+def test_every_event_that_has_times_is_known_here() -> None:
+    timed = {
+        name
+        for name, kind in vars(events).items()
+        if isinstance(kind, type) and any("seconds" in field for field in getattr(kind, "__dataclass_fields__", ()))
+    }
+    assert timed == {"Prefilled", "TokenChosen", "BeamStep", "DraftRound", "Metrics"}
