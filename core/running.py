@@ -12,7 +12,8 @@ import torch
 
 from core.caches.plan import with_plan
 from core.caches.prefixes.store import PrefixStore
-from core.decoding.run import DecodingRun, Written
+from core.decoding.run import DecodingRun
+from core.decoding.tracks import Written
 from core.defaults import non_default
 from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError

@@ -8,30 +8,26 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from core.decoding.growing import Growing, growing_ids
 from core.decoding.observe import Reading, alternative, read_step
 from core.decoding.run import DecodingRun
-from core.decoding.single import Ids
 from core.events import Alternative, Event
 from core.models.text import Pieces
 
 
 class History:
-    """Directions (unit vectors) of all hidden states so far, [T, D], growing in place."""
+    """Directions (unit vectors) of all hidden states so far, [T, D]."""
 
     def __init__(self, states: torch.Tensor) -> None:
-        self._length = states.shape[0]
-        self._buffer = torch.cat([_unit(states), torch.empty(256, states.shape[1], device=states.device)])
+        self._directions = Growing(_unit(states)[None])
 
     def resemblance(self, candidates: torch.Tensor) -> torch.Tensor:
         """Largest cosine of each candidate [k, D] with any earlier state: the degeneration penalty, [k]."""
-        return (_unit(candidates) @ self._buffer[: self._length].T).amax(-1)
+        return (_unit(candidates) @ self._directions.tensor[0].T).amax(-1)
 
     def append(self, state: torch.Tensor) -> None:
         """Add one state [D]."""
-        if self._length == self._buffer.shape[0]:
-            self._buffer = torch.cat([self._buffer, torch.empty_like(self._buffer)])
-        self._buffer[self._length] = _unit(state)
-        self._length += 1
+        self._directions.append(_unit(state)[None, None])
 
 
 def _unit(states: torch.Tensor) -> torch.Tensor:
@@ -75,7 +71,7 @@ def try_candidates(run: DecodingRun, scores: torch.Tensor, history: History, k: 
 def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Try the k likeliest tokens in one batched pass and keep the best balanced one."""
     k, alpha = min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
-    track, ids, step = run.track(0), Ids(run.start_ids, 1, run.model.device), 0
+    track, ids, step = run.scribe.track(0), growing_ids(run.start_ids, 1, run.model.device), 0
     output, prefilled = run.prefill(hidden=True, whole=True)
     yield prefilled
     assert output.hidden is not None
@@ -86,7 +82,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
         run.check_scores(scores[-1], raw, step)
         trial = try_candidates(run, scores[-1][0], history, k, alpha)
         chosen = trial.candidates[trial.best][None]
-        yield from run.token_events(track, _read(run, scores, trial, chosen), "contrastive")
+        yield from run.scribe.write(track, _read(run, scores, trial, chosen), "contrastive")
         yield from run.step_done(step)
         step += 1
         if track.stop or run.is_cancelled():
@@ -94,7 +90,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
         # All k rows go on from the winner, so the next candidates need no copying of their own.
         run.forward.reorder(trial.best.repeat(k))
         history.append(trial.states[trial.best])
-        ids.append(chosen)
+        ids.append(chosen[None])
         raw = run.repair(trial.logits[trial.best][None])
     yield from run.end([track])
 

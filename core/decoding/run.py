@@ -1,46 +1,29 @@
-"""One run from the inside: everything a strategy needs, prepared, and the events they all emit alike."""
+"""One run from the inside: everything a strategy needs, prepared."""
 
 from __future__ import annotations
 
-import math
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import torch
 from transformers import GenerationConfig
 
-from core import caches
-from core.caches.base import CacheBackend
 from core.caches.prefixes.store import PrefixStore
 from core.caches.tensors.editing import record_past
+from core.decoding.figures import Figures, is_measured
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
-from core.decoding.observe import Reading
+from core.decoding.prepare import backend_of, check_room, check_scores, start_of
 from core.decoding.prompt import encode, prompt_tokens
 from core.decoding.reuse import Reuse
-from core.decoding.stopping import Stop, Stopping, build_stopping, eos_ids
+from core.decoding.stopping import build_stopping, eos_ids
+from core.decoding.tracks import Scribe, Track, Written, stopped
 from core.defaults import non_default
-from core.device_memory import PeakMemory
-from core.errors import CacheError, NumericError, ParameterError, PromptError
-from core.events import (
-    CacheMeasured,
-    Event,
-    LayerChoice,
-    Method,
-    Metrics,
-    Origin,
-    Prefilled,
-    RunStarted,
-    SequenceFinished,
-    TokenChosen,
-)
+from core.events import CacheMeasured, Event, Metrics, Prefilled, RunStarted
 from core.models.model import LoadedModel
-from core.models.text import TextStream
-from core.parameter import check
 from core.processors.base import Context
 from core.request import Request
 from core.strategies.base import Strategy
@@ -49,59 +32,10 @@ _DRAFT_ROOM = 128
 """Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""
 
 
-@dataclass(slots=True)
-class Track:
-    """One sequence as it is written."""
-
-    number: int
-    stream: TextStream
-    ids: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    stop: Stop | None = None
-
-    @property
-    def text(self) -> str:
-        """Everything written so far."""
-        return "".join(self.texts)
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A token that was appended to its sequence: its place there, the text it completed, the time it took."""
-
-    step: int
-    token: int
-    text: str
-    seconds: float
-    stop: Stop | None
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A finished sequence as `Finished` reports it."""
-
-    ids: tuple[int, ...]
-    text: str
-    score: float | None = None
-    number: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Drafting:
-    """What speculation did in a run: tokens, and seconds; None without drafts."""
-
-    accepted: int = 0
-    examined: int = 0
-    draft_seconds: float | None = None
-    verify_seconds: float | None = None
-    overhead_seconds: float | None = None
-    predicted_speedup: float | None = None
-
-
 class DecodingRun:
-    """A prepared request: prompt ids, cache, funnel, stopping rules, random generator and the figures of the run.
+    """A prepared request: prompt ids, cache, funnel, stopping rules, random generator, scribe and figures.
 
-    Raises the errors of `encode`, `build_funnel` and CacheError when it cannot be prepared.
+    Raises the errors of `encode`, `backend_of`, `build_funnel` when it cannot be prepared.
     """
 
     def __init__(
@@ -114,26 +48,19 @@ class DecodingRun:
         prefixes: PrefixStore | None = None,
     ) -> None:
         self.model, self.request, self.strategy, self.config, self.cancel = model, request, strategy, config, cancel
-        self.backend = self._choose_backend()
+        self.backend = backend_of(request, model, strategy)
         self.prompt_ids = encode(model, request.prompt, self.backend.unbounded)
-        self.start_ids = self._decoder_start() if model.is_encoder_decoder else self.prompt_ids
-        self.stopping: Stopping = build_stopping(
-            config, len(self.start_ids), None if self.backend.unbounded else model.context
-        )
-        self._check_room()
+        self.start_ids = start_of(model, config, self.prompt_ids)
+        context = None if self.backend.unbounded else model.context
+        self.stopping = build_stopping(config, len(self.start_ids), context)
+        check_room(self.stopping, config, len(self.start_ids))
         self.forward = Forward(model, self._build_cache())
         self._reuse = Reuse(model, request, self.backend, strategy, prefixes, self._build_cache)
-        self._reused = 0
         self.generator = torch.Generator(model.device).manual_seed(request.seed)
         self.results: list[Written] = []
         self.stopped = False
-        self._begun = self._last = time.perf_counter()
-        self._first: float | None = None
-        self._prefill_seconds = 0.0
-        self._new_tokens = 0
-        self._peak = 0
-        self._memory = PeakMemory(model.device)
-        self.drafting = Drafting()
+        self.figures = Figures(model.device, len(self.prompt_ids), 1 if self.beams > 1 else self.sequences)
+        self.scribe = Scribe(model, self.stopping, self.figures, self.start_ids)
 
     @property
     def sequences(self) -> int:
@@ -207,8 +134,8 @@ class DecodingRun:
         device = self.model.device
         if self.model.is_encoder_decoder:
             self.forward.encode(torch.tensor([self.prompt_ids], device=device))
-        self._reused = 0 if whole else self._reuse.start(self.forward, self.start_ids)
-        ids = torch.tensor([self.start_ids[self._reused :]], device=device)
+        reused = self.figures.reused = 0 if whole else self._reuse.start(self.forward, self.start_ids)
+        ids = torch.tensor([self.start_ids[reused:]], device=device)
         expand_first = self.forward.cache is None
         output = self.forward(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)
         self._reuse.keep_prompt(self.forward, self.start_ids, rows)
@@ -217,85 +144,27 @@ class DecodingRun:
             output = Output(output.logits.expand(rows, -1, -1), output.hidden)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        self._last = time.perf_counter()
-        self._prefill_seconds = self._last - begun
-        return output, Prefilled(len(self.prompt_ids), self._prefill_seconds, self._reused)
-
-    def track(self, number: int) -> Track:
-        """A fresh sequence."""
-        return Track(number, TextStream(self.model.tokenizer, self.start_ids))
-
-    def note(self, track: Track, token: int) -> Note:
-        """Append a token to its sequence, and see whether that ends it."""
-        text = track.stream.push(token)
-        track.ids.append(token)
-        track.texts.append(text)
-        now = time.perf_counter()
-        seconds, self._last = now - self._last, now
-        self._first = self._first or now
-        self._new_tokens += 1
-        track.stop = self.stopping.check(track.number, token, len(track.ids), text)
-        return Note(len(track.ids) - 1, token, text, seconds, track.stop)
-
-    def note_events(
-        self, track: Track, note: Note, reading: Reading, method: Method, layer_choice: LayerChoice | None = None,
-        origin: Origin = "target", seconds: float = 0.0,
-    ) -> Iterator[Event]:  # fmt: skip
-        """A noted token's TokenChosen, and SequenceFinished when it ends there. `seconds`: what reading it took."""
-        pieces = self.model.pieces
-        yield TokenChosen(
-            step=note.step, sequence=track.number, id=note.token, piece=pieces[note.token], text=note.text,
-            raw_probability=math.exp(reading.raw_log_probability), probability=math.exp(reading.log_probability),
-            raw_log_probability=reading.raw_log_probability, log_probability=reading.log_probability,
-            rank=reading.rank, entropy=reading.entropy, seconds=note.seconds + seconds,
-            alternatives=reading.alternatives, funnel=reading.funnel, method=method, layer_choice=layer_choice,
-            special=note.token in pieces.special, origin=origin, final_rank=reading.final_rank,
-        )  # fmt: skip
-        if note.stop:
-            yield self._finish_track(track, note.stop)
-
-    def token_events(
-        self, track: Track, reading: Reading, method: Method, origin: Origin = "target"
-    ) -> Iterator[Event]:
-        """Append a token to its sequence and tell of it at once."""
-        yield from self.note_events(track, self.note(track, reading.token), reading, method, origin=origin)
-
-    def is_measured(self, step: int) -> bool:
-        """Whether the cache is measured after this step."""
-        return step % 16 == 0
+        return output, Prefilled(len(self.prompt_ids), self.figures.prompt_read(begun), reused)
 
     def step_done(self, step: int) -> Iterator[Event]:
-        """After all sequences of a step: restart its clock, and measure the cache now and then."""
-        if self.is_measured(step):
+        """After all sequences of a step: measure the cache now and then, and restart the step's clock."""
+        if is_measured(step):
             yield self.measure(step)
-        self._last = time.perf_counter()
-
-    def note_length(self, tokens: int) -> None:
-        """Beams: the text is this long now; figures on speed speak of one hypothesis, the best in the end."""
-        self._first = self._first or time.perf_counter()
-        self._new_tokens = tokens
+        self.figures.step_done()
 
     def measure(self, step: int) -> CacheMeasured:
         """Bytes of the cache now."""
-        now = self.backend.measure(self.forward.cache)
-        self._peak = max(self._peak, now.bytes)
-        return CacheMeasured(step, now.tokens, now.bytes, self._peak, now.parts, now.layers, now.held, now.error)
+        return self.figures.measure(self.backend, self.forward, step)
 
     def end(self, tracks: Sequence[Track]) -> Iterator[Event]:
         """Close what is still open (the user stopped) and keep the sequences as the run's results."""
         for track in tracks:
             if track.stop is None:
-                track.stop = Stop("stopped")
-                yield self._finish_track(track, track.stop)
+                yield stopped(track)
         yield self.measure(max((len(track.ids) for track in tracks), default=0))
         self.results = [Written(tuple(track.ids), track.text, None, track.number) for track in tracks]
         if tracks:
             self._reuse.keep_text(self.forward, [*self.start_ids, *tracks[0].ids], len(tracks))
-
-    def _finish_track(self, track: Track, stop: Stop) -> SequenceFinished:
-        tail = track.stream.flush()
-        track.texts.append(tail)
-        return SequenceFinished(track.number, stop.reason, stop.string, stop.limit, tail)
 
     def is_cancelled(self) -> bool:
         """Whether the user asked to stop; remembers it."""
@@ -304,77 +173,15 @@ class DecodingRun:
 
     def metrics(self) -> Metrics:
         """Figures of the run so far."""
-        now = time.perf_counter()
-        decoding = self._last - self._first if self._first else 0.0
-        later = self._new_tokens - (1 if self.beams > 1 else self.sequences)
-        drafting = self.drafting
-        passes = self.forward.passes
-        computed = len(self.prompt_ids) - self._reused
-        return Metrics(
-            prompt_tokens=len(self.prompt_ids),
-            new_tokens=self._new_tokens,
-            seconds=now - self._begun,
-            time_to_first_token=self._first - self._begun if self._first else None,
-            prefill_tokens_per_second=computed / self._prefill_seconds if self._prefill_seconds else None,
-            decode_tokens_per_second=later / decoding if later > 0 and decoding > 0 else None,
-            target_passes=passes,
-            tokens_per_target_pass=self._new_tokens / passes if passes and self._new_tokens else None,
-            acceptance_rate=drafting.accepted / drafting.examined if drafting.examined else None,
-            draft_seconds=drafting.draft_seconds,
-            verify_seconds=drafting.verify_seconds,
-            overhead_seconds=drafting.overhead_seconds,
-            predicted_speedup=drafting.predicted_speedup,
-            cache_bytes=self.backend.measure(self.forward.cache).bytes,
-            cache_peak_bytes=self._peak,
-            peak_memory_bytes=self._memory.read(),
-        )
+        return self.figures.metrics(self.backend, self.forward)
 
     def repair(self, logits: torch.Tensor) -> torch.Tensor:
         """Logits [B, V], with NaN and infinity replaced when `remove_invalid_values` asks for it."""
         return torch.nan_to_num(logits) if self.config.remove_invalid_values else logits
 
     def check_scores(self, scores: torch.Tensor, raw: torch.Tensor, step: int) -> None:
-        """Raise NumericError for logits that are no numbers, ParameterError when the settings leave no token."""
-        if torch.isfinite(scores.amax(-1)).all():
-            return
-        if torch.isnan(raw).any() or torch.isposinf(raw).any() or torch.isnan(scores).any():
-            raise NumericError(
-                f"{self.model.name} produced NaN or infinity instead of scores at step {step + 1}.",
-                "Try float32, check the weights, or switch on “Repair invalid numbers” (remove_invalid_values).",
-            )
-        raise ParameterError(
-            f"The settings leave no token to choose from at step {step + 1}: every one is banned.",
-            "Loosen the banned words, suppressed tokens, n-gram limits or forced tokens.",
-        )
-
-    def _decoder_start(self) -> list[int]:
-        start = self.config.decoder_start_token_id
-        start = self.config.bos_token_id if start is None else start
-        if start is None:
-            raise PromptError(
-                f"{self.model.name} does not say which token its decoder starts with.",
-                "Set decoder_start_token_id in its generation_config.json.",
-            )
-        return [start[0] if isinstance(start, list) else int(start)]
-
-    def _check_room(self) -> None:
-        if self.stopping.max_new < 1:
-            raise PromptError(
-                f"max_length is {self.config.max_length} and the prompt alone has {len(self.start_ids)} tokens.",
-                "Set max_new_tokens, or a greater max_length.",
-            )
-
-    def _choose_backend(self) -> CacheBackend:
-        name = self.request.cache
-        try:
-            backend = caches.registry[name]
-        except KeyError:
-            known = ", ".join(caches.registry)
-            raise CacheError(f"There is no cache “{name}”.", f"Choose one of: {known}.") from None
-        _check_options(backend, self.request.cache_options)
-        if reason := backend.why_not(self.model, self.strategy.needs, self.request.cache_options):
-            raise CacheError(f"{backend.title} cannot serve: {reason}", "Choose another cache or another model.")
-        return backend
+        """Raises NumericError, ParameterError as `prepare.check_scores` does."""
+        check_scores(self.model, scores, raw, step)
 
     def _build_cache(self) -> Any:
         """An empty cache, with room and memory for drafts that may have to be taken back."""
@@ -388,17 +195,3 @@ class DecodingRun:
             return None
         ids = torch.tensor([encode(self.model, self.request.negative_prompt)], device=self.model.device)
         return ids.repeat(1 if self.beams > 1 else self.sequences, 1)
-
-
-def _check_options(backend: CacheBackend, given: Mapping[str, Any]) -> None:
-    """Types and ranges of the cache's settings. Raises ParameterError."""
-    known = {parameter.name: parameter for parameter in backend.parameters}
-    for name, value in given.items():
-        if name not in known:
-            raise ParameterError(
-                f"The cache “{backend.title}” has no setting “{name}”.",
-                f"It knows: {', '.join(known) or 'none'}.",
-                name,
-            )
-        if value is not None:
-            check(known[name], value)

@@ -8,7 +8,9 @@ from typing import Protocol
 import torch
 
 from core.decoding.funnel import Heading
-from core.decoding.run import DecodingRun, Track
+from core.decoding.growing import Growing, growing_ids
+from core.decoding.run import DecodingRun
+from core.decoding.tracks import Track
 from core.decoding.writing import Writer
 from core.events import Event, LayerChoice, Method
 
@@ -51,32 +53,11 @@ class Contrast(Protocol):
         """Contrasted scores [B, V] and what was chosen."""
 
 
-class Ids:
-    """Token ids [B, T] that grow without being copied at every step."""
-
-    def __init__(self, start: list[int], rows: int, device: torch.device) -> None:
-        self._length = len(start)
-        self._buffer = torch.zeros(rows, self._length + 256, dtype=torch.long, device=device)
-        self._buffer[:, : self._length] = torch.tensor(start, device=device)
-
-    @property
-    def tensor(self) -> torch.Tensor:
-        """Everything so far, a view."""
-        return self._buffer[:, : self._length]
-
-    def append(self, tokens: torch.Tensor) -> None:
-        """Add one token [B] to every row."""
-        if self._length == self._buffer.shape[1]:
-            self._buffer = torch.cat([self._buffer, torch.zeros_like(self._buffer)], dim=1)
-        self._buffer[:, self._length] = tokens
-        self._length += 1
-
-
 def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = None) -> Iterator[Event]:
     """Pick a token for every sequence, step by step, until all have ended."""
     rows = run.sequences
-    tracks = [run.track(number) for number in range(rows)]
-    ids = Ids(run.start_ids, rows, run.model.device)
+    tracks = [run.scribe.track(number) for number in range(rows)]
+    ids = growing_ids(run.start_ids, rows, run.model.device)
     names = [stage.heading for stage in run.funnel.stages]
     if contrast:
         names.insert(0, contrast.heading)
@@ -90,7 +71,7 @@ def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = 
 
 
 def _steps(
-    run: DecodingRun, tracks: list[Track], ids: Ids, picker: Picker, contrast: Contrast | None, writer: Writer
+    run: DecodingRun, tracks: list[Track], ids: Growing, picker: Picker, contrast: Contrast | None, writer: Writer
 ) -> Iterator[Event]:
     output, prefilled = run.prefill(len(tracks), hidden=contrast is not None)
     yield prefilled
@@ -106,9 +87,10 @@ def _steps(
         run.check_scores(scores[-1], raw, step)
         chosen = picker.pick(scores[-1], run.generator)
         yield from writer.write(step, scores, chosen, choice)
-        ids.append(chosen)
+        column = chosen[:, None]
+        ids.append(column)
         step += 1
         if all(track.stop for track in tracks) or run.is_cancelled():
             break
-        output = run.forward(chosen[:, None], hidden=contrast is not None)
+        output = run.forward(column, hidden=contrast is not None)
     yield from writer.flush()

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import torch
 
+from core.decoding.figures import is_measured
 from core.decoding.funnel import Heading
 from core.decoding.observe import read_step
-from core.decoding.run import DecodingRun, Note, Track
+from core.decoding.run import DecodingRun
+from core.decoding.tracks import Note, Track
 from core.events import Event, LayerChoice, Method
 
 _PAIR = 2
@@ -50,7 +52,7 @@ class Writer:
     ) -> Iterator[Event]:
         """One step: tokens [B], and the scores that decided them. Stops are known when this returns."""
         notes = [
-            (row, track, self._run.note(track, token))
+            (row, track, self._run.scribe.note(track, token))
             for row, (track, token) in enumerate(zip(self._tracks, chosen.tolist(), strict=True))
             if track.stop is None
         ]
@@ -64,7 +66,7 @@ class Writer:
         step, run = self._waiting[-1], self._run
         return (
             len(self._waiting) == _PAIR
-            or run.is_measured(number)
+            or is_measured(number)
             or time.perf_counter() - self._begun > _QUICK
             or any(track.stop for _, track, _ in step.notes)
             or run.is_cancelled()
@@ -83,5 +85,5 @@ class Writer:
         for place, step in enumerate(waiting):
             for row, track, note in step.notes:
                 reading = readings[place * len(self._tracks) + row]
-                yield from run.note_events(track, note, reading, self._method, step.choice, seconds=share)
+                yield from run.scribe.tell(track, note, reading, self._method, step.choice, seconds=share)
             yield from run.step_done(step.number)

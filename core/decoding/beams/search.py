@@ -20,8 +20,9 @@ from core.decoding.beams.report import candidate, ranking
 from core.decoding.beams.scoring import Scoring
 from core.decoding.beams.select import Selector, best
 from core.decoding.beams.spelling import Speller
-from core.decoding.run import DecodingRun, Written
+from core.decoding.run import DecodingRun
 from core.decoding.stopping import Stop
+from core.decoding.tracks import Written
 from core.errors import ParameterError, StrategyError
 from core.events import BeamStep, Event, SequenceFinished
 
@@ -107,7 +108,7 @@ class Search:
         if not looked_at and not any(group.hypotheses.items for group in self._groups):
             self._run.check_scores(self._last_scores, raw, self.length - 1)
         event = self._event(looked_at)
-        self._run.note_length(self.length)
+        self._run.figures.length_reached(self.length)
         return event
 
     def _step_group(
@@ -186,7 +187,7 @@ class Search:
         run, nodes = self._run, self._final()
         texts = [node.written() + self._speller.flush(node.path) for node in nodes]
         if nodes:
-            run.note_length(nodes[0].length)
+            run.figures.length_reached(nodes[0].length)
         yield run.measure(self.length)
         yield ranking(nodes, texts, self._settings.length_penalty, self._plan.diversity_penalty)
         for number, node in enumerate(nodes[: self._returned]):

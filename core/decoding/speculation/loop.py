@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from core.caches.tensors import editing
+from core.decoding.figures import is_measured
 from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.cost import clock_of, remembered_cost
@@ -52,7 +53,7 @@ class Speculation:
         self.run, self.target, self.drafters, self.shape = run, target, drafters, shape
         self._make_schedule = make_schedule
         self.text = Text(run.start_ids, run.model.device)
-        self.track = run.track(0)
+        self.track = run.scribe.track(0)
         self.tally = Tally()
         self._dice = Dice(run.generator)
         self._clock = clock_of(run.model.device)
@@ -130,7 +131,7 @@ class Speculation:
     def _write_plain(self, scores: list[torch.Tensor], chosen: torch.Tensor) -> Iterator[Event]:
         """Append one token [1]; quick steps are read in pairs."""
         step = len(self.track.ids)
-        if step % 16 == 0:
+        if is_measured(step):
             editing.compact(self.run.forward.cache)
         yield from self._writer.write(step, scores, chosen, None)
         self.text.extend(self.track.ids[step:], chosen)
@@ -192,11 +193,11 @@ class Speculation:
         """Append tokens [n] until the text ends; scores [n, V] decided them."""
         run, events = self.run, list[Event]()
         step = len(self.track.ids)
-        if any(number % 16 == 0 for number in range(step, step + len(origins))):
+        if any(map(is_measured, range(step, step + len(origins)))):
             editing.compact(run.forward.cache)
         readings = read_step(scores, chosen, run.request.top_n, self.target.names, run.model.pieces)
         for reading, origin in zip(readings, origins, strict=True):
-            events += run.token_events(self.track, reading, self._method, origin=origin)
+            events += run.scribe.write(self.track, reading, self._method, origin=origin)
             events += run.step_done(len(self.track.ids) - 1)
             if self.track.stop:
                 break

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from core.decoding.run import DecodingRun, Drafting
+from core.decoding.figures import Drafting
+from core.decoding.run import DecodingRun
 from core.decoding.speculation.auto_length import expected_speedup
 from core.decoding.speculation.cost import remembered_cost
 from core.decoding.speculation.tree import DraftTree
@@ -91,7 +92,7 @@ class Tally:
 
     def report(self, run: DecodingRun) -> None:
         """Hand the sums to the run."""
-        run.drafting = Drafting(
+        run.figures.drafting = Drafting(
             self.accepted, self.examined, self.draft_seconds, self.verify_seconds, self.overhead_seconds,
             self._predicted(run),
         )  # fmt: skip

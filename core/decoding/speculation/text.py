@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import torch
 
+from core.decoding.growing import growing_ids
+
 
 class Text:
-    """Ids of prompt and new tokens; the tensor grows in place."""
+    """Ids of prompt and new tokens."""
 
     def __init__(self, ids: list[int], device: torch.device) -> None:
         self.ids = list(ids)
-        self._buffer = torch.tensor([[*ids, *([0] * 256)]], device=device)
+        self._on_device = growing_ids(ids, 1, device)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -20,18 +22,15 @@ class Text:
     @property
     def tensor(self) -> torch.Tensor:
         """All ids, [1, T], a view."""
-        return self._buffer[:, : len(self.ids)]
+        return self._on_device.tensor
 
     def extend(self, tokens: Sequence[int], tensor: torch.Tensor | None = None) -> None:
         """Append tokens; `tensor` [n or more] begins with the same, where they are on the device already."""
-        begin, end = len(self.ids), len(self.ids) + len(tokens)
-        while end > self._buffer.shape[1]:
-            self._buffer = torch.cat([self._buffer, torch.zeros_like(self._buffer)], dim=1)
         if tensor is None:
-            tensor = torch.tensor(tokens, device=self._buffer.device)
-        self._buffer[0, begin:end] = tensor[: end - begin]
+            tensor = torch.tensor(tokens, device=self.tensor.device)
+        self._on_device.append(tensor[None, : len(tokens)])
         self.ids += tokens
 
     def slice(self, begin: int) -> torch.Tensor:
         """Ids from `begin` on, [1, n]."""
-        return self._buffer[:, begin : len(self.ids)]
+        return self.tensor[:, begin:]

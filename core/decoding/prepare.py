@@ -1,0 +1,84 @@
+"""Before a run begins: its cache is found and checked, its decoder's first token, its room."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+
+from core import caches
+from core.caches.base import CacheBackend
+from core.decoding.stopping import Stopping
+from core.errors import CacheError, NumericError, ParameterError, PromptError
+from core.models.model import LoadedModel
+from core.parameter import check
+from core.request import Request
+from core.strategies.base import Strategy
+
+
+def backend_of(request: Request, model: LoadedModel, strategy: Strategy) -> CacheBackend:
+    """The request's cache back end. Raises CacheError when there is none or it cannot serve, ParameterError."""
+    try:
+        backend = caches.registry[request.cache]
+    except KeyError:
+        known = ", ".join(caches.registry)
+        raise CacheError(f"There is no cache “{request.cache}”.", f"Choose one of: {known}.") from None
+    _check_options(backend, request.cache_options)
+    if reason := backend.why_not(model, strategy.needs, request.cache_options):
+        raise CacheError(f"{backend.title} cannot serve: {reason}", "Choose another cache or another model.")
+    return backend
+
+
+def _check_options(backend: CacheBackend, given: Mapping[str, Any]) -> None:
+    """Types and ranges of the cache's settings. Raises ParameterError."""
+    known = {parameter.name: parameter for parameter in backend.parameters}
+    for name, value in given.items():
+        if name not in known:
+            raise ParameterError(
+                f"The cache “{backend.title}” has no setting “{name}”.",
+                f"It knows: {', '.join(known) or 'none'}.",
+                name,
+            )
+        if value is not None:
+            check(known[name], value)
+
+
+def start_of(model: LoadedModel, config: GenerationConfig, prompt_ids: list[int]) -> list[int]:
+    """What the decoder has read before the first new token. Raises PromptError where nobody says so."""
+    if not model.is_encoder_decoder:
+        return prompt_ids
+    start = config.decoder_start_token_id
+    start = config.bos_token_id if start is None else start
+    if start is None:
+        raise PromptError(
+            f"{model.name} does not say which token its decoder starts with.",
+            "Set decoder_start_token_id in its generation_config.json.",
+        )
+    return [start[0] if isinstance(start, list) else int(start)]
+
+
+def check_room(stopping: Stopping, config: GenerationConfig, start: int) -> None:
+    """Raises PromptError when not one token may be written."""
+    if stopping.max_new < 1:
+        raise PromptError(
+            f"max_length is {config.max_length} and the prompt alone has {start} tokens.",
+            "Set max_new_tokens, or a greater max_length.",
+        )
+
+
+def check_scores(model: LoadedModel, scores: torch.Tensor, raw: torch.Tensor, step: int) -> None:
+    """Scores [B, V] to choose from. Raises NumericError for logits `raw` that are no numbers, ParameterError when the
+    settings leave no token."""
+    if torch.isfinite(scores.amax(-1)).all():
+        return
+    if torch.isnan(raw).any() or torch.isposinf(raw).any() or torch.isnan(scores).any():
+        raise NumericError(
+            f"{model.name} produced NaN or infinity instead of scores at step {step + 1}.",
+            "Try float32, check the weights, or switch on “Repair invalid numbers” (remove_invalid_values).",
+        )
+    raise ParameterError(
+        f"The settings leave no token to choose from at step {step + 1}: every one is banned.",
+        "Loosen the banned words, suppressed tokens, n-gram limits or forced tokens.",
+    )

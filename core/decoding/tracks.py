@@ -1,0 +1,104 @@
+"""The sequences of a run as they are written: a token is appended, its text completed, its event told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from core.decoding.figures import Figures
+from core.decoding.observe import Reading
+from core.decoding.stopping import Stop, Stopping
+from core.events import Event, LayerChoice, Method, Origin, SequenceFinished, TokenChosen
+from core.models.model import LoadedModel
+from core.models.text import TextStream
+
+
+@dataclass(slots=True)
+class Track:
+    """One sequence as it is written."""
+
+    number: int
+    stream: TextStream
+    ids: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    stop: Stop | None = None
+
+    @property
+    def text(self) -> str:
+        """Everything written so far."""
+        return "".join(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A token that was appended to its sequence: its place there, the text it completed, the time it took."""
+
+    step: int
+    token: int
+    text: str
+    seconds: float
+    stop: Stop | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A finished sequence as `Finished` reports it."""
+
+    ids: tuple[int, ...]
+    text: str
+    score: float | None = None
+    number: int = 0
+
+
+class Scribe:
+    """Writes the tokens of a run to their tracks, and makes the events that tell of it."""
+
+    def __init__(self, model: LoadedModel, stopping: Stopping, figures: Figures, start_ids: list[int]) -> None:
+        self._model, self._stopping, self._figures, self._start = model, stopping, figures, start_ids
+
+    def track(self, number: int) -> Track:
+        """A fresh sequence."""
+        return Track(number, TextStream(self._model.tokenizer, self._start))
+
+    def note(self, track: Track, token: int) -> Note:
+        """Append a token to its sequence, and see whether that ends it."""
+        text = track.stream.push(token)
+        track.ids.append(token)
+        track.texts.append(text)
+        seconds = self._figures.token_written()
+        track.stop = self._stopping.check(track.number, token, len(track.ids), text)
+        return Note(len(track.ids) - 1, token, text, seconds, track.stop)
+
+    def tell(
+        self, track: Track, note: Note, reading: Reading, method: Method, layer_choice: LayerChoice | None = None,
+        origin: Origin = "target", seconds: float = 0.0,
+    ) -> Iterator[Event]:  # fmt: skip
+        """A noted token's TokenChosen, and SequenceFinished when it ends there. `seconds`: what reading it took."""
+        pieces = self._model.pieces
+        yield TokenChosen(
+            step=note.step, sequence=track.number, id=note.token, piece=pieces[note.token], text=note.text,
+            raw_probability=math.exp(reading.raw_log_probability), probability=math.exp(reading.log_probability),
+            raw_log_probability=reading.raw_log_probability, log_probability=reading.log_probability,
+            rank=reading.rank, entropy=reading.entropy, seconds=note.seconds + seconds,
+            alternatives=reading.alternatives, funnel=reading.funnel, method=method, layer_choice=layer_choice,
+            special=note.token in pieces.special, origin=origin, final_rank=reading.final_rank,
+        )  # fmt: skip
+        if note.stop:
+            yield _finished(track, note.stop)
+
+    def write(self, track: Track, reading: Reading, method: Method, origin: Origin = "target") -> Iterator[Event]:
+        """Append a token to its sequence and tell of it at once."""
+        yield from self.tell(track, self.note(track, reading.token), reading, method, origin=origin)
+
+
+def stopped(track: Track) -> SequenceFinished:
+    """Close a sequence that somebody stopped."""
+    track.stop = Stop("stopped")
+    return _finished(track, track.stop)
+
+
+def _finished(track: Track, stop: Stop) -> SequenceFinished:
+    tail = track.stream.flush()
+    track.texts.append(tail)
+    return SequenceFinished(track.number, stop.reason, stop.string, stop.limit, tail)
