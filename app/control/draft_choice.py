@@ -21,6 +21,7 @@ class DraftChoice(QObject):
         self._picker, self._models, self._model, self._strategy = picker, models, model, strategy
         self.changed = picker.chosenChanged
         model.changed.connect(self.offer)
+        model.listed.connect(self.offer)
         strategy.chosen.connect(self._show)
         self.offer()
         self._show()

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app.control.hub_scan import HubScan
 from app.control.model_list import FOLDER_ITEM, ModelList, subtitle
 from app.session.session import Session
 from app.state.near import unknown
 from app.state.requests import ModelInfo
 from app.storage.settings import Models
 from app.widgets.picker_combo import PickerCombo
+from core.models.catalog import ModelEntry
 
 
 class ModelChoice(QObject):
-    """`changed` when another is chosen; `ready(ModelInfo)` once the chosen one is loaded."""
+    """`changed` when another is chosen; `ready(ModelInfo)` once the chosen one is loaded; `listed` when there are
+    more to choose from."""
 
     changed = Signal()
+    listed = Signal()
     ready = Signal(object)
     folderWanted = Signal()
 
@@ -23,7 +27,7 @@ class ModelChoice(QObject):
         super().__init__(picker)
         self._picker, self._models, self._kept = picker, models, kept
         self._info: ModelInfo | None = None
-        models.refresh(kept.folders)
+        models.refresh(kept.folders, first)
         self._show_models()
         picker.choose(first)
         self._show_words()
@@ -32,6 +36,9 @@ class ModelChoice(QObject):
         session.modelLoading.connect(self._on_loading)
         session.modelReady.connect(self._on_ready)
         session.failed.connect(self._on_failed)
+        scan = HubScan(self)
+        scan.found.connect(self._on_found)
+        scan.start()
 
     @property
     def name(self) -> str:
@@ -69,6 +76,12 @@ class ModelChoice(QObject):
         info = self._info if self._info is not None and self._info.name == self.name else None
         words = subtitle(self._models.get(self.name), info, loading)
         self._picker.set_subtitle(words if self.name else "choose a model")
+
+    @Slot(object)
+    def _on_found(self, entries: list[ModelEntry]) -> None:
+        self._models.add(entries)
+        self._show_models()
+        self.listed.emit()
 
     @Slot(str)
     def _on_loading(self, _name: str) -> None:

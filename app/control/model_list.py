@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from app.state.requests import ModelInfo
 from app.widgets.picker_combo import PickerItem
@@ -17,6 +18,7 @@ FOLDER_ITEM = "…folder"
 
 _RECURRENT = ("amba", "rwkv", "recurrent")
 """In the names of architectures whose memory is a state."""
+_SOURCES = ("bundled", "hub", "folder")
 USUAL_LENGTH = 2048
 """Tokens of the text that each model's memory is reckoned for, until it is known what is to be run."""
 
@@ -34,11 +36,22 @@ class ModelList:
         self._size = (tokens, rows)
         return changed
 
-    def refresh(self, folders: Iterable[str]) -> None:
-        """Look again at what ships with the program, the hub cache, and the folders added by hand."""
-        self._entries = {entry.name: entry for entry in catalog.available()}
+    def refresh(self, folders: Iterable[str], wanted: str = "") -> None:
+        """Look again at what ships with the program and at the folders added by hand, those with a problem too.
+
+        Of the hub's cache only `wanted` is looked for; the rest takes longer, and comes by `add`.
+        """
+        self._entries = {entry.name: entry for entry in catalog.bundled()}
+        if wanted not in self._entries and (entry := catalog.hub_entry(wanted)) is not None:
+            self._entries[wanted] = entry
         for folder in folders:
-            self.add_folder(folder)
+            if self.add_folder(folder) is None:
+                self._entries[folder] = catalog.describe(Path(folder), folder, "folder")
+
+    def add(self, entries: Iterable[ModelEntry]) -> None:
+        """List these too: by where they come from, else in the order in which they were found."""
+        found = {**self._entries, **{entry.name: entry for entry in entries}}
+        self._entries = dict(sorted(found.items(), key=lambda item: _SOURCES.index(item[1].source)))
 
     def add_folder(self, folder: str) -> ModelEntry | None:
         """Add a model folder; None when it is none (the worker says why when it is tried)."""
@@ -107,20 +120,14 @@ def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
         return "It keeps a recurrent state, and refused guesses cannot be taken back out of it."
     if (draft.parameters or 0) >= (target.parameters or 0):
         return "It is not smaller than the model."
-    if _tokenizer(draft) != _tokenizer(target):
+    if not catalog.same_tokenizer(draft, target):
         return "It writes with another tokenizer."
     return ""
 
 
-def _tokenizer(entry: ModelEntry) -> bytes:
-    """The vocabulary's file; empty where there is none of the kind that can be compared."""
-    path = entry.path / "tokenizer.json"
-    return path.read_bytes() if path.exists() else b""
-
-
 def is_permission(entry: ModelEntry) -> bool:
     """Whether its only problem is one that a permission lifts."""
-    return catalog.find_weights(entry.path).pickled
+    return entry.pickled
 
 
 def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool) -> str:

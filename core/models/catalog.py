@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from core.errors import ConfigMissingError, ModelError, ModelFileError, ModelNotFoundError
 from core.explain.words import size
-from core.models.files import is_file, read_json
+from core.models import hub
+from core.models.files import INDEX_BYTES, is_file, read_bytes, read_json
 from core.models.footprint import cache_bytes
 from core.models.sanity import impossible, misnamed
 from core.models.weights import Stored, WeightFiles, count_stored, find_weights
@@ -37,6 +37,8 @@ class ModelEntry:
     """Of the weights as stored."""
     context: int | None
     encoder_decoder: bool
+    pickled: bool = False
+    """Its weights are pickles, which must be allowed first."""
     problem: str | None = None
     """Why it cannot be loaded as it is, in a sentence."""
 
@@ -65,12 +67,27 @@ def bundled() -> list[ModelEntry]:
 
 
 def hub_cached() -> list[ModelEntry]:
-    """Models whose newest snapshot lies in the Hugging Face hub's local cache."""
-    return [
-        describe(snapshot, name, "hub")
-        for name, snapshot in sorted(_snapshots())
-        if _generates(snapshot)
-    ]  # fmt: skip
+    """Models in the Hugging Face hub's local cache that write text, and those too damaged to tell.
+
+    Slower than the others: `hub_has_models` says at once whether there are any.
+    """
+    return [_describe_cached(model) for model in hub.cached_models() if model.problem or _generates(model.path)]
+
+
+def hub_has_models() -> bool:
+    """Whether anything of a model lies in the hub's cache."""
+    return hub.has_models()
+
+
+def hub_entry(name: str) -> ModelEntry | None:
+    """The model with that hub id, when it is in the cache."""
+    model = hub.cached_model(name)
+    return _describe_cached(model) if model is not None else None
+
+
+def _describe_cached(model: hub.CachedModel) -> ModelEntry:
+    entry = describe(model.path, model.name, "hub")
+    return replace(entry, problem=model.problem) if model.problem else entry
 
 
 def inspect(folder: str | Path) -> ModelEntry:
@@ -87,15 +104,31 @@ def locate(name: str) -> Path:
     path = Path(os.path.expanduser(name))
     if os.path.isdir(path):
         return path
-    for cached, snapshot in _snapshots():
-        if cached == name:
-            return snapshot
+    cached = hub.cached_model(name)
+    if cached is not None and cached.problem is None:
+        return cached.path
+    if cached is not None:
+        raise ModelNotFoundError(
+            f"“{name}” cannot be used: {cached.problem}.", "Remove it from the cache, and download it again."
+        )
     looks_local = path.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1
     what = "The folder {} does not exist." if looks_local else "There is no model “{}” on this disk."
     known = ", ".join(entry.name for entry in bundled()) or "none"
     raise ModelNotFoundError(
         what.format(name), f"Choose a folder with a model, a model in the hub cache, or a bundled one ({known})."
     )
+
+
+def same_tokenizer(one: ModelEntry, other: ModelEntry) -> bool:
+    """Whether two folders hold the same tokenizer.json; both may lack one that can be read."""
+    return _tokenizer(one) == _tokenizer(other)
+
+
+def _tokenizer(entry: ModelEntry) -> bytes:
+    try:
+        return read_bytes(entry.path / "tokenizer.json", INDEX_BYTES)
+    except (FileNotFoundError, ModelFileError):
+        return b""
 
 
 def display_name(name: str, path: Path) -> str:
@@ -177,11 +210,14 @@ def describe(path: Path, name: str, source: str) -> ModelEntry:
         bytes=weights.bytes,
         context=_first_size(usable, ("max_position_embeddings", "n_positions")),
         encoder_decoder=bool(usable.get("is_encoder_decoder")),
+        pickled=weights.pickled and not (problem or values),
         problem=problem or values or trouble,
     )
 
 
 def _read_or_say(path: Path) -> tuple[dict[str, Any], str | None]:
+    if not os.path.isdir(path):
+        return {}, f"there is no folder {path}"
     try:
         return read_config(path), None
     except ConfigMissingError as error:
@@ -218,34 +254,12 @@ def _first_size(config: dict[str, Any], names: tuple[str, ...]) -> int | None:
     return next((size for size in sizes if isinstance(size, int) and size > 0), None)
 
 
-def _hub_cache() -> Path:
-    """The hub library's cache folder, by its own environment variables."""
-    if folder := os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE"):
-        return Path(folder).expanduser()
-    home = os.environ.get("HF_HOME")
-    cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-    return (Path(home).expanduser() if home else cache / "huggingface") / "hub"
-
-
-def _snapshots() -> Iterator[tuple[str, Path]]:
-    """(hub id, folder of the snapshot that `main`, or else the newest, points to)."""
-    root = _hub_cache()
-    for folder in root.glob("models--*") if root.is_dir() else ():
-        snapshots = [path for path in (folder / "snapshots").glob("*") if path.is_dir()]
-        if not snapshots:
-            continue
-        main = folder / "refs" / "main"
-        wanted = main.read_text(encoding="utf-8", errors="replace").strip() if is_file(main) else ""
-        newest = max(snapshots, key=lambda path: (path.name == wanted, path.stat().st_mtime))
-        yield folder.name.removeprefix("models--").replace("--", "/"), newest
-
-
 def _generates(snapshot: Path) -> bool:
-    """Whether its architectures name a language-model head (embedders and classifiers are left out of the list)."""
+    """Whether its architectures name a language-model head (embedders and classifiers are left out of the list), or
+    cannot be read, which is to be told."""
     try:
-        config = read_config(snapshot)
+        names = read_config(snapshot).get("architectures")
     except ConfigMissingError:
-        return False
-    names = config.get("architectures")
-    names = names if isinstance(names, list) else []
-    return any(str(name).endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) for name in names)
+        return (snapshot / "config.json").exists()
+    heads = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+    return isinstance(names, list) and any(str(name).endswith(heads) for name in names)

@@ -15,15 +15,24 @@ def cache_bytes(config: Mapping[str, Any], tokens: int, element_bytes: int = 4) 
 
     An upper bound where layers keep a window only; 0 for models without attention, or whose config does not tell.
     """
-    text = config.get("text_config", config)
+    inner = config.get("text_config")
+    text = inner if isinstance(inner, dict) else config
     layers, heads, width = (_first(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
     if not layers or not heads or not width:
         return 0
-    kv_heads = text.get("num_key_value_heads") or heads
-    head_dim = text.get("head_dim") or text.get("d_kv") or width // heads
-    layers = text.get("num_decoder_layers") or layers
-    return int(2 * layers * kv_heads * tokens * head_dim * element_bytes)
+    kv_heads = _first(text, ("num_key_value_heads",)) or heads
+    head_dim = _first(text, ("head_dim", "d_kv")) or width // heads
+    layers = _first(text, ("num_decoder_layers",)) or layers
+    return 2 * layers * kv_heads * tokens * head_dim * element_bytes
 
 
 def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    return next((int(config[name]) for name in names if config.get(name)), 0)
+    """The first of these that is a size, or the greatest of a list of them; 0 when none is."""
+    sizes = (_size(config.get(name)) for name in names)
+    return next((size for size in sizes if size > 0), 0)
+
+
+def _size(value: object) -> int:
+    if isinstance(value, list):
+        return max((item for item in value if type(item) is int), default=0)
+    return value if type(value) is int else 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from app.control.model_list import ModelList
@@ -29,3 +32,17 @@ def test_the_list_says_what_a_run_of_that_size_takes(models: ModelList) -> None:
     assert not models.reckon(300, 4)
     (item,) = [item for item in models.items() if item.data == "storyteller"]
     assert "for 300 tokens × 4" in item.help
+
+
+def test_a_remembered_folder_that_is_broken_is_told(tmp_path: Path) -> None:
+    models, broken, gone = ModelList(), tmp_path / "broken", tmp_path / "gone"
+    broken.mkdir()
+    os.mkfifo(broken / "tokenizer.json")
+    (broken / "model.safetensors.index.json").write_text("{}")
+    (broken / "config.json").write_text('{"hidden_size": "wide", "architectures": [5]}')
+    models.refresh([str(broken), str(gone)])
+    reasons = {item.data: item.reason for item in models.items()}
+    assert "hidden_size" in reasons[str(broken)]
+    assert "no folder" in reasons[str(gone)]
+    assert not reasons["storyteller"]
+    assert len(models.drafts_for("storyteller")) == len(models.names) - 1

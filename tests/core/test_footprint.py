@@ -26,6 +26,9 @@ def test_it_is_what_the_loaded_model_predicts() -> None:
         ({"text_config": {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "head_dim": 16,
                           "num_key_value_heads": 1}}, 2 * 2 * 1 * 10 * 16 * 4),
         ({"num_hidden_layers": 2, "hidden_size": 32}, 0),
+        ({"num_hidden_layers": 2, "num_attention_heads": [4, 2], "hidden_size": 32}, 2 * 2 * 4 * 10 * 8 * 4),
+        ({"num_hidden_layers": "two", "num_attention_heads": 4, "hidden_size": 32}, 0),
+        ({"num_hidden_layers": True, "num_attention_heads": {}, "hidden_size": None, "text_config": 5}, 0),
     ],
 )  # fmt: skip
 def test_by_the_names_that_families_use(config: dict[str, object], expected: int) -> None:

@@ -1,0 +1,154 @@
+"""The hub's cache: what is whole is listed, what is damaged is told, and costs no other."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core
+from core.errors import ModelNotFoundError
+from core.models import catalog
+from tests.core import tiny
+
+FIRST, SECOND = "a" * 40, "b" * 40
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hub") / "model"
+    tiny.make("llama").model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    return tmp_path / "hub"
+
+
+def put(hub: Path, name: str, good: Path, commit: str = FIRST, main: bool = True) -> Path:
+    """A repository as the library lays it out: blobs, and links to them."""
+    repository = hub / f"models--{name.replace('/', '--')}"
+    snapshot = repository / "snapshots" / commit
+    (repository / "blobs").mkdir(parents=True, exist_ok=True)
+    snapshot.mkdir(parents=True)
+    for file in good.iterdir():
+        shutil.copy(file, repository / "blobs" / f"{commit}-{file.name}")
+        (snapshot / file.name).symlink_to(Path("../../blobs") / f"{commit}-{file.name}")
+    if main:
+        (repository / "refs").mkdir(exist_ok=True)
+        (repository / "refs" / "main").write_text(commit)
+    return repository
+
+
+def listed() -> dict[str, str | None]:
+    return {entry.name: entry.problem for entry in catalog.hub_cached()}
+
+
+def test_the_snapshot_of_main_is_taken(hub: Path, good: Path) -> None:
+    put(hub, "some/model", good, FIRST, main=True)
+    put(hub, "some/model", good, SECOND, main=False)
+    put(hub, "other/model", good, SECOND, main=False)
+    assert listed() == {"other/model": None, "some/model": None}
+    assert catalog.locate("some/model").name == FIRST
+    assert catalog.locate("some/model").is_relative_to(hub)
+    assert core.load("other/model").name == "other/model"
+
+
+def no_snapshots(repository: Path) -> None:
+    shutil.rmtree(repository / "snapshots")
+
+
+def lost_blob(repository: Path) -> None:
+    next((repository / "blobs").glob("*.safetensors")).unlink()
+
+
+def folder_for_main(repository: Path) -> None:
+    (repository / "refs" / "main").unlink()
+    (repository / "refs" / "main").mkdir()
+
+
+def pipe_for_main(repository: Path) -> None:
+    (repository / "refs" / "main").unlink()
+    os.mkfifo(repository / "refs" / "main")
+
+
+def no_text_for_main(repository: Path) -> None:
+    (repository / "refs" / "main").write_bytes(b"\xff\xfe")
+
+
+def huge_main(repository: Path) -> None:
+    (repository / "refs" / "main").write_text("a" * 100_000)
+
+
+def file_for_a_repository(repository: Path) -> None:
+    shutil.rmtree(repository)
+    repository.write_text("x")
+
+
+def file_among_snapshots(repository: Path) -> None:
+    (repository / "snapshots" / "c").write_text("x")
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [(no_snapshots, True), (lost_blob, True), (folder_for_main, False), (pipe_for_main, True), (no_text_for_main, True),
+     (huge_main, True), (file_for_a_repository, True), (file_among_snapshots, True)],
+)  # fmt: skip
+def test_a_damaged_repository_is_told_and_the_others_stay(
+    damage: Callable[[Path], None], problem: bool, hub: Path, good: Path
+) -> None:
+    for name in ("first/one", "hurt/one", "last/one"):
+        put(hub, name, good)
+    damage(hub / "models--hurt--one")
+    found = listed()
+    assert list(found) == ["first/one", "hurt/one", "last/one"]
+    assert (found["first/one"], found["last/one"]) == (None, None)
+    assert bool(found["hurt/one"]) == problem
+    if problem:
+        with pytest.raises(ModelNotFoundError, match="download it again"):
+            core.load("hurt/one")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"architectures": [5]}, {"architectures": None}, {"architectures": 5}, {"architectures": ["BertForMaskedLM"]}, {}],
+)
+def test_only_what_writes_text_is_listed(config: dict[str, Any], hub: Path, good: Path) -> None:
+    snapshot = put(hub, "some/model", good) / "snapshots" / FIRST
+    (snapshot / "config.json").unlink()
+    (snapshot / "config.json").write_text(json.dumps(config))
+    (hub / "datasets--x--y").mkdir()
+    (hub / ".locks").mkdir()
+    (hub / "models--empty--one" / "snapshots").mkdir(parents=True)
+    assert listed() == {}
+
+
+def test_an_index_without_a_map_is_told(hub: Path, good: Path) -> None:
+    snapshot = put(hub, "some/model", good) / "snapshots" / FIRST
+    (snapshot / "model.safetensors.index.json").write_text("{}")
+    assert "weight_map" in (listed()["some/model"] or "")
+
+
+@pytest.mark.parametrize("place", ["", "file", "nowhere"])
+def test_no_cache_is_an_empty_one(place: str, hub: Path) -> None:
+    if place == "file":
+        hub.write_text("x")
+    elif place == "":
+        hub.mkdir()
+    assert listed() == {}
+
+
+def test_an_empty_cache_costs_no_import(hub: Path) -> None:
+    code = (
+        "import sys; from core.models import catalog; catalog.available(); sys.exit('huggingface_hub' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
