@@ -3,7 +3,8 @@
     model = core.load("storyteller")
     for event in core.stream(model, core.Request("Once upon a time")): ...
 
-Importing this package is cheap; torch and transformers are imported by the first name that needs them.
+Importing this package costs nothing: each name is imported when it is first asked for, torch and transformers by those
+that need them.
 """
 
 from __future__ import annotations
@@ -11,22 +12,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from core import caches, errors, events, strategies
-from core.caches.prefixes.store import PrefixStore
-from core.decoding.speculation.drafters.fit import why_not_draft
-from core.explain import words
-from core.explain.beams import explain_candidate
-from core.explain.rounds import explain_draft, explain_round
-from core.explain.sentence import Sentence
-from core.explain.tokens import explain
-from core.models import catalog
-from core.request import Request
-
 if TYPE_CHECKING:
+    from core import caches, errors, events, strategies
+    from core.caches.prefixes.store import PrefixStore
     from core.decoding.prompt import encode
+    from core.decoding.speculation.drafters.fit import why_not_draft
+    from core.explain import words
+    from core.explain.beams import explain_candidate
+    from core.explain.rounds import explain_draft, explain_round
+    from core.explain.sentence import Sentence
+    from core.explain.tokens import explain_token
     from core.memory.estimate import Estimate, estimate
+    from core.models import catalog
     from core.models.blueprint import blueprint
     from core.models.model import LoadedModel, load, wrap
+    from core.request import Request
     from core.running import Result, effective_settings, run, stream
     from core.settings import make_config
 
@@ -45,10 +45,10 @@ __all__ = [
     "errors",
     "estimate",
     "events",
-    "explain",
     "explain_candidate",
     "explain_draft",
     "explain_round",
+    "explain_token",
     "load",
     "make_config",
     "run",
@@ -59,26 +59,45 @@ __all__ = [
     "wrap",
 ]
 
-_HEAVY = {
+_MODULES = {
+    "caches": "core.caches",
+    "catalog": "core.models.catalog",
+    "errors": "core.errors",
+    "events": "core.events",
+    "strategies": "core.strategies",
+    "words": "core.explain.words",
+}
+_HOMES = {
     "Estimate": "core.memory.estimate",
+    "LoadedModel": "core.models.model",
+    "PrefixStore": "core.caches.prefixes.store",
+    "Request": "core.request",
+    "Result": "core.running",
+    "Sentence": "core.explain.sentence",
     "blueprint": "core.models.blueprint",
+    "effective_settings": "core.running",
     "encode": "core.decoding.prompt",
     "estimate": "core.memory.estimate",
-    "LoadedModel": "core.models.model",
+    "explain_candidate": "core.explain.beams",
+    "explain_draft": "core.explain.rounds",
+    "explain_round": "core.explain.rounds",
+    "explain_token": "core.explain.tokens",
     "load": "core.models.model",
-    "wrap": "core.models.model",
     "make_config": "core.settings",
-    "Result": "core.running",
-    "effective_settings": "core.running",
     "run": "core.running",
     "stream": "core.running",
+    "why_not_draft": "core.decoding.speculation.drafters.fit",
+    "wrap": "core.models.model",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HEAVY:
+    if name in _MODULES:
+        value: Any = importlib.import_module(_MODULES[name])
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    else:
         raise AttributeError(f"module 'core' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HEAVY[name]), name)
     globals()[name] = value
     return value
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import core
 from app.state.values import why_not
 from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, sweep, write_json
 from app.storage.merge import merged
 from app.storage.settings import SECTIONS, MigrationError, Section, Settings, version_of
-from core import caches, strategies
 
 FILE_NAME = "settings.json"
 
@@ -85,8 +85,8 @@ class SettingsStore:
     def drop_unusable(self) -> None:
         """Forget remembered parameters that no editor can show. Apart from `load`, for it imports every strategy."""
         choices = self.settings.choices
-        bad = _dropped(choices.values, strategies.registry, "values")
-        bad += _dropped(choices.cache_values, caches.registry, "cache_values")
+        bad = _dropped(choices.values, core.strategies.registry, "values")
+        bad += _dropped(choices.cache_values, core.caches.registry, "cache_values")
         self._tell(Found(bad=bad))
 
     def _read(self) -> Found:

@@ -20,7 +20,7 @@ _TINY = 0.01
 """… unless it was and is less than this."""
 
 
-def explain(event: TokenChosen) -> Sentence:
+def explain_token(event: TokenChosen) -> Sentence:
     """Plain words for a step; a string that knows its figures."""
     return together(_overruled(event), *_settings(event), _TELLERS[event.method](event), _draft(event))
 

@@ -10,7 +10,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from core import explain
+from core import explain_token
 from core.events import Alternative, LayerChoice, Origin, Stage, TokenChosen
 from core.explain.sentence import Figure, Sentence, fill, say, together
 from tests.core import tiny
@@ -50,60 +50,60 @@ FUNNEL = (model(), shift("temperature 0.8"), cut("top-p 0.92", 14))
 
 
 def test_sampled() -> None:
-    said = explain(token(method="sampled", funnel=FUNNEL))
+    said = explain_token(token(method="sampled", funnel=FUNNEL))
     assert said == "Top-p 0.92 kept 14 of 2,048 tokens. “fox” had 31 %, the third most likely, and the dice chose it."
     assert [said[start:stop] for start, stop in said.figures] == ["14 of 2,048", "31 %"]
 
 
 def test_the_place_is_that_among_what_is_left() -> None:
-    said = explain(token(method="sampled", funnel=FUNNEL, final_rank=1))
+    said = explain_token(token(method="sampled", funnel=FUNNEL, final_rank=1))
     assert said.endswith("“fox” had 31 %, the most likely, and the dice chose it.")
 
 
 def test_sampled_without_a_doubt() -> None:
     certain = token(method="sampled", probability=0.9999, rank=1)
-    assert explain(certain) == "“fox” had 99.99 %: the dice could hardly choose another."
+    assert explain_token(certain) == "“fox” had 99.99 %: the dice could hardly choose another."
     alone = token(method="sampled", probability=1.0, funnel=(*FUNNEL, cut("top-k 1", 1)))
-    assert explain(alone) == (
+    assert explain_token(alone) == (
         "Top-p 0.92 kept 14 of 2,048 tokens, and in the end 1 was left. Only “fox” was left, so no dice were needed."
     )
 
 
 def test_two_filters_name_both_ends() -> None:
-    said = explain(token(method="sampled", funnel=(*FUNNEL, cut("min-p 0.1", 5))))
+    said = explain_token(token(method="sampled", funnel=(*FUNNEL, cut("min-p 0.1", 5))))
     assert said.startswith("Top-p 0.92 kept 14 of 2,048 tokens, and in the end 5 were left.")
 
 
 def test_temperature_is_named_where_it_matters() -> None:
     funnel = (model((4, 0.25)), shift("temperature 1.8", (4, 0.11)), cut("top-k 50", 50, (4, 0.12)))
-    told = explain(token(method="sampled", probability=0.12, funnel=funnel, rank=1))
+    told = explain_token(token(method="sampled", probability=0.12, funnel=funnel, rank=1))
     assert told.startswith("Temperature 1.8 lowered “fox” from 25 % to 11 %. Top-k 50 kept 50 of 2,048 tokens.")
     mild = (model((4, 0.25)), shift("temperature 0.9", (4, 0.28)))
-    assert "emperature" not in explain(token(method="sampled", funnel=mild, rank=1))
+    assert "emperature" not in explain_token(token(method="sampled", funnel=mild, rank=1))
 
 
 def test_greedy() -> None:
     first = Alternative(4, " fox", 0.31, 0.31, -1, -1, 1)
     plain = token(rank=1, alternatives=(first, other(" cat", 0.2, 2)))
-    assert explain(plain) == "“fox” had 31 %, the most of all, ahead of “cat” with 20 %."
+    assert explain_token(plain) == "“fox” had 31 %, the most of all, ahead of “cat” with 20 %."
     tie = token(rank=1, alternatives=(first, other(" cat", 0.31, 1)))
-    assert explain(tie) == "“fox” and “cat” had 31 % each, the most of all; greedy decoding took “fox”."
+    assert explain_token(tie) == "“fox” and “cat” had 31 % each, the most of all; greedy decoding took “fox”."
     sure = token(raw_probability=0.9992, probability=0.9992, rank=1)
-    assert explain(sure) == "“fox” had 99.92 %: the model was nearly certain."
+    assert explain_token(sure) == "“fox” had 99.92 %: the model was nearly certain."
 
 
 def test_a_ban_is_named() -> None:
     wolf, bear = Alternative(8, " wolf", 0.5, 0.0, -1, -9, 1), Alternative(9, " bear", 0.3, 0.0, -1, -9, 2)
     funnel = (model((8, 0.5), (9, 0.3), (4, 0.25)), ban((9, 0.6), (4, 0.5)))
-    said = explain(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
+    said = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
     assert said.startswith("“wolf” was the model's first choice, but the list of banned words forbids it here.")
     funnel = (funnel[0], ban((4, 0.31)))
     for method in ("greedy", "sampled", "dola", "contrastive"):
-        said = explain(token(method=method, alternatives=(wolf, bear, FOX), funnel=funnel))
+        said = explain_token(token(method=method, alternatives=(wolf, bear, FOX), funnel=funnel))
         assert said.startswith("The list of banned words forbade the model's two likeliest tokens here.")
     alive = replace(wolf, probability=0.4)
     funnel = (funnel[0], ban((8, 0.5), (4, 0.31)))
-    said = explain(token(method="sampled", alternatives=(alive, bear, FOX), funnel=funnel))
+    said = explain_token(token(method="sampled", alternatives=(alive, bear, FOX), funnel=funnel))
     assert said.startswith("The list of banned words forbade “bear”, which was likelier by the model alone.")
 
 
@@ -111,21 +111,21 @@ def test_what_put_another_ahead_is_named() -> None:
     wolf = Alternative(8, " wolf", 0.5, 0.1, -1, -2, 1)
     funnel = (model((8, 0.5), (4, 0.25)), shift("guidance 2", (8, 0.3), (4, 0.2)),
               shift("the hurry to the end", (4, 0.31), (8, 0.1)))  # fmt: skip
-    said = explain(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
+    said = explain_token(token(rank=2, alternatives=(wolf, FOX), funnel=funnel))
     assert said.startswith("“wolf” was the model's first choice, but the hurry to the end put “fox” ahead of it.")
 
 
 def test_contrastive() -> None:
     fox = Alternative(4, " fox", 0.31, 0.31, -1, -1, 3, 0.42, -0.1)
     bird = other(" bird", 0.4, 1, degeneration_penalty=0.91, score=-0.3)
-    assert explain(token(method="contrastive", alternatives=(bird, fox))) == (
+    assert explain_token(token(method="contrastive", alternatives=(bird, fox))) == (
         "“bird” was likelier (40 %), but resembled the text before it more (0.91 against 0.42), so “fox” with 31 % "
         "had the better balance."
     )
     alike = replace(bird, degeneration_penalty=0.4204)
-    assert "(0.4204 against 0.4200)" in explain(token(method="contrastive", alternatives=(alike, fox)))
+    assert "(0.4204 against 0.4200)" in explain_token(token(method="contrastive", alternatives=(alike, fox)))
     weak = replace(bird, probability=0.2)
-    assert explain(token(method="contrastive", alternatives=(weak, fox))) == (
+    assert explain_token(token(method="contrastive", alternatives=(weak, fox))) == (
         "“fox” was the likeliest of 2 candidates (31 %), and with a likeness of 0.42 to the text before it still the "
         "best balanced: its score is −0.10, that of “bird” −0.30."
     )
@@ -133,11 +133,11 @@ def test_contrastive() -> None:
 
 def test_dola() -> None:
     choice = LayerChoice(4, ((2, 0.1), (4, 0.2)))
-    assert explain(token(method="dola", layer_choice=choice, raw_probability=0.22, probability=0.18)) == (
+    assert explain_token(token(method="dola", layer_choice=choice, raw_probability=0.22, probability=0.18)) == (
         "Layer 4 differed most from the last one. Set against its guess, “fox” went from 22 % to 18 %, the most of all."
     )
     drawn = token(method="dola_sampled", layer_choice=choice, probability=0.25, final_rank=2)
-    assert explain(drawn).endswith("“fox” kept its 25 %, the second most likely, and the dice chose it.")
+    assert explain_token(drawn).endswith("“fox” kept its 25 %, the second most likely, and the dice chose it.")
 
 
 @pytest.mark.parametrize(
@@ -147,21 +147,21 @@ def test_dola() -> None:
      ("bonus", "and the dice chose it. All that was drafted before it was accepted, so it came as a bonus.")],
 )  # fmt: skip
 def test_what_the_draft_did(origin: Origin, ends: str) -> None:
-    assert explain(token(method="sampled", origin=origin)).endswith(ends)
+    assert explain_token(token(method="sampled", origin=origin)).endswith(ends)
 
 
 def test_beams_speak_of_the_models_own_figures() -> None:
     wolf = Alternative(8, " wolf", 0.5, 0.6, -1, -1, 1)
-    assert explain(token(method="beam", alternatives=(wolf, FOX))) == (
+    assert explain_token(token(method="beam", alternatives=(wolf, FOX))) == (
         "“fox” had 25 % by the model alone, less than “wolf” with 50 %; but the search compares whole texts, and kept "
         "one that has it."
     )
-    assert "the third most likely; but" in explain(token(method="beam"))
+    assert "the third most likely; but" in explain_token(token(method="beam"))
 
 
 @pytest.mark.parametrize(("piece", "begins"), [("\n", "A line break had"), ("<|eos|>", "⟨eos⟩ had"), ("a", "“a” had")])
 def test_a_sentence_begins_with_a_capital_and_names_tokens_as_the_title_does(piece: str, begins: str) -> None:
-    assert explain(token(piece=piece)).startswith(begins)
+    assert explain_token(token(piece=piece)).startswith(begins)
 
 
 def test_sentences_know_their_figures() -> None:
@@ -181,7 +181,7 @@ def test_every_step_can_be_explained(settings: dict[str, Any]) -> None:
     config = GenerationConfig(max_new_tokens=20, **settings)
     for event in core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config)).events:
         if isinstance(event, TokenChosen):
-            said = explain(event)
+            said = explain_token(event)
             assert said.endswith(".")
             assert 1 <= said.count(". ") + 1 <= 3
 

@@ -61,7 +61,7 @@ import core
 from core import processors
 
 processors.__path__.append(sys.argv[1])
-from core.explain.tokens import explain
+from core.explain.tokens import explain_token
 from tests.core import tiny
 
 for name in ("sampling", "beam_sampling", "assisted", "dola"):
@@ -82,7 +82,7 @@ for event in events(core.events.TokenChosen, "sampling"):
     assert {item.id for item in event.alternatives if item.probability > 0} == {item.id for item in left}
     assert 0 < stage.survivors < 96
     assert event.raw_probability >= 0.9 * highest**2
-    assert explain(event, 96)
+    assert explain_token(event, 96)
 assert events(core.events.BeamStep, "beam_sampling")
 assert len(events(core.events.TokenChosen, "assisted", drafters=(model,))) == 6
 try:

@@ -14,7 +14,7 @@ from app.views.inspector import rows
 from app.views.inspector.panel import Inspector
 from app.views.text.wording import bits, figures, token_text
 from app.widgets.funnel import SIDE_BY_SIDE, FunnelStage, heights
-from core import Sentence, explain, words
+from core import Sentence, explain_token, words
 from core.events import LayerChoice, Stage, TokenChosen
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
 
@@ -57,7 +57,7 @@ def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
     speak(inspector, chosen)
     plain = inspector._sentence.text().replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")
-    assert plain == explain(chosen)
+    assert plain == explain_token(chosen)
     assert inspector._card.property("role") == "card"
     assert inspector._card.geometry().bottom() < inspector._candidates.geometry().top()
 

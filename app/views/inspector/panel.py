@@ -18,7 +18,7 @@ from app.views.tokens.headings import is_waiting
 from app.widgets.bars import Bars
 from app.widgets.funnel import Funnel
 from app.widgets.text_block import TextBlock
-from core import explain, words
+from core import explain_token, words
 from core.events import Event, TokenChosen
 
 FOLLOW_MS = 100
@@ -212,7 +212,7 @@ class Inspector(View):
     def _tell_token(self, token: TokenChosen, vocabulary: int) -> None:
         self._title.set_text(token_text(token.piece))
         self._facts.set_text(rows.facts(token, vocabulary))
-        self._sentence.set_text(rows.emphasized(explain(token)))
+        self._sentence.set_text(rows.emphasized(explain_token(token)))
         self._card.show()
         self._tell_candidates(token)
         self._tell_layers(token)
