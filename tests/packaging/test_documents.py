@@ -82,7 +82,7 @@ for event in events(core.events.TokenChosen, "sampling"):
     assert {item.id for item in event.alternatives if item.probability > 0} == {item.id for item in left}
     assert 0 < stage.survivors < 96
     assert event.raw_probability >= 0.9 * highest**2
-    assert explain_token(event, 96)
+    assert explain_token(event)
 assert events(core.events.BeamStep, "beam_sampling")
 assert len(events(core.events.TokenChosen, "assisted", drafters=(model,))) == 6
 try:
