@@ -24,7 +24,8 @@ class Request:
     """
 
     prompt: str | Messages | Sequence[int]
-    config: GenerationConfig | None = None
+    config: GenerationConfig | Mapping[str, Any] | None = None
+    """Or the same settings by name: a request in plain values can be made without transformers, kept and sent."""
     strategy: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     cache: str = "dynamic"
@@ -41,3 +42,9 @@ class Request:
     steady: bool = False
     """Nothing follows the clock or earlier runs: drafts of `auto` length go by what passes usually cost, so that a
     second run drafts the same tokens too, and not only writes the same."""
+
+    def asked(self, setting: str) -> Any:
+        """What the request's own configuration says of a setting; None where it leaves it open."""
+        if isinstance(self.config, Mapping):
+            return self.config.get(setting)
+        return getattr(self.config, setting, None)

@@ -19,7 +19,8 @@ from core.strategies.base import Strategy
 
 def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
     """The strategy and a configuration with nothing left open. Raises StrategyError, ParameterError."""
-    wanted: GenerationConfig = request.config or _new_config()
+    given = request.config or {}
+    wanted = make_config(given) if isinstance(given, Mapping) else given
     named = _find(request.strategy) if request.strategy else None
     config = _fill(copy.deepcopy(wanted), model, named)
     strategy = named or _by_flags(config, request)

@@ -40,7 +40,7 @@ class PrefixController(QObject):
             self._complain("Nothing has been read yet, so there is no prefix to save.", "Run something first.")
             return
         ids = (*(token.id for token in run.prompt), *(token.id for token in run.tokens))
-        self._ask(PrefixRequest(path, run.request.loading(), self._compute.prefix_budget, ids))
+        self._ask(PrefixRequest(path, run.request.load, self._compute.prefix_budget, ids))
 
     @Slot(str)
     def load(self, path: str) -> None:

@@ -10,7 +10,7 @@ from app.control.draft_choice import DraftChoice
 from app.control.loading import LoadController
 from app.control.model_choice import ModelChoice
 from app.panels.seed import SeedBox
-from app.state.requests import Prompt, RunRequest
+from app.state.requests import Prompt, RunRequest, divided
 from app.storage.settings import Compute
 
 
@@ -42,14 +42,15 @@ class RequestBuilder:
     def request(self, seed: int | None = None) -> RunRequest:
         """The run as everything is set now; an unlocked seed is drawn unless one is given."""
         chosen, compute = self._chosen, self._compute
+        config, options = divided(chosen.strategy.strategy, chosen.strategy.parameters.values())
         return RunRequest(
-            model=chosen.model.name,
-            prompt=self._chat.prompt(),
+            self._chat.prompt(),
             strategy=chosen.strategy.name,
-            params=chosen.strategy.parameters.values(),
-            drafters=chosen.drafts.names,
+            config=config,
+            options=options,
+            draft_names=chosen.drafts.names,
             cache=chosen.cache.name,
-            cache_params=chosen.cache.parameters.values(),
+            cache_options=chosen.cache.parameters.values(),
             seed=chosen.seed.next_seed() if seed is None else seed,
             top_n=compute.top_n,
             prefix_budget=compute.prefix_budget,

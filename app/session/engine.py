@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.session.jobs import serve_prefix, trimmed
+from app.session.phrases import spelled
 from app.session.preload import open_libraries
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 
 if TYPE_CHECKING:
     import core
     from core.events import Event
-
-
-PHRASES = {"bad_words_ids"}
-"""Settings that take several tokens in a row."""
 
 
 class Engine(Protocol):
@@ -29,11 +26,12 @@ class Engine(Protocol):
         ...
 
     def prepare(self, request: RunRequest) -> RunRequest:
-        """The run as it can be done: the same object, or one whose chat has lost the turns that have no place."""
+        """The run as the loaded model can do it: the same object, or one whose chat has lost the turns that have no
+        place."""
         ...
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """The run's events; looks at `cancel` before every forward pass."""
+        """The events of a run that was prepared; looks at `cancel` before every forward pass."""
         ...
 
     def prefix(self, request: PrefixRequest) -> PrefixNews:
@@ -66,19 +64,17 @@ class CoreEngine:
 
     def prepare(self, request: RunRequest) -> RunRequest:
         """The run without the turns of its chat that have no place in the context."""
-        self.load(request.loading())
-        assert self._model is not None
-        return trimmed(self._model, request)
+        model = self._loaded_for(request.load)
+        return trimmed(model, request)
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The run's events, from the model the request names."""
         import core
 
-        self.load(request.loading())
-        assert self._model is not None
+        model = self._loaded_for(request.load)
         return core.stream(
-            self._model,
-            build_request(request, self._model),
+            model,
+            spelled(model, request),
             cancel=cancel,
             prefixes=self._store(request.prefix_budget),
             drafters=self._draft_with(request),
@@ -88,20 +84,24 @@ class CoreEngine:
         """Write what this model has read to a file, or read such a file."""
         if request.ids is None:
             self.load(request.load)
-        if self._model is None or self._loaded != request.load:
-            raise _forgotten()
-        return serve_prefix(self._model, self._store(request.budget), request)
+        return serve_prefix(self._loaded_for(request.load), self._store(request.budget), request)
 
     def reckon(self, request: RunRequest) -> Fit:
         """By the models in memory where they are there, else by their blueprints."""
         import core
 
-        model = self._shape_of(request.loading())
-        drafts = [self._shape_of(_as_draft(request, name)) for name in request.drafters]
+        model = self._shape_of(request.load)
+        drafts = [self._shape_of(_as_draft(request, name)) for name in request.draft_names]
         held = [*self._drafters.values(), *([self._model] if self._model is not None else [])]
         here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
-        found = core.estimate(model, build_request(request, model), here, drafters=drafts)
+        found = core.estimate(model, spelled(model, request), here, drafters=drafts)
         return Fit(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache)
+
+    def _loaded_for(self, request: LoadRequest) -> core.LoadedModel:
+        """The model in memory. Raises CacheError when it is another one than asked for."""
+        if self._model is None or self._loaded != request:
+            raise _forgotten()
+        return self._model
 
     def _shape_of(self, request: LoadRequest) -> core.LoadedModel:
         """A model to reckon with."""
@@ -140,12 +140,12 @@ class CoreEngine:
 
     def _draft_with(self, request: RunRequest) -> list[core.LoadedModel]:
         """The run's draft models, from memory where they are; others are let go."""
-        kept = {name: self._drafters[name] for name in request.drafters if name in self._drafters}
+        kept = {name: self._drafters[name] for name in request.draft_names if name in self._drafters}
         self._drafters = kept
-        for name in request.drafters:
+        for name in request.draft_names:
             if name not in kept:
                 kept[name] = _read(_as_draft(request, name))
-        return [kept[name] for name in request.drafters]
+        return [kept[name] for name in request.draft_names]
 
 
 def _forgotten() -> Exception:
@@ -157,7 +157,7 @@ def _forgotten() -> Exception:
 
 def _as_draft(request: RunRequest, name: str) -> LoadRequest:
     """How a draft model is loaded: where the run's own is, without its permissions."""
-    return replace(request.loading(), model=name, allow_pickle=False, allow_remote_code=False)
+    return replace(request.load, model=name, allow_pickle=False, allow_remote_code=False)
 
 
 def _read(request: LoadRequest) -> core.LoadedModel:
@@ -225,52 +225,3 @@ def _own_defaults(config: Any) -> Mapping[str, Any]:
     """What the model's generation_config sets itself."""
     plain: dict[str, Any] = config.to_diff_dict()
     return {name: value for name, value in plain.items() if value is not None}
-
-
-def build_request(request: RunRequest, model: core.LoadedModel) -> core.Request:
-    """The core's own request for what the panels describe. Raises ParameterError, StrategyError."""
-    import core
-
-    strategy = core.strategies.registry.get(request.strategy)
-    known = {p.name: p for p in strategy.parameters} if strategy is not None else {}
-    params = {name: _with_ids(name, value, model) for name, value in request.params.items() if value is not None}
-    options = {name: value for name, value in params.items() if name in known and known[name].option}
-    config = {name: value for name, value in params.items() if name not in options}
-    flags = dict(strategy.flags) if strategy is not None else {}
-    return core.Request(
-        prompt=request.prompt if isinstance(request.prompt, str) else [dict(turn) for turn in request.prompt],
-        config=core.make_config({**flags, **config}),
-        strategy=request.strategy,
-        options=options,
-        cache=request.cache,
-        cache_options=dict(request.cache_params),
-        top_n=request.top_n,
-        seed=request.seed,
-        memory_fallback=request.memory_fallback,
-        steady=request.steady,
-    )
-
-
-def _with_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
-    """Phrases that people typed where the core wants token ids, as ids. Raises ParameterError."""
-    typed = isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
-    if name == "stop_strings" or not typed:
-        return value
-    from core.errors import ParameterError
-
-    if model.tokenizer is None:
-        raise ParameterError(f"{name} holds text, and {model.name} has no tokenizer.", "Write token ids.", name)
-    if name in PHRASES:  # a word inside a sentence begins with its space, at the start of a line without
-        spellings = [spelling for text in value for spelling in (text, f" {text.lstrip()}")]
-        return _unique(model.tokenizer.encode(text, add_special_tokens=False) for text in spellings)
-    pieces = [model.tokenizer.encode(text, add_special_tokens=False) for text in value]
-    if long := [text for text, ids in zip(value, pieces, strict=True) if len(ids) != 1]:
-        raise ParameterError(
-            f"{name} takes single tokens; “{long[0]}” is {len(pieces[value.index(long[0])])} of them.",
-            "Write token ids, or text that is one token.", name,
-        )  # fmt: skip
-    return [ids[0] for ids in pieces]
-
-
-def _unique(lists: Iterable[list[int]]) -> list[list[int]]:
-    return [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in lists) if ids]

@@ -24,7 +24,7 @@ def trimmed(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     def count(messages: Sequence[Any]) -> int:
         return len(core.encode(model, messages, unbounded=True))
 
-    room = min(int(request.params.get("max_new_tokens") or 0), model.context // conversation.ROOM_SHARE)
+    room = min(int(request.config.get("max_new_tokens") or 0), model.context // conversation.ROOM_SHARE)
     kept = conversation.trim(request.prompt, model.context, room, request.when_full, count)
     return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
 

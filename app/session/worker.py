@@ -67,7 +67,7 @@ class Worker(QObject):
             return Loaded(request, for_run, error=_report(failure))
 
     def _run(self, job: Job) -> ErrorReport | None:
-        answer = self._load(job.request.loading(), for_run=True)
+        answer = self._load(job.request.load, for_run=True)
         self.loaded.emit(answer)
         if answer.error is not None or job.cancel.is_set():
             return answer.error

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
+
+from core import Request, strategies
+from core.strategies import Strategy
 
 Prompt = str | tuple[Mapping[str, str], ...]
 """Text, or the turns of a chat: `{"role", "content"}` each."""
@@ -15,7 +18,8 @@ Kind = Literal["completed", "stopped", "failed"]
 class LoadRequest:
     """Which model to hold ready, where, and what it may do."""
 
-    model: str
+    model: str = ""
+    """Its name; empty while none is chosen."""
     device: str = "auto"
     dtype: str = "auto"
     threads: int = 0
@@ -25,43 +29,51 @@ class LoadRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
-    """One run as the panels describe it; the worker turns it into a `core.Request`."""
+class RunRequest(Request):
+    """The core's request of a run, in plain values, and what only the window needs beside it."""
 
-    model: str
-    prompt: Prompt = ""
+    prompt: Prompt
     strategy: str = "greedy"
-    params: Mapping[str, Any] = field(default_factory=dict)
-    """Generation settings and the strategy's own options by name."""
-    cache: str = "dynamic"
-    cache_params: Mapping[str, Any] = field(default_factory=dict)
-    drafters: tuple[str, ...] = ()
-    """Names of the models that draft, for strategies that have them do so."""
-    seed: int = 0
-    top_n: int = 10
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Generation settings by name. Phrases may stand where the core wants token ids: the worker spells them."""
+    _: KW_ONLY
+    load: LoadRequest = LoadRequest()
+    """The model, and how it is to be loaded."""
+    draft_names: tuple[str, ...] = ()
+    """Of the models that draft, for strategies that have them do so."""
     prefix_budget: int = 0
     """Bytes that what earlier runs have read may take, for this one to begin from; 0: it begins from nothing."""
-    memory_fallback: bool = True
-    """When memory ends, go on with a cheaper cache that writes the same text."""
     when_full: str = ""
     """For a chat, what is left out when the context is full (`app.state.conversation`); empty: nothing is."""
-    steady: bool = False
-    """Nothing in it follows the clock, so that it can be repeated exactly."""
-    load: LoadRequest | None = None
-    """How the model is to be loaded; None: as it is loaded now, or with the defaults."""
 
-    def loading(self) -> LoadRequest:
-        """The load request this run needs."""
-        return self.load or LoadRequest(self.model)
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.load.model
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Generation settings and the strategy's own options together, by name."""
+        return {**self.config, **self.options}
+
+    def with_strategy(self, strategy: Strategy, values: Mapping[str, Any]) -> RunRequest:
+        """The same run by another strategy, with these settings of it."""
+        config, options = divided(strategy, values)
+        return replace(self, strategy=strategy.name, config=config, options=options)
+
+
+def divided(strategy: Strategy, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What of `values` are generation settings, and what are the strategy's own options."""
+    own = {parameter.name for parameter in strategy.parameters if parameter.option}
+    config = {name: value for name, value in values.items() if name not in own}
+    return config, {name: value for name, value in values.items() if name in own}
 
 
 def plain_request(request: RunRequest) -> RunRequest:
     """The same run without speculation: sampling if it samples, greedy decoding otherwise."""
-    from core import strategies
-
-    strategy = strategies.selected_by(strategies.Flags(samples=bool(request.params.get("do_sample"))))
-    params = {name: value for name, value in request.params.items() if name in strategy.parameter_names}
-    return replace(request, strategy=strategy.name, params=params, drafters=())
+    strategy = strategies.selected_by(strategies.Flags(samples=bool(request.settings.get("do_sample"))))
+    values = {name: value for name, value in request.settings.items() if name in strategy.parameter_names}
+    return replace(request.with_strategy(strategy, values), draft_names=())
 
 
 @dataclass(frozen=True, slots=True)

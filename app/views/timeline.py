@@ -155,7 +155,7 @@ class Timeline(View):
         run = self.replay.run
         if run is None or run.finished is not None or run.outcome is not None:
             return 0
-        limit = run.request.params.get("max_new_tokens")
+        limit = run.request.config.get("max_new_tokens")
         return limit if isinstance(limit, int) and limit <= 400 else 0
 
     def _tip(self, index: int) -> str:

@@ -24,7 +24,7 @@ def answer(text: str) -> dict[str, str]:
 
 def say(talk: Conversation, text: str, reply: str = "Yes", prompt: int = 10, reused: int = 0) -> Run:
     """One message and its answer of one token a character."""
-    run = Run(RunRequest("m", talk.with_turns([user(text)])))
+    run = Run(RunRequest(talk.with_turns([user(text)])))
     talk.begin(run)
     tokens = tuple(PromptToken(n, "x") for n in range(prompt))
     started = RunStarted("greedy", "m", "cpu", "float32", "dynamic", 0, tokens, (), 1, 100, 512)
@@ -52,7 +52,7 @@ def test_nothing_is_sent_without_a_message() -> None:
 
 def test_an_answer_under_way_is_open() -> None:
     talk = Conversation()
-    run = Run(RunRequest("m", (user("Hi"),)))
+    run = Run(RunRequest((user("Hi"),)))
     assert talk.begin(run) == (user("Hi"),)
     assert talk.is_open
     assert (talk.can_edit, talk.can_regenerate) == (False, False)
@@ -65,19 +65,19 @@ def test_an_answer_under_way_is_open() -> None:
 
 def test_a_failed_answer_leaves_the_question_to_be_sent_again() -> None:
     talk = Conversation()
-    run = Run(RunRequest("m", (user("Hi"),)))
+    run = Run(RunRequest((user("Hi"),)))
     talk.begin(run)
     run.outcome = Outcome("failed")
     talk.finish(run)
     assert talk.with_turns([]) == (user("Hi"),)
-    assert talk.begin(Run(RunRequest("m", (user("Hi"),)))) == ()
+    assert talk.begin(Run(RunRequest((user("Hi"),)))) == ()
 
 
 def test_regenerating_replaces_the_answer() -> None:
     talk = Conversation()
     say(talk, "Hi", "One")
     say(talk, "And", "Two")
-    run = Run(RunRequest("m", talk.without_answer()))
+    run = Run(RunRequest(talk.without_answer()))
     assert talk.begin(run) == ()
     assert [turn.content for turn in talk.turns] == ["Hi", "One", "And", ""]
     assert all(turn.held for turn in talk.turns)
@@ -129,7 +129,7 @@ def test_turns_without_a_place_are_no_longer_held() -> None:
     talk = Conversation()
     say(talk, "a" * 10, "b" * 10)
     say(talk, "c" * 10, "d" * 10)
-    run = Run(RunRequest("m", talk.with_turns([user("e" * 5)])))
+    run = Run(RunRequest(talk.with_turns([user("e" * 5)])))
     talk.begin(run)
     run.request = replace(run.request, prompt=trim(run.request.prompt, 40, 0, DROP, count))
     talk.settle(run)
@@ -143,12 +143,12 @@ def test_turns_without_a_place_are_no_longer_held() -> None:
 def test_rules_are_held_whatever_goes() -> None:
     talk = Conversation()
     rules = {"role": "system", "content": "Be kind"}
-    run = Run(RunRequest("m", (rules, user("Hi"))))
+    run = Run(RunRequest((rules, user("Hi"))))
     talk.begin(run)
     run.outcome = Outcome("stopped")
     run.apply([chosen(0, "Yes")])
     talk.finish(run)
-    run = Run(RunRequest("m", talk.with_turns([user("So")])))
+    run = Run(RunRequest(talk.with_turns([user("So")])))
     talk.begin(run)
     run.request = replace(run.request, prompt=(rules, user("So")))
     talk.settle(run)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from transformers import GenerationConfig
 
 import core
-from app.session.engine import CoreEngine, build_request, default_threads
+from app.session.engine import CoreEngine, default_threads
+from app.session.mailbox import Job
+from app.session.phrases import spelled
+from app.session.worker import Worker
 from app.state.requests import LoadRequest, RunRequest
-from core.errors import ModelNotFoundError, ParameterError
+from core.errors import CacheError, ModelNotFoundError, ParameterError
 from core.events import Finished, RunStarted
 
-REQUEST = RunRequest("storyteller", "Once upon a time", params={"max_new_tokens": 6})
+REQUEST = RunRequest("Once upon a time", config={"max_new_tokens": 6}, load=LoadRequest("storyteller"))
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +31,10 @@ def engine() -> Iterator[CoreEngine]:
     engine._forget()
 
 
-def built(engine: CoreEngine, strategy: str, **params: Any) -> core.Request:
+def asked(engine: CoreEngine, **config: Any) -> RunRequest:
+    """What the core is asked when that is set."""
     assert engine._model is not None
-    return build_request(RunRequest("storyteller", "x", strategy, params), engine._model)
+    return spelled(engine._model, replace(REQUEST, config=config))
 
 
 def test_describes_what_it_loaded(engine: CoreEngine) -> None:
@@ -48,49 +55,70 @@ def test_streams_what_the_core_streams(engine: CoreEngine) -> None:
     assert isinstance(events[0], RunStarted)
     assert isinstance(events[-1], Finished)
     assert engine._model is not None
-    assert events[-1].sequences[0] == tuple(core.run(engine._model, built_like(REQUEST, engine)).sequences[0])
+    assert events[-1].sequences[0] == tuple(core.run(engine._model, REQUEST).sequences[0])
 
 
-def built_like(request: RunRequest, engine: CoreEngine) -> core.Request:
+def test_a_run_request_is_the_cores_own(engine: CoreEngine) -> None:
+    """In plain values: the same settings as transformers' class write the same tokens."""
+    config = GenerationConfig(max_new_tokens=12, do_sample=True, temperature=0.7, top_k=0)
+    request = replace(
+        REQUEST, strategy="sampling", config={"max_new_tokens": 12, "temperature": 0.7, "top_k": 0}, seed=3
+    )
+    own = core.Request(request.prompt, config, seed=3)
     assert engine._model is not None
-    return build_request(request, engine._model)
+    assert core.run(engine._model, request).sequences == core.run(engine._model, own).sequences
+    assert pickle.loads(pickle.dumps(request)) == request
 
 
-def test_a_request_says_what_was_set_and_no_more(engine: CoreEngine) -> None:
-    request = built(engine, "sampling", temperature=0.7, top_k=0, min_p=None)
-    assert (request.strategy, request.config.temperature, request.config.top_k) == ("sampling", 0.7, 0)
-    assert request.config.do_sample is True
-    assert request.config.min_p is None
-    assert request.options == {}
+def test_values_part_into_settings_and_options() -> None:
+    strategy = core.strategies.registry["assisted"]
+    request = REQUEST.with_strategy(strategy, {"max_new_tokens": 5, "schedule": "constant"})
+    assert (request.strategy, request.config, request.options) == (
+        "assisted",
+        {"max_new_tokens": 5},
+        {"schedule": "constant"},
+    )
+    assert request.settings == {"max_new_tokens": 5, "schedule": "constant"}
 
 
-def test_chats_arrive_as_turns(engine: CoreEngine) -> None:
-    assert engine._model is not None
-    turns = ({"role": "user", "content": "Hi"},)
-    assert build_request(RunRequest("storyteller", turns), engine._model).prompt == [{"role": "user", "content": "Hi"}]
+def test_chats_are_read_as_turns(engine: CoreEngine) -> None:
+    request = replace(REQUEST, prompt=({"role": "user", "content": "Hi"},))
+    assert isinstance(list(engine.stream(request, threading.Event()))[-1], Finished)
+
+
+def test_a_run_loads_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says so once: the window is told of every load that is asked for."""
+    engine, loads = CoreEngine(), []
+    load = engine.load
+    monkeypatch.setattr(engine, "load", lambda request: loads.append(request) or load(request))
+    Worker(engine).run(Job(1, REQUEST))
+    assert loads == [REQUEST.load]
+    engine._forget()
+    with pytest.raises(CacheError, match="not loaded any more"):
+        engine.stream(REQUEST, threading.Event())
 
 
 def test_phrases_become_ids_with_and_without_their_space(engine: CoreEngine) -> None:
     assert engine._model is not None
     encode = engine._model.tokenizer.encode
-    ids = built(engine, "greedy", bad_words_ids=["fox"]).config.bad_words_ids
+    ids = asked(engine, bad_words_ids=["fox"]).config["bad_words_ids"]
     assert ids == [encode("fox", add_special_tokens=False), encode(" fox", add_special_tokens=False)]
-    assert built(engine, "greedy", bad_words_ids=[[5], [6, 7]]).config.bad_words_ids == [[5], [6, 7]]
-    assert built(engine, "greedy", stop_strings=["The end"]).config.stop_strings == ["The end"]
+    assert asked(engine, bad_words_ids=[[5], [6, 7]]).config["bad_words_ids"] == [[5], [6, 7]]
+    assert asked(engine, stop_strings=["The end"]).config["stop_strings"] == ["The end"]
 
 
 def test_a_banned_word_is_not_written(engine: CoreEngine) -> None:
     plain = list(engine.stream(REQUEST, threading.Event()))[-1].texts[0]
     word = plain.split()[0].strip(",.")
-    banned = RunRequest("storyteller", "Once upon a time", params={"max_new_tokens": 6, "bad_words_ids": [word]})
+    banned = replace(REQUEST, config={"max_new_tokens": 6, "bad_words_ids": [word]})
     assert word not in list(engine.stream(banned, threading.Event()))[-1].texts[0].split()
 
 
 def test_single_tokens_are_asked_for_where_phrases_cannot_serve(engine: CoreEngine) -> None:
-    (token,) = built(engine, "greedy", suppress_tokens=["."]).config.suppress_tokens
+    (token,) = asked(engine, suppress_tokens=["."]).config["suppress_tokens"]
     assert token == engine._model.tokenizer.encode(".", add_special_tokens=False)[0]  # type: ignore[union-attr]
     with pytest.raises(ParameterError, match="single tokens"):
-        built(engine, "greedy", suppress_tokens=["a whole sentence of words"])
+        asked(engine, suppress_tokens=["a whole sentence of words"])
 
 
 def test_errors_of_the_core_pass(engine: CoreEngine) -> None:

@@ -9,7 +9,7 @@ import pytest
 import core
 from app.session.jobs import trimmed
 from app.state.conversation import ANEW, DROP
-from app.state.requests import RunRequest
+from app.state.requests import LoadRequest, RunRequest
 
 TURNS = tuple(
     {"role": role, "content": text}
@@ -30,7 +30,9 @@ def tokens(model: core.LoadedModel, messages: Any) -> int:
 def kept(model: core.LoadedModel, context: int, new: int = 0, policy: str = DROP, cache: str = "dynamic") -> int:
     """How many of the five messages stay in a context of so many tokens."""
     model.__dict__["context"] = context
-    request = RunRequest("storyteller", TURNS, params={"max_new_tokens": new}, when_full=policy, cache=cache)
+    request = RunRequest(
+        TURNS, config={"max_new_tokens": new}, when_full=policy, cache=cache, load=LoadRequest("storyteller")
+    )
     result = trimmed(model, request)
     assert result.prompt == TURNS[len(TURNS) - len(result.prompt) :]
     return len(result.prompt)
@@ -40,7 +42,7 @@ def test_not_a_token_too_many_goes(model: core.LoadedModel) -> None:
     whole, later, last = (tokens(model, TURNS[start:]) for start in (0, 2, 4))
     assert whole > later > last
     model.__dict__["context"] = whole
-    request = RunRequest("storyteller", TURNS, when_full=DROP)
+    request = RunRequest(TURNS, when_full=DROP, load=LoadRequest("storyteller"))
     assert trimmed(model, request) is request
     assert [kept(model, size) for size in (whole - 1, later, later - 1, last, 1)] == [3, 3, 1, 1, 1]
     assert kept(model, whole - 1, policy=ANEW) == 1
@@ -56,5 +58,5 @@ def test_room_for_the_answer_is_kept_but_not_the_whole_context(model: core.Loade
 def test_what_has_no_end_drops_nothing(model: core.LoadedModel) -> None:
     assert kept(model, 10, cache="sink") == 5
     assert kept(model, 10, policy="") == 5
-    text = RunRequest("storyteller", "Once upon a time " * 50, when_full=DROP)
+    text = RunRequest("Once upon a time " * 50, when_full=DROP, load=LoadRequest("storyteller"))
     assert trimmed(model, text) is text

@@ -12,11 +12,11 @@ from tests.ui.fake_engine import chosen
 
 
 def test_nothing_is_known_at_first() -> None:
-    assert figures.figures(Run(RunRequest("m"))) == figures.Figures()
+    assert figures.figures(Run(RunRequest(""))) == figures.Figures()
 
 
 def test_figures_under_way() -> None:
-    run = Run(RunRequest("m"))
+    run = Run(RunRequest(""))
     run.apply([Prefilled(10, 0.02), chosen(0, " a", seconds=0.01)])
     assert figures.figures(run).decode is None
     run.apply([chosen(1, " b", seconds=0.01), chosen(2, " c", seconds=0.03), CacheMeasured(2, 13, 4096, 4096)])
@@ -28,13 +28,13 @@ def test_figures_under_way() -> None:
 
 
 def test_texts_side_by_side_add_up() -> None:
-    run = Run(RunRequest("m"))
+    run = Run(RunRequest(""))
     run.apply([chosen(step, " a", sequence, 0.01) for step in range(3) for sequence in range(4)])
     assert figures.figures(run).decode == pytest.approx(4 * 2 / 0.02)
 
 
 def test_the_runs_own_metrics_win() -> None:
-    run = Run(RunRequest("m"))
+    run = Run(RunRequest(""))
     metrics = Metrics(time_to_first_token=0.5, prefill_tokens_per_second=7, decode_tokens_per_second=9, cache_bytes=3)
     run.apply([Prefilled(10, 0.02), Finished("completed", ((),), ("",), metrics)])
     assert figures.figures(run) == figures.Figures(0.5, 7, 9, 3, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.state.cache_history import CacheHistory
-from app.state.requests import RunRequest
+from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
 from app.views.compare.comparison import Comparison, Entry, cache_candidates, first_difference, strategy_candidates
 from app.views.memory import tokens as memory_tokens
@@ -184,30 +184,43 @@ def test_the_first_difference() -> None:
 
 
 def test_caches_to_compare() -> None:
-    base = RunRequest("storyteller", "Once", "beam_search", {"num_beams": 4}, "sink", {"window_length": 64}, seed=5)
+    base = RunRequest(
+        "Once",
+        strategy="beam_search",
+        config={"num_beams": 4},
+        cache="sink",
+        cache_options={"window_length": 64},
+        seed=5,
+        load=LoadRequest("storyteller"),
+    )
     found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
     assert next(iter(found)) == "dynamic"
     assert found["sink"].request == base
-    assert found["quantized-2"].request.cache_params == {"nbits": 2}
-    assert found["static"].request.cache_params == {}
+    assert found["quantized-2"].request.cache_options == {"nbits": 2}
+    assert found["static"].request.cache_options == {}
     assert {candidate.request.seed for candidate in found.values()} == {5}
 
 
 def test_a_cache_that_cannot_serve_the_strategy_has_a_reason() -> None:
-    base = RunRequest("storyteller", "Once", "token_tree")
+    base = RunRequest("Once", strategy="token_tree", load=LoadRequest("storyteller"))
     found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
     assert "“Sink”" in found["sink"].reason
     assert not found["dynamic"].reason
 
 
 def test_strategies_to_compare() -> None:
-    base = RunRequest("storyteller", "Once", "sampling", {"max_new_tokens": 17, "temperature": 2.0, "top_p": 0.5})
+    base = RunRequest(
+        "Once",
+        strategy="sampling",
+        config={"max_new_tokens": 17, "temperature": 2.0, "top_p": 0.5},
+        load=LoadRequest("storyteller"),
+    )
     found = {candidate.key: candidate for candidate in strategy_candidates(base, None)}
     assert next(iter(found)) == "sampling"
     assert found["sampling"].request is base
-    assert found["beam_search"].request.params["max_new_tokens"] == 17
-    assert found["beam_search"].request.params["num_beams"] == 4
-    assert "temperature" not in found["greedy"].request.params
+    assert found["beam_search"].request.settings["max_new_tokens"] == 17
+    assert found["beam_search"].request.settings["num_beams"] == 4
+    assert "temperature" not in found["greedy"].request.settings
     assert found["assisted"].reason
 
 
@@ -220,7 +233,7 @@ def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
 
 
 def test_runs_are_sorted_in_as_they_come() -> None:
-    base = RunRequest("storyteller", "Once")
+    base = RunRequest("Once", load=LoadRequest("storyteller"))
     chosen = [c for c in cache_candidates(base, None) if c.key in ("dynamic", "static", "sink")]
     comparison = Comparison([Entry(candidate) for candidate in chosen])
     comparison.begin()

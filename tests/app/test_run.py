@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.state import outcomes
-from app.state.requests import RunRequest
+from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
 from core.events import CacheMeasured, Ending, Finished, Metrics, Notice, Prefilled, SequenceFinished
 from tests.ui.fake_engine import ScriptedEngine, chosen
@@ -15,7 +15,7 @@ def run_of(texts: int = 1, tokens: int = 4) -> Run:
     import threading
 
     engine = ScriptedEngine([" a", " b", " c", " d"][:tokens])
-    request = RunRequest("storyteller", "One two", params={"num_return_sequences": texts})
+    request = RunRequest("One two", config={"num_return_sequences": texts}, load=LoadRequest("storyteller"))
     run = Run(request)
     run.apply(engine.stream(request, threading.Event()))
     return run
@@ -33,7 +33,7 @@ def test_sorts_events_in() -> None:
 
 
 def test_cursor_follows_until_it_is_moved() -> None:
-    run = Run(RunRequest("m"))
+    run = Run(RunRequest(""))
     run.apply([chosen(0, " a"), chosen(1, " b")])
     assert (run.cursor, run.following) == (2, True)
     assert run.move_cursor(1)
@@ -71,7 +71,7 @@ def test_each_text_has_its_own_tokens() -> None:
 
 
 def test_tail_comes_with_the_last_token_only() -> None:
-    run = Run(RunRequest("m"))
+    run = Run(RunRequest(""))
     run.apply([chosen(0, " a"), chosen(1, ""), SequenceFinished(0, "eos", tail="�")])
     assert run.text == " a�"
     run.move_cursor(1)
@@ -79,7 +79,7 @@ def test_tail_comes_with_the_last_token_only() -> None:
 
 
 def test_notices_are_kept() -> None:
-    run = Run(RunRequest("m"))
+    run = Run(RunRequest(""))
     run.apply([Notice("setting_ignored", "so and so")])
     assert [notice.message for notice in run.notices] == ["so and so"]
 
@@ -93,14 +93,14 @@ def test_notices_are_kept() -> None:
     ],
 )
 def test_endings_in_words(reason: Ending, string: str, words: str) -> None:
-    run = Run(RunRequest("m"))
+    run = Run(RunRequest(""))
     ended = SequenceFinished(0, reason, string)
     run.apply([chosen(0, " a"), ended, Finished("completed", ((1,),), (" a",), Metrics())])
     assert outcomes.completed(run) == outcomes.Outcome("completed", words)
 
 
 def test_obeyed_stop_is_stopped() -> None:
-    run = Run(RunRequest("m"))
+    run = Run(RunRequest(""))
     run.apply([SequenceFinished(0, "stopped"), Finished("stopped", ((),), ("",), Metrics())])
     assert outcomes.completed(run).kind == "stopped"
-    assert outcomes.stopped(Run(RunRequest("m"))).message == "stopped after 0 tokens"
+    assert outcomes.stopped(Run(RunRequest(""))).message == "stopped after 0 tokens"

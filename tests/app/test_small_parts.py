@@ -10,7 +10,7 @@ import pytest
 from app import cli
 from app.panels.shortcuts import SHORTCUTS, key_of
 from app.state import conversation
-from app.state.requests import LoadRequest, RunRequest, report
+from app.state.requests import report
 from app.storage import examples
 from core import strategies
 from core.errors import ParameterError, PromptTooLongError
@@ -102,9 +102,3 @@ def test_command_line_refuses(arguments: list[str], capsys: pytest.CaptureFixtur
         cli.parse(arguments)
     assert end.value.code == 2
     assert arguments[0] in capsys.readouterr().err
-
-
-def test_a_run_knows_how_to_load_its_model() -> None:
-    assert RunRequest("m").loading() == LoadRequest("m")
-    own = LoadRequest("m", device="cpu")
-    assert RunRequest("m", load=own).loading() is own

@@ -131,7 +131,7 @@ def test_what_each_drafter_had_accepted() -> None:
 
 def test_names_of_drafters() -> None:
     def names(strategy: str, *drafters: str) -> tuple[str, ...]:
-        return drafter_names(RunRequest("m", strategy=strategy, drafters=drafters))
+        return drafter_names(RunRequest("", strategy=strategy, draft_names=drafters))
 
     assert names("token_tree", "a", str(Path("folder", "b"))) == ("a", "b")
     assert names("early_exit") == ("The lower layers",)

@@ -62,7 +62,7 @@ def run_ratio(tokens: int, rounds: int) -> tuple[float, list[float]]:
 
     import app
     import core
-    from app.state.requests import RunRequest
+    from app.state.requests import LoadRequest, RunRequest
 
     application = QApplication.instance() or QApplication([])
     window = app.build_window(config_dir=tempfile.mkdtemp())
@@ -72,7 +72,7 @@ def run_ratio(tokens: int, rounds: int) -> tuple[float, list[float]]:
     model = core.load("storyteller")
     ids = model.tokenizer(PROMPT)["input_ids"]
     settings = {"max_new_tokens": tokens, "min_new_tokens": tokens}
-    request = RunRequest(model="storyteller", strategy="greedy", params=settings, prompt=PROMPT)
+    request = RunRequest(PROMPT, strategy="greedy", config=settings, load=LoadRequest("storyteller"))
     late: list[float] = []
 
     def through_the_window() -> None:

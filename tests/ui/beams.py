@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 
-from app.state.requests import RunRequest
+from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Prefilled
 from tests.ui.scripted import PROMPT, started
@@ -93,7 +93,7 @@ def ranking(run: Run) -> BeamsRanked:
 
 def beam_run(steps: Sequence[BeamStep], sequences: int = 1, ranked: bool = False) -> Run:
     """A Run that has seen these steps."""
-    run = Run(RunRequest("storyteller", "".join(PROMPT), strategy="beam_search"))
+    run = Run(RunRequest("".join(PROMPT), strategy="beam_search", load=LoadRequest("storyteller")))
     events: list[Event] = [started(sequences=sequences), Prefilled(len(PROMPT), 0.02), *steps]
     run.apply(events)
     if ranked:

@@ -125,10 +125,10 @@ class ScriptedEngine:
             self.closed += 1
 
     def _events(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        texts = int(request.params.get("num_return_sequences", 1))
+        texts = int(request.settings.get("num_return_sequences", 1))
         words = str(request.prompt).split(" ")
         prompt = tuple(PromptToken(i, (" " if i else "") + word) for i, word in enumerate(words))
-        settings = tuple(sorted(request.params.items()))
+        settings = tuple(sorted(request.settings.items()))
         yield RunStarted(
             request.strategy, request.model, "cpu", "float32", request.cache, request.seed, prompt, settings, texts,
             VOCABULARY, 512,

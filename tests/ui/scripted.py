@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 
-from app.state.requests import RunRequest
+from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
 from core.events import (
     Alternative,
@@ -111,7 +111,7 @@ def make_run(
     tokens: Sequence[TokenChosen] = (), *, prompt: Sequence[str] = PROMPT, sequences: int = 1, finished: bool = False
 ) -> Run:
     """A Run that these events have been applied to."""
-    run = Run(RunRequest("storyteller", "".join(prompt)))
+    run = Run(RunRequest("".join(prompt), load=LoadRequest("storyteller")))
     events: list[Event] = [started(prompt, sequences), Prefilled(len(prompt), 0.02), *tokens]
     if finished:
         events += [SequenceFinished(n, "eos") for n in range(sequences)]

@@ -168,7 +168,7 @@ def test_reuse_is_a_setting(qtbot: QtBot, window: MainWindow, engine: ScriptedEn
 
 
 def test_the_end_of_memory_is_told_at_once(window: MainWindow) -> None:
-    window.parts.run_feed.on_events(Run(RunRequest("m")), [Notice("memory_fallback", "cpu ran out of memory")])
+    window.parts.run_feed.on_events(Run(RunRequest("")), [Notice("memory_fallback", "cpu ran out of memory")])
     assert window.parts.centre.notice_banner.isVisible()
 
 

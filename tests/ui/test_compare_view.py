@@ -13,7 +13,7 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.state.requests import ErrorReport, ModelInfo, Outcome, RunRequest
+from app.state.requests import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
 from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.compare.view import CompareView
@@ -43,7 +43,7 @@ class Bench:
         self.view, self.waiting = view, []
         view.signals.measureWanted.connect(self.measure)
         view.model_ready(ModelInfo("storyteller", refused_caches={"sliding_window": REASON}))
-        view.show_run(finished(RunRequest("storyteller", "Once", "sampling"), story(10)))
+        view.show_run(finished(RunRequest("Once", strategy="sampling", load=LoadRequest("storyteller")), story(10)))
 
     def measure(self, requests: list[RunRequest]) -> None:
         self.waiting = list(requests)
@@ -82,7 +82,7 @@ def texts(view: CompareView, row: int) -> list[str]:
 
 def test_an_empty_page_and_a_run_under_way_offer_nothing(view: CompareView) -> None:
     assert not view.button.isVisible()
-    run = finished(RunRequest("storyteller"), story(3))
+    run = finished(RunRequest("", load=LoadRequest("storyteller")), story(3))
     run.outcome = None
     view.show_run(run)
     assert not view.button.isEnabled()
@@ -198,7 +198,7 @@ def test_a_very_narrow_page_is_whole_and_ends_where_its_parts_do(view: CompareVi
 def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
     Bench(view)
     view.measuring_changed(True)
-    view.measured(finished(RunRequest("storyteller"), story(3)))
+    view.measured(finished(RunRequest("", load=LoadRequest("storyteller")), story(3)))
     assert not view.button.isEnabled()
     view.measuring_changed(False)
     assert view.comparisons["caches"].entries == []

@@ -95,5 +95,5 @@ def test_it_waits_for_the_end_of_a_run_and_goes_when_nothing_can_be_said(qtbot: 
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):
         window.parts.controller.set_values({"max_new_tokens": 7})
     assert not line(window).isVisible()
-    assert engine.reckoned[-1].params["max_new_tokens"] == 7
+    assert engine.reckoned[-1].settings["max_new_tokens"] == 7
     window.close()

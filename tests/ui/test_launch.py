@@ -48,7 +48,7 @@ def test_runs_and_leaves_a_picture_of_exactly_that_size(start: Launch, tmp_path:
     assert (image.width(), image.height()) == (1024, 700)
     assert image.pixelColor(3, 3).lightness() < 60
     (request,) = engine.runs
-    assert (request.prompt, request.seed, request.params["temperature"]) == ("A fox", 7, 0.8)
+    assert (request.prompt, request.seed, request.settings["temperature"]) == ("A fox", 7, 0.8)
 
 
 def test_leaves_a_picture_without_a_run(start: Launch, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.state.cache_history import CacheHistory
-from app.state.requests import Outcome, RunRequest
+from app.state.requests import LoadRequest, Outcome, RunRequest
 from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views import VIEWS
@@ -25,7 +25,7 @@ from tests.ui.scripted import started
 
 
 def begun() -> Run:
-    run = Run(RunRequest("storyteller"))
+    run = Run(RunRequest("", load=LoadRequest("storyteller")))
     run.apply([started(), Prefilled(START, 0.02)])
     return run
 

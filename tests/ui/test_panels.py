@@ -226,7 +226,7 @@ def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.controller.apply_example(example)
     request = window.parts.requests.request()
     assert (request.prompt, request.strategy, request.seed) == ("Write on", "contrastive", 5)
-    assert (request.params["penalty_alpha"], request.params["top_k"]) == (0.4, 6)
+    assert (request.settings["penalty_alpha"], request.settings["top_k"]) == (0.4, 6)
     assert window.parts.setup.help.text() == "Watch the loop break."
 
 

@@ -43,7 +43,7 @@ def ended(qtbot: QtBot, session: Session, request: RunRequest) -> Outcome:
     return signal.args[0]
 
 
-REQUEST = RunRequest("storyteller", "Once upon")
+REQUEST = RunRequest("Once upon", load=LoadRequest("storyteller"))
 
 
 def test_a_run_arrives_whole(qtbot: QtBot, session: Session) -> None:
@@ -146,7 +146,7 @@ def test_other_permissions_load_anew(qtbot: QtBot, session: Session) -> None:
     loading: list[str] = []
     session.modelLoading.connect(loading.append)
     ended(qtbot, session, REQUEST)
-    ended(qtbot, session, RunRequest("storyteller", load=LoadRequest("storyteller", allow_pickle=True)))
+    ended(qtbot, session, RunRequest("", load=LoadRequest("storyteller", allow_pickle=True)))
     assert len(loading) == 2
 
 
@@ -156,8 +156,8 @@ def test_a_run_in_the_place_of_another(qtbot: QtBot, session: Session, engine: S
     session.finished.connect(lambda outcome: kinds.append(outcome.kind))
     session.start(REQUEST)
     qtbot.waitUntil(lambda: len(session.run.tokens) == 10, timeout=WAIT_MS)
-    session.start(RunRequest("storyteller", "Second"))
-    session.start(RunRequest("storyteller", "Third"))
+    session.start(RunRequest("Second", load=LoadRequest("storyteller")))
+    session.start(RunRequest("Third", load=LoadRequest("storyteller")))
     engine.hold.set()
     qtbot.waitUntil(lambda: len(kinds) == 2, timeout=WAIT_MS)
     assert kinds == ["stopped", "completed"]
@@ -166,7 +166,7 @@ def test_a_run_in_the_place_of_another(qtbot: QtBot, session: Session, engine: S
 
 
 def test_cursor_selection_and_texts_are_told(qtbot: QtBot, session: Session) -> None:
-    ended(qtbot, session, RunRequest("storyteller", "x", params={"num_return_sequences": 2}))
+    ended(qtbot, session, RunRequest("x", config={"num_return_sequences": 2}, load=LoadRequest("storyteller")))
     with qtbot.waitSignal(session.cursorMoved):
         session.move_cursor(3)
     with qtbot.assertNotEmitted(session.cursorMoved):
@@ -302,7 +302,7 @@ def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) 
     shown, heard = session.run, []
     session.measured.connect(heard.append)
     session.eventsArrived.connect(lambda run, events: pytest.fail("a measurement was shown"))
-    others = [RunRequest("storyteller", text, memory_fallback=False) for text in ("a", "b")]
+    others = [RunRequest(text, memory_fallback=False, load=LoadRequest("storyteller")) for text in ("a", "b")]
     with qtbot.waitSignal(session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         session.measure(others)
         assert session.busy
@@ -313,7 +313,7 @@ def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) 
 
 
 def test_a_run_takes_the_place_of_measurements(qtbot: QtBot, session: Session) -> None:
-    session.measure([RunRequest("storyteller", str(number)) for number in range(50)])
+    session.measure([RunRequest(str(number), load=LoadRequest("storyteller")) for number in range(50)])
     assert ended(qtbot, session, REQUEST).kind == "completed"
     assert session.run is not None
     assert session.run.request == REQUEST

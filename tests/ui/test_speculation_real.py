@@ -80,7 +80,7 @@ def test_every_drafter_writes_the_text_of_greedy_decoding(qtbot: QtBot, window: 
         outcome = run(qtbot, window)
         assert outcome.kind == "completed", (strategy, outcome.error)
         assert window.session.run.text == expected, (strategy, drafts)
-        assert window.session.run.request.drafters == drafts
+        assert window.session.run.request.draft_names == drafts
         assert len(view._rounds) > 0 or strategy == "prompt_lookup"
         assert len(view._legend.drafters) == (len(drafts) if len(drafts) > 1 else 0)
         origins = {token.origin for token in window.session.run.tokens}

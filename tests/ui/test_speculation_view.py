@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from app.state.requests import Outcome, RunRequest
+from app.state.requests import LoadRequest, Outcome, RunRequest
 from app.state.rounds import Rounds
 from app.state.run import Run
 from app.theme.theme import theme_for
@@ -21,7 +21,13 @@ from core.events import Finished, Metrics, RunStarted
 from tests.app.test_spec_model import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
 
-REQUEST = RunRequest("storyteller", "Once", "assisted", params={"max_new_tokens": 7}, drafters=("storyteller-draft",))
+REQUEST = RunRequest(
+    "Once",
+    strategy="assisted",
+    config={"max_new_tokens": 7},
+    draft_names=("storyteller-draft",),
+    load=LoadRequest("storyteller"),
+)
 
 
 def a_run() -> Run:
@@ -107,8 +113,19 @@ def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -
     assert (cell(view, 0, 1), cell(view, 0, 2)) == ("–", "200")
     with qtbot.waitSignal(view.signals.measureWanted) as signal:
         qtbot.mouseClick(view.cards._button, Qt.MouseButton.LeftButton)
-    plain: Any = Run(RunRequest("storyteller", "Once", "greedy", params={"max_new_tokens": 7}, memory_fallback=False))
-    assert signal.args[0] == [RunRequest("storyteller", "Once", "greedy", params={"max_new_tokens": 7}), REQUEST]
+    plain: Any = Run(
+        RunRequest(
+            "Once",
+            strategy="greedy",
+            config={"max_new_tokens": 7},
+            memory_fallback=False,
+            load=LoadRequest("storyteller"),
+        )
+    )
+    assert signal.args[0] == [
+        RunRequest("Once", strategy="greedy", config={"max_new_tokens": 7}, load=LoadRequest("storyteller")),
+        REQUEST,
+    ]
     plain.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=100.0))])
     plain.outcome = Outcome("completed")
     view.measured(plain)
@@ -122,7 +139,7 @@ def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -
 
 
 def test_several_drafters_are_named_and_marked(view: SpeculationView) -> None:
-    run = Run(RunRequest("storyteller", "Once", "token_tree", drafters=("small", "tiny")))
+    run = Run(RunRequest("Once", strategy="token_tree", draft_names=("small", "tiny"), load=LoadRequest("storyteller")))
     started = RunStarted("token_tree", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
     run.apply([started, MERGED, chosen(0, " w1"), chosen(1, " end")])
     view.show_run(run)
@@ -134,7 +151,7 @@ def test_several_drafters_are_named_and_marked(view: SpeculationView) -> None:
     assert legend.drafters == []
     assert legend.heightForWidth(900) < high
     assert legend.heightForWidth(250) > high
-    one = Run(RunRequest("storyteller", "Once", "token_tree", drafters=("small",)))
+    one = Run(RunRequest("Once", strategy="token_tree", draft_names=("small",), load=LoadRequest("storyteller")))
     one.apply(run.events)
     view.show_run(one)
     assert view.canvas.grab().toImage() != marked

@@ -53,7 +53,7 @@ def test_remembered_values_of_any_type_open_a_window(qtbot: QtBot, config_dir: P
     choices = {"version": 2, "strategy": "sampling", "values": {"sampling": {"temperature": 0.5, **values}}}
     (config_dir / "settings.json").write_text(json.dumps({"choices": choices}), encoding="utf-8")
     window = open_window(qtbot, config_dir)
-    assert window.parts.requests.request().params["temperature"] == 0.5
+    assert window.parts.requests.request().settings["temperature"] == 0.5
     assert next(iter(values)) in told(window)
 
 
@@ -61,5 +61,5 @@ def test_a_preset_of_wrong_types_is_taken_as_far_as_it_goes(qtbot: QtBot, config
     window = open_window(qtbot, config_dir)
     (tmp_path / "odd.json").write_text('{"do_sample": true, "temperature": 0.5, "top_k": "x"}', encoding="utf-8")
     window.parts.library.use_preset(tmp_path / "odd.json")
-    assert window.parts.requests.request().params["temperature"] == 0.5
+    assert window.parts.requests.request().settings["temperature"] == 0.5
     assert "values that cannot be used" in told(window)

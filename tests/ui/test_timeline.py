@@ -1,6 +1,7 @@
 """The timeline: bars of surprise, a cursor that can be dragged, a replay."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -170,7 +171,7 @@ def test_bars_are_bits_of_surprise_of_the_shown_sequence(timeline: Timeline) -> 
 
 def test_room_is_kept_for_what_is_still_to_come(timeline: Timeline) -> None:
     run = make_run(story(5))
-    run.request = type(run.request)("storyteller", params={"max_new_tokens": 120})
+    run.request = replace(run.request, config={"max_new_tokens": 120})
     player = Player(timeline, run)
     before = timeline.sparkline.slot
     player.write(story(60))

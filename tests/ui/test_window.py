@@ -128,8 +128,8 @@ def test_settings_reach_the_engine(qtbot: QtBot, window: MainWindow, engine: Scr
     run(qtbot, window)
     request = engine.runs[0]
     assert (request.strategy, request.top_n, request.cache) == ("sampling", 3, "dynamic")
-    assert (request.params["temperature"], request.params["max_new_tokens"]) == (0.8, 33)
-    assert "min_p" not in request.params
+    assert (request.settings["temperature"], request.settings["max_new_tokens"]) == (0.8, 33)
+    assert "min_p" not in request.settings
 
 
 def test_an_error_stands_in_the_window(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:

@@ -50,9 +50,9 @@ def cache_candidates(base: RunRequest, info: ModelInfo | None) -> list[Candidate
     found = []
     for name, backend in caches.registry.items():
         reason = cache_refusal(name, base.strategy, info)
-        own = dict(base.cache_params) if base.cache == name else {}
+        own = dict(base.cache_options) if base.cache == name else {}
         for title, key, params in _variants(name, backend.title, own):
-            request = replace(base, cache=name, cache_params=params)
+            request = replace(base, cache=name, cache_options=params)
             found.append(Candidate(key, title, backend.summary, request, reason))
     return sorted(found, key=lambda candidate: candidate.key != "dynamic")
 
@@ -76,7 +76,7 @@ def strategy_candidates(base: RunRequest, info: ModelInfo | None) -> list[Candid
     found = []
     for name, strategy in strategies.registry.items():
         own = name == base.strategy
-        request = base if own else replace(base, strategy=name, params=_params(strategy, base.params))
+        request = base if own else base.with_strategy(strategy, _params(strategy, base.settings))
         chosen = own or name in _FIRST_STRATEGIES
         found.append(
             Candidate(name, strategy.title, strategy.summary, request, _strategy_refusal(strategy, base, info), chosen)
@@ -94,7 +94,7 @@ def _params(strategy: Strategy, given: Mapping[str, Any]) -> dict[str, Any]:
 def _strategy_refusal(strategy: Strategy, base: RunRequest, info: ModelInfo | None) -> str:
     if info is not None and strategy.name in info.refused_strategies:
         return info.refused_strategies[strategy.name]
-    if strategy.takes_drafters and not base.drafters:
+    if strategy.takes_drafters and not base.draft_names:
         return "needs a draft model; choose one with Assisted decoding first."
     if strategy.name == "constrained_beam_search" and base.strategy != strategy.name:
         return "needs words to force; run it once with some."
@@ -167,7 +167,8 @@ class Comparison:
 
 def _is_same(asked: RunRequest, ran: RunRequest) -> bool:
     """What a session runs may be a copy of what it was asked for."""
-    return (asked.strategy, asked.cache, dict(asked.cache_params)) == (ran.strategy, ran.cache, dict(ran.cache_params))
+    one, other = ((r.strategy, r.cache, dict(r.cache_options)) for r in (asked, ran))
+    return one == other
 
 
 def ids(run: Run) -> list[int]:

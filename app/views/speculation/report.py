@@ -22,7 +22,7 @@ _VERDICTS = {"accepted": "Accepted.", "refused": "Refused.", "unreached": "Never
 def drafter_names(request: RunRequest) -> tuple[str, ...]:
     """What the run's drafters are called: models by their names, without their folders."""
     own = {"early_exit": ("The lower layers",), "prompt_lookup": ("The text so far",)}
-    return own.get(request.strategy) or tuple(Path(name).name for name in request.drafters)
+    return own.get(request.strategy) or tuple(Path(name).name for name in request.draft_names)
 
 
 def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:

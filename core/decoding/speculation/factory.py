@@ -128,20 +128,20 @@ def _schedule(
 
 def _schedule_name(run: DecodingRun) -> str:
     """The option; else what the request's own configuration says; else auto."""
-    config = run.request.config
-    named = run.request.options.get("schedule") or getattr(config, "num_assistant_tokens_schedule", None)
+    request = run.request
+    named = request.options.get("schedule") or request.asked("num_assistant_tokens_schedule")
     if named:
         return str(named)
-    return "constant" if getattr(config, "num_assistant_tokens", None) is not None else "auto"
+    return "constant" if request.asked("num_assistant_tokens") is not None else "auto"
 
 
 def _first_length(run: DecodingRun) -> int:
-    wanted = getattr(run.request.config, "num_assistant_tokens", None)
+    wanted = run.request.asked("num_assistant_tokens")
     return int(wanted) if wanted is not None else FIRST_LENGTH
 
 
 def _threshold(run: DecodingRun) -> float:
-    return float(getattr(run.request.config, "assistant_confidence_threshold", None) or 0.0)
+    return float(run.request.asked("assistant_confidence_threshold") or 0.0)
 
 
 def _samples(run: DecodingRun) -> bool:

@@ -1,0 +1,45 @@
+"""Phrases that people typed where the core wants token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from app.state.requests import RunRequest
+from core.errors import ParameterError
+
+if TYPE_CHECKING:
+    import core
+
+PHRASES = {"bad_words_ids"}
+"""Settings that take several tokens in a row."""
+
+
+def spelled(model: core.LoadedModel, request: RunRequest) -> RunRequest:
+    """The request with ids for phrases: the same object where it has none. Raises ParameterError."""
+    ids = {name: _with_ids(name, value, model) for name, value in request.config.items() if value is not None}
+    return request if ids == request.config else replace(request, config=ids)
+
+
+def _with_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
+    """Phrases that people typed where the core wants token ids, as ids. Raises ParameterError."""
+    typed = isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
+    if name == "stop_strings" or not typed:
+        return value
+    if model.tokenizer is None:
+        raise ParameterError(f"{name} holds text, and {model.name} has no tokenizer.", "Write token ids.", name)
+    if name in PHRASES:  # a word inside a sentence begins with its space, at the start of a line without
+        spellings = [spelling for text in value for spelling in (text, f" {text.lstrip()}")]
+        return _unique(model.tokenizer.encode(text, add_special_tokens=False) for text in spellings)
+    pieces = [model.tokenizer.encode(text, add_special_tokens=False) for text in value]
+    if long := [text for text, ids in zip(value, pieces, strict=True) if len(ids) != 1]:
+        raise ParameterError(
+            f"{name} takes single tokens; “{long[0]}” is {len(pieces[value.index(long[0])])} of them.",
+            "Write token ids, or text that is one token.", name,
+        )  # fmt: skip
+    return [ids[0] for ids in pieces]
+
+
+def _unique(lists: Iterable[list[int]]) -> list[list[int]]:
+    return [list(ids) for ids in dict.fromkeys(tuple(ids) for ids in lists) if ids]
