@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 
-from core.caches.plan import with_plan
 from core.caches.prefixes.store import PrefixStore
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Written
 from core.defaults import non_default
 from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError
-from core.events import Event, Finished, Metrics, RunEnd
+from core.events import Event, Finished, Metrics, Prefilled, RunEnd
 from core.explain.words import size
 from core.memory.fallback import with_fallback
 from core.models.model import LoadedModel
@@ -113,7 +112,7 @@ def _decode(
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]
     else:
-        yield from with_plan(decoding, strategy.decode(decoding))
+        yield from _with_plan(decoding, strategy.decode(decoding))
     written = decoding.results
     scores = tuple(item.score for item in written if item.score is not None)
     yield Finished(
@@ -124,6 +123,18 @@ def _decode(
         scores=scores if scores else None,
         order=tuple(item.number for item in written),
     )
+
+
+def _with_plan(decoding: DecodingRun, events: Iterator[Event]) -> Iterator[Event]:
+    """The strategy's events, and behind `Prefilled` a `CachePlan`, where the model's layers can be told."""
+    try:
+        for event in events:
+            yield event
+            if isinstance(event, Prefilled) and (plan := decoding.cache_plan()) is not None:
+                yield plan
+    finally:
+        if isinstance(events, Generator):  # however the run ends, the strategy tidies its caches now
+            events.close()
 
 
 def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from core.arithmetic import worked_out
 from core.caches import registry
 from core.caches.description import Description, Situation
 from core.errors import UnpredictableError
-from core.events import CachePlan, Event, Prefilled
+from core.events import CachePlan
 
 if TYPE_CHECKING:
-    from core.decoding.run import DecodingRun
+    from core.caches.base import CacheBackend
+    from core.models.model import LoadedModel
 
 _POINTS = 16
 """Lengths between the prompt and the limit that are predicted, besides those where a curve bends."""
@@ -21,31 +20,16 @@ _MOST_BLOCKS = 8
 """Blocks of a quantized cache whose two ends are predicted; longer runs show the trend."""
 
 
-def with_plan(run: DecodingRun, events: Iterator[Event]) -> Iterator[Event]:
-    """The strategy's events, and behind `Prefilled` a `CachePlan`, where the model's layers can be told."""
-    with closing(events) as inner:  # type: ignore[type-var]  # strategies are generators
-        for event in inner:
-            yield event
-            if isinstance(event, Prefilled) and (plan := plan_of(run)) is not None:
-                yield plan
-
-
-def plan_of(run: DecodingRun) -> CachePlan | None:
-    """Predictions for a run that has read its prompt; None for a memory that only the model itself knows."""
-    from core.caches.tensors.shapes import learn_shapes  # needs torch
-
-    learn_shapes(run.model, run.forward.cache)
-    source = len(run.prompt_ids) if run.model.is_encoder_decoder else None
-    situation = Situation(run.rows, run.room, source, run.request.cache_options)
+def plan_of(model: LoadedModel, backend: CacheBackend, situation: Situation, start: int, most: int) -> CachePlan | None:
+    """Predictions for a text that grows from `start` to `most` tokens; None for a memory that only the model knows."""
     try:
-        described = run.backend.describe(run.model, situation)
-        plain = registry["dynamic"].describe(run.model, situation)
+        described = backend.describe(model, situation)
+        plain = registry["dynamic"].describe(model, situation)
     except UnpredictableError:
         return None
-    start = len(run.start_ids)
-    lengths = _lengths(start, max(run.max_length, start), described)
+    lengths = _lengths(start, max(most, start), described)
     return CachePlan(
-        backend=run.backend.name,
+        backend=backend.name,
         size=described.size,
         start=start,
         lengths=lengths,

@@ -11,14 +11,14 @@ from transformers import GenerationConfig
 from core import caches
 from core.caches.base import CacheBackend
 from core.decoding.stopping import Stopping
+from core.decoding.way import Way
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.model import LoadedModel
 from core.parameter import check
 from core.request import Request
-from core.strategies.base import Strategy
 
 
-def backend_of(request: Request, model: LoadedModel, strategy: Strategy) -> CacheBackend:
+def backend_of(request: Request, model: LoadedModel, strategy: Way) -> CacheBackend:
     """The request's cache back end. Raises CacheError when there is none or it cannot serve, ParameterError."""
     try:
         backend = caches.registry[request.cache]

@@ -9,9 +9,9 @@ from core.caches.base import CacheBackend
 from core.caches.prefixes.store import PrefixStore
 from core.caches.tensors.editing import record_past, tokens_read
 from core.decoding.forward.forward import Forward
+from core.decoding.way import Way
 from core.models.model import LoadedModel
 from core.request import Request
-from core.strategies.base import Strategy
 
 
 class Reuse:
@@ -22,7 +22,7 @@ class Reuse:
         model: LoadedModel,
         request: Request,
         backend: CacheBackend,
-        strategy: Strategy,
+        strategy: Way,
         store: PrefixStore | None,
         fresh: Callable[[], Any],
     ) -> None:

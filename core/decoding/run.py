@@ -11,8 +11,11 @@ from typing import Any
 import torch
 from transformers import GenerationConfig
 
+from core.caches.description import Situation
+from core.caches.plan import plan_of
 from core.caches.prefixes.store import PrefixStore
 from core.caches.tensors.editing import record_past
+from core.caches.tensors.shapes import learn_shapes
 from core.decoding.figures import Figures, is_measured
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
@@ -21,12 +24,12 @@ from core.decoding.prompt import encode, prompt_tokens
 from core.decoding.reuse import Reuse
 from core.decoding.stopping import build_stopping, eos_ids
 from core.decoding.tracks import Scribe, Track, Written, stopped
+from core.decoding.way import Way
 from core.defaults import non_default
-from core.events import CacheMeasured, Event, Metrics, Prefilled, RunStarted
+from core.events import CacheMeasured, CachePlan, Event, Metrics, Prefilled, RunStarted
 from core.models.model import LoadedModel
 from core.processors.base import Context
 from core.request import Request
-from core.strategies.base import Strategy
 
 _DRAFT_ROOM = 128
 """Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""
@@ -42,7 +45,7 @@ class DecodingRun:
         self,
         model: LoadedModel,
         request: Request,
-        strategy: Strategy,
+        strategy: Way,
         config: GenerationConfig,
         cancel: threading.Event,
         prefixes: PrefixStore | None = None,
@@ -170,6 +173,13 @@ class DecodingRun:
         """Whether the user asked to stop; remembers it."""
         self.stopped = self.stopped or self.cancel.is_set()
         return self.stopped
+
+    def cache_plan(self) -> CachePlan | None:
+        """What the cache is going to take, once the prompt has been read."""
+        learn_shapes(self.model, self.forward.cache)
+        source = len(self.prompt_ids) if self.model.is_encoder_decoder else None
+        situation = Situation(self.rows, self.room, source, self.request.cache_options)
+        return plan_of(self.model, self.backend, situation, len(self.start_ids), self.max_length)
 
     def metrics(self) -> Metrics:
         """Figures of the run so far."""
