@@ -26,7 +26,8 @@ class Exhausted:
         cache = kwargs.get("past_key_values")
         if type(cache).__name__ not in self.spared and int(cache.get_seq_length()) >= self.tokens:
             self.failures += 1
-            raise self.error("out of memory, as the test wants it")
+            words = "a division" if self.error is ZeroDivisionError else "out of memory"
+            raise self.error(f"{words}, as the test wants it")
 
 
 def failing(kind: str, exhausted: Exhausted) -> core.LoadedModel:
