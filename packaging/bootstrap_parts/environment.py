@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import json
@@ -10,14 +11,19 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from bootstrap_parts import pip
 from bootstrap_parts.errors import SetupError
 from bootstrap_parts.failures import diagnose
 from bootstrap_parts.lock import one_at_a_time
+from bootstrap_parts.project import check_project, requirements_in
+from bootstrap_parts.stamps import contents, libraries, read_stamp
 
 STAMP = "tokenscope.json"
+STILL_WRITING = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.EBUSY)
+PATIENCE_SECONDS = 20.0
 QT_PACKAGES = {"pyside6-essentials", "pyqtgraph", "qasync", "pytest-qt"}
 
 
@@ -93,7 +99,10 @@ class Environment:
         if not (self.site_packages / "pip").is_dir():
             return "has no pip"
         gone = sorted(set(stamp["contents"]) - set(contents(self.site_packages)))
-        return f"is damaged ({', '.join(gone[:3])}{' and more' if gone[3:] else ''} missing)" if gone else None
+        if gone:
+            return f"is damaged ({', '.join(gone[:3])}{' and more' if gone[3:] else ''} missing)"
+        cut = [name for name, size in sorted(stamp["libraries"].items()) if size_of(self.site_packages / name) != size]
+        return f"is damaged ({', '.join(cut[:3])}{' and more' if cut[3:] else ''} not whole)" if cut else None
 
     def why_python_fails(self) -> str | None:
         """A Python that was upgraded or moved away leaves a link that exists and does not start."""
@@ -121,27 +130,37 @@ class Environment:
         self.remove()
         # Called from inside an environment, its own Python would make one that depends on it.
         python = getattr(sys, "_base_executable", None) or sys.executable
+        # It inherits the lock, so that nobody removes the folder under it when this process is killed.
         made = subprocess.run(
-            [python, "-m", "venv", str(self.folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            [python, "-m", "venv", str(self.folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, close_fds=False
         )
         if made.returncode:
             raise diagnose(made.stdout.decode(errors="replace").splitlines(), self.folder)
 
     def remove(self) -> None:
-        try:
-            if self.folder.is_symlink() or self.folder.is_file():
-                self.folder.unlink()
-            elif self.folder.exists():
-                shutil.rmtree(str(self.folder))
-        except OSError as error:
-            raise SetupError(
-                f"{self.folder} cannot be removed: {error}.",
-                "close every Tokenscope and editor that uses it, or delete the folder by hand, and try again.",
-            ) from error
+        """Remove the folder; what a killed set-up has left running may write into it for some seconds more."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while os.path.lexists(str(self.folder)):
+            try:
+                self.remove_once()
+            except OSError as error:
+                if error.errno not in STILL_WRITING or time.monotonic() > deadline:
+                    raise SetupError(
+                        f"{self.folder} cannot be removed: {error}.",
+                        "close every Tokenscope and editor that uses it, or delete the folder by hand, and try again.",
+                    ) from error
+                time.sleep(0.1)
+
+    def remove_once(self) -> None:
+        if self.folder.is_symlink() or not self.folder.is_dir():
+            self.folder.unlink()
+        else:
+            shutil.rmtree(str(self.folder))
 
     def install(self, wanted: Wanted) -> None:
         """Ask pip for everything wanted. If pip gives up it leaves all as it was, and so does this."""
-        before = self.stamp_file.read_text() if self.stamp_file.exists() else None
+        check_project(self.project)
+        before = self.stamp_file.read_bytes() if self.stamp_file.exists() else None
         extras = tuple(sorted(set(wanted.extras) | set((self.stamp() or {"extras": []})["extras"])))
         if before is not None:
             self.stamp_file.unlink()
@@ -150,7 +169,7 @@ class Environment:
             pip.install(self.python, Wanted(extras, wanted.qt).requirements(self.project), self.folder)
         except SetupError:
             if before is not None:
-                self.stamp_file.write_text(before)
+                self.stamp_file.write_bytes(before)
             raise
         self.write_stamp(extras)
 
@@ -159,11 +178,7 @@ class Environment:
 
     def stamp(self) -> dict | None:
         """What was recorded when the last installation ended, or None."""
-        try:
-            stamp = json.loads(self.stamp_file.read_text(encoding="utf-8"))
-            return stamp if {"project", "root", "python", "extras", "contents"} <= set(stamp) else None
-        except (OSError, ValueError, TypeError):
-            return None
+        return read_stamp(self.stamp_file)
 
     def write_stamp(self, extras: tuple[str, ...]) -> None:
         stamp = {
@@ -172,6 +187,7 @@ class Environment:
             "python": "{}.{}".format(*sys.version_info[:2]),
             "extras": sorted(extras),
             "contents": contents(self.site_packages),
+            "libraries": libraries(self.site_packages),
         }
         try:
             self.stamp_file.write_text(json.dumps(stamp, indent=1), encoding="utf-8")
@@ -179,22 +195,12 @@ class Environment:
             raise diagnose([str(error)], self.folder) from error
 
 
-def contents(site_packages: Path) -> list[str]:
-    """What must be there for the packages to import: each entry, and what lies directly in it.
-
-    pip is left out, for it may be upgraded by hand.
-    """
-    return sorted(
-        f"{entry.name}/{inner}" if inner else entry.name
-        for entry in map(site_packages.joinpath, inside(site_packages))
-        if not re.match(r"pip\b", entry.name)
-        for inner in (inside(entry) or [""])
-    )
-
-
-def inside(entry: Path) -> list[str]:
-    """The names in a folder; nothing for a file, or where there is nothing."""
-    return [name for name in os.listdir(str(entry)) if name != "__pycache__"] if entry.is_dir() else []
+def size_of(path: Path) -> int:
+    """Bytes of a file; -1 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
 
 
 def check_venv_module() -> None:
@@ -206,14 +212,6 @@ def check_venv_module() -> None:
         "this Python has no venv module, which makes the environment.",
         f"on Debian and Ubuntu: sudo apt install {package}; elsewhere install the full Python from python.org.",
     )
-
-
-def requirements_in(project: Path, extras: tuple[str, ...]) -> list[str]:
-    import tomllib
-
-    table = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
-    chosen = (table["optional-dependencies"][extra] for extra in extras)
-    return [*table["dependencies"], *(line for lines in chosen for line in lines)]
 
 
 def name_of(requirement: str) -> str:

@@ -21,6 +21,8 @@ NETWORK = re.compile(
 )
 DISK = re.compile(r"No space left on device|Errno 28|WinError 112|not enough space|Disk quota exceeded", re.IGNORECASE)
 PERMISSION = re.compile(r"Permission denied|Access is denied|Read-only file system", re.IGNORECASE)
+ANOTHER = "try another Python from 3.11 to 3.13; Macs with Intel processors have no current torch"
+NOTHING_THERE = re.compile(r"\(from versions: none\)")
 NO_WHEEL = re.compile(r"No matching distribution found for (\S+)")
 
 
@@ -51,10 +53,15 @@ def _causes(text: str, folder: Path, code: int):
     if PERMISSION.search(text):
         yield (f"files under {folder} may not be written.", "make that folder yours, or move the project elsewhere.")
     missing = NO_WHEEL.search(text)
-    if missing:
+    if missing and NOTHING_THERE.search(text):
+        yield (
+            f"the package index that pip uses has nothing at all for {missing.group(1)}, or could not be read.",
+            f"check the connection and pip's settings (pip config list, PIP_INDEX_URL, PIP_NO_INDEX); else {ANOTHER}.",
+        )
+    elif missing:
         yield (
             f"there is no {missing.group(1)} for this system and Python {sys.version.split()[0]}.",
-            "try another Python from 3.11 to 3.13; Macs with Intel processors have no current torch.",
+            f"{ANOTHER}.",
         )
     if code == KILLED or "MemoryError" in text:
         yield ("the system stopped pip, most likely for want of memory.", "close other programs and try again.")

@@ -1,9 +1,13 @@
 """What makes an environment ready, incomplete or broken, and how it is mended; pip itself is played."""
 
+import contextlib
 import json
 import os
 import shutil
+import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +42,8 @@ class PlayedPip:
         package.mkdir(parents=True, exist_ok=True)
         (package / "__init__.py").touch()
         (package / "nn.py").touch()
+        (package / "lib" / "deep").mkdir(parents=True, exist_ok=True)
+        (package / "lib" / "deep" / "libtorch_cpu.so.2").write_bytes(b"machine code")
 
     @property
     def main_calls(self) -> list[list[str]]:
@@ -133,6 +139,14 @@ def damage_module(made: Environment) -> None:
     (made.site_packages / "torch" / "nn.py").unlink()
 
 
+def damage_library(made: Environment) -> None:
+    (made.site_packages / "torch" / "lib" / "deep" / "libtorch_cpu.so.2").unlink()
+
+
+def cut_library(made: Environment) -> None:
+    (made.site_packages / "torch" / "lib" / "deep" / "libtorch_cpu.so.2").write_bytes(b"machine")
+
+
 def damage_pip(made: Environment) -> None:
     (made.site_packages / "pip").rmdir()
 
@@ -168,7 +182,9 @@ def change_folder(made: Environment) -> None:
         (damage_python, "no Python in it"),
         (damage_start, "does not start"),
         (damage_stamp, "half-made"),
-        (damage_package, "torch/__init__.py, torch/nn.py missing"),
+        (damage_package, "torch/__init__.py, torch/lib, torch/nn.py missing"),
+        (damage_library, "torch/lib/deep/libtorch_cpu.so.2 not whole"),
+        (cut_library, "torch/lib/deep/libtorch_cpu.so.2 not whole"),
         (damage_module, "torch/nn.py missing"),
         (damage_pip, "has no pip"),
         (damage_all, "has no pip"),
@@ -185,6 +201,93 @@ def test_damage_is_named_and_mended(ready, played, damage, reason):
     assert reason in ready.reasons[0]
     assert ready.why_broken() is None
     assert ready.why_incomplete(Wanted()) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"python": 3.11}, {"root": None}, {"root": ["/"]}, {"extras": "dev"}, {"extras": 5}, {"extras": [["dev"]]},
+        {"contents": {"torch": 1}}, {"contents": [None]}, {"contents": [["torch"]]}, {"libraries": []},
+        {"libraries": {"torch": "large"}}, {"project": 0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_mistyped_stamp_is_a_half_made_environment(ready, change):
+    stamp = json.loads(ready.stamp_file.read_text())
+    ready.stamp_file.write_text(json.dumps({**stamp, **change}))
+    ready.prepare(Wanted(("dev",)))
+    assert "half-made" in ready.reasons[0]
+
+
+@pytest.mark.parametrize("content", [b"[]", b"5", b'"x"', b"\xff\xfe", b"[" * 100_000, b""], ids=range(6))
+def test_stamp_that_is_no_stamp_is_one_too(ready, content):
+    ready.stamp_file.write_bytes(content)
+    ready.prepare(Wanted())
+    assert "half-made" in ready.reasons[0]
+
+
+def test_stamp_of_before_libraries_were_noted_still_holds(ready, played):
+    stamp = json.loads(ready.stamp_file.read_text())
+    del stamp["libraries"]
+    ready.stamp_file.write_text(json.dumps(stamp))
+    ready.prepare(Wanted())
+    assert (ready.reasons, played.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[project", "cannot be used"), ("", "it has no 'project'"), ("[project]", "it has no 'dependencies'"),
+        ("[project]\ndependencies = 5", "cannot be used"), ("[project]\ndependencies = [5]", "no texts"),
+        ("project = 5", "cannot be used"), ("\xff", "cannot be used"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("qt", [True, False])
+def test_broken_project_is_named(made, text, why, qt):
+    made.project.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SetupError) as caught:
+        made.prepare(Wanted(qt=qt))
+    assert why in caught.value.cause
+    assert "git checkout pyproject.toml" in caught.value.remedy
+
+
+def test_folder_that_is_written_into_meanwhile_is_removed_in_the_end(ready):
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            with contextlib.suppress(OSError):
+                (ready.folder / "late").mkdir(parents=True, exist_ok=True)
+                (ready.folder / "late" / "file").touch()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    timer = threading.Timer(0.3, stop.set)
+    timer.start()
+    ready.remove()
+    writer.join()
+    ready.remove()
+    assert not ready.folder.exists()
+
+
+def test_set_up_killed_while_the_environment_is_made_can_begin_again_at_once(root, tmp_path):
+    """The `python -m venv` of the killed one works on, and holds the lock until it is done."""
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
+        "from bootstrap_parts.environment import Environment; from bootstrap_parts.lock import one_at_a_time\n"
+        "root = Path(sys.argv[2])\n"
+        "with one_at_a_time(root): Environment(root, '.venv').make('does not exist yet')"
+    )
+    command = [sys.executable, "-c", script, str(root / "packaging"), str(tmp_path)]
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while not (tmp_path / ".venv" / "pyvenv.cfg").exists():
+        assert first.poll() is None
+        time.sleep(0.01)
+    first.kill()
+    first.wait()
+    second = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (second.returncode, "Another set-up is at work" in second.stdout) == (0, True), second.stderr
 
 
 def test_set_up_that_was_killed_is_noticed(made, monkeypatch):

@@ -96,5 +96,6 @@ def test_real_pip_without_an_index_is_diagnosed(tmp_path, monkeypatch):
     (tmp_path / ".venv").mkdir()
     with pytest.raises(SetupError) as caught:
         pip.install(pip.Path(sys.executable), ["no-such-thing"], tmp_path / ".venv", bar="off")
-    assert "there is no no-such-thing" in caught.value.cause
+    assert "nothing at all for no-such-thing, or could not be read" in caught.value.cause
+    assert "PIP_NO_INDEX" in caught.value.remedy
     assert "no-such-thing" in (tmp_path / ".venv" / LOG).read_text()
