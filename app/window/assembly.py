@@ -40,6 +40,7 @@ from app.window.appearance import Appearance
 from app.window.panel_layout import Panel, PanelLayout
 from app.window.parts import Controllers, Panels, Parts
 from app.window.run_feed import RunFeed
+from app.window.tab_order import TabOrder
 from app.window.view_feed import ViewFeed
 from core import caches, strategies
 
@@ -78,6 +79,7 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) ->
     _connect(window, parts)
     _restore(parts)
     window.at_close(*_last_steps(parts))
+    window.tab_order = TabOrder(window, lambda: _tab_panels(panels))
     if notices := [*store.notices, *chats.notices]:
         parts.messages.show_notice("\n".join(notices), "The settings were repaired")
     return parts
@@ -95,6 +97,23 @@ def _panels() -> Panels:
         timeline=Timeline(),
         status=StatusLine(),
         splitter=splitter,
+    )
+
+
+def _tab_panels(panels: Panels) -> tuple[QWidget, ...]:
+    """In the order they are worked with: what runs, what it begins from, what came of it."""
+    toolbar, setup = panels.toolbar, panels.setup
+    return (
+        *toolbar.pickers,
+        toolbar.run,
+        toolbar.seed,
+        toolbar,
+        setup.prompt.editor,
+        setup,
+        *panels.centre.columns,
+        panels.inspector,
+        panels.timeline,
+        panels.status,
     )
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from app.session.session import Session
     from app.theme.theme import Theme
     from app.window.parts import Parts
+    from app.window.tab_order import TabOrder
 
 log = logging.getLogger(__name__)
 FIRST_SIZE = (1440, 900)
@@ -49,6 +50,8 @@ class MainWindow(QMainWindow):
         self._store, self._assemble = store, assemble
         self.is_assembled = self.is_closed = False
         self._is_painted = False
+        self.tab_order: TabOrder | None = None
+        """The way that Tab takes, once there is anything to go to."""
         self._before_hiding: Sequence[Step] = ()
         self._after_hiding: Sequence[Step] = ()
         _open.add(self)
@@ -77,6 +80,12 @@ class MainWindow(QMainWindow):
         from app.theme.panel_rules import rules
 
         self.setStyleSheet(theme.stylesheet() + rules(theme))
+
+    def focusNextPrevChild(self, forwards: bool) -> bool:
+        """Tab and Shift+Tab."""
+        if self.tab_order is not None and self.tab_order.go(forwards):
+            return True
+        return super().focusNextPrevChild(forwards)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

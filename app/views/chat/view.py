@@ -14,6 +14,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.base import View
 from app.views.chat.area import HINT, ChatArea
 from app.views.chat.tools import ChatFoot, ChatTools
+from app.widgets.focus_ring import FocusRing
 from core.events import Event
 
 
@@ -24,6 +25,7 @@ class ChatView(View):
         super().__init__("chatView", parent)
         theme = theme_for("light")
         self.area, self._foot, self._tools = ChatArea(theme, self), ChatFoot(theme, self), ChatTools(self)
+        self._ring = FocusRing(self.area)
         self._tools.hide()
         for part in (self, self.area):
             part.setAccessibleName("Chat")
@@ -69,7 +71,7 @@ class ChatView(View):
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        for part in (self.area, self._foot, self._tools):
+        for part in (self.area, self._ring, self._foot, self._tools):
             part.set_theme(theme)
         self._foot.setFixedHeight(theme.px(38))
         self._foot.setContentsMargins(theme.px(26), 0, theme.px(26), 0)

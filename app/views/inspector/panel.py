@@ -16,6 +16,7 @@ from app.views.shared.reports import NodeReport
 from app.views.text.wording import token_text
 from app.views.tokens.headings import is_waiting
 from app.widgets.bars import Bars
+from app.widgets.focus_ring import FocusRing
 from app.widgets.funnel import Funnel
 from app.widgets.text_block import TextBlock
 from core import explain_token, words
@@ -67,6 +68,7 @@ class Inspector(View):
         self._run: Run | None = None
         self._told: TokenChosen | None = None
         self.scroll = QScrollArea(self)
+        self._ring = FocusRing(self.scroll)
         self._body = QFrame(self)
         self._body.setProperty("role", "panel")
         self._heading = TextBlock(self._body, "heading")
@@ -120,7 +122,8 @@ class Inspector(View):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
-        self._card_of_node.set_theme(theme)
+        for whole in (self._card_of_node, self._ring):
+            whole.set_theme(theme)
         self._column.setSpacing(theme.px(4))
         self._keep_width()
         self.setMinimumWidth(min(theme.px(284), LEAST_WIDTH))

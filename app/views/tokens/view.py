@@ -19,6 +19,7 @@ from app.views.tokens.headings import SequenceChips
 from app.views.tokens.keys import Keys
 from app.views.tokens.pointer import Pointer
 from app.views.tokens.tools import TokenTools
+from app.widgets.focus_ring import FocusRing
 from app.widgets.legend import Legend
 from core import strategies
 from core.events import Event
@@ -39,6 +40,7 @@ class TokenView(View):
         self._colourings = {False: "probability", True: "origin"}
         self._chips = SequenceChips(self)
         self.area = TokenArea(theme, self)
+        self._ring = FocusRing(self.area)
         self.pointer, self.keys = Pointer(self.area, theme, self.signals), Keys(self.area, self.signals)
         self._legend = Legend(theme, self)
         self._tools = TokenTools(self)
@@ -74,7 +76,7 @@ class TokenView(View):
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        for part in (self.area, self.pointer.popover, self._legend, self._chips, self._tools):
+        for part in (self.area, self._ring, self.pointer.popover, self._legend, self._chips, self._tools):
             part.set_theme(theme)
         side, foot = theme.px(26), theme.px(36)
         self._chips.setContentsMargins(side, theme.px(10), side, theme.px(2))

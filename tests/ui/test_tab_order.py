@@ -1,0 +1,92 @@
+"""Tab: from panel to panel as they are worked with, and at every stop one sees where one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.window.main_window import MainWindow
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import open_window, run
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    run(qtbot, window)
+    return window
+
+
+def steps(window: MainWindow, key: Qt.Key = Qt.Key.Key_Tab) -> Iterator[QWidget]:
+    """Where Tab goes from the model picker, once around."""
+    seen = [window.parts.toolbar.model]
+    seen[0].setFocus(Qt.FocusReason.TabFocusReason)
+    while True:
+        yield seen[-1]
+        QTest.keyClick(QApplication.focusWidget(), key)
+        here = QApplication.focusWidget()
+        if here is seen[0]:
+            return
+        assert here not in seen, f"Tab came back to {here.objectName() or here}"
+        seen.append(here)
+
+
+def walk(window: MainWindow, key: Qt.Key = Qt.Key.Key_Tab) -> list[QWidget]:
+    """The same at once."""
+    return list(steps(window, key))
+
+
+def test_tab_goes_from_panel_to_panel(window: MainWindow) -> None:
+    parts, seen = window.parts, walk(window)
+    toolbar = parts.toolbar
+    first = [toolbar.model, toolbar.strategy, toolbar.cache, toolbar.run, toolbar.seed.spin]
+    assert [seen.index(widget) for widget in first] == [0, 1, 2, 3, 4]
+    panels = (toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status)
+    order = [next(n for n, panel in enumerate(panels) if panel.isAncestorOf(widget)) for widget in seen]
+    assert order == sorted(order)
+    assert set(order) == set(range(6))
+    editor = seen.index(parts.setup.prompt.editor)
+    rows = [seen.index(row.editor) for row in parts.setup.parameters.rows.values() if row.editor in seen]
+    assert all(editor < place for place in rows)
+    assert rows == sorted(rows)
+
+
+def test_shift_and_tab_go_the_same_way_back(window: MainWindow) -> None:
+    there, back = walk(window), walk(window, Qt.Key.Key_Backtab)
+    assert back[1:] == there[:0:-1]
+
+
+def test_parameters_of_another_strategy_keep_their_place(window: MainWindow) -> None:
+    window.parts.toolbar.strategy.choose("sampling")
+    QApplication.processEvents()
+    test_tab_goes_from_panel_to_panel(window)
+
+
+def grab(window: MainWindow, widget: QWidget) -> QImage:
+    QApplication.processEvents()
+    whole = window.grab().toImage()
+    corner = widget.mapTo(window, QPoint(0, 0))
+    return whole.copy(corner.x() - 3, corner.y() - 3, widget.width() + 6, widget.height() + 6)
+
+
+@pytest.mark.parametrize("view", ["tokens", "tree", "memory"])
+def test_one_sees_where_the_keyboard_is(window: MainWindow, view: str) -> None:
+    window.parts.centre.show_view(view)
+    blind = []
+    for widget in steps(window):
+        focused = grab(window, widget)
+        widget.clearFocus()
+        plain = grab(window, widget)
+        widget.setFocus(Qt.FocusReason.TabFocusReason)
+        if plain == focused:
+            blind.append(widget.objectName() or widget.accessibleName() or repr(widget))
+    assert not blind, "these look the same with the focus"
