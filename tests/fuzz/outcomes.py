@@ -1,0 +1,88 @@
+"""How a case ends: done, named, or raw, which is a fault. All are counted, and all raw ones are told at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+from core.errors import TokenscopeError
+
+CASE_SECONDS = 60
+"""A case that takes longer hangs. Far more than any needs, for machines that do other things too."""
+LONG = int(os.environ.get("TOKENSCOPE_FUZZ", "10000"))
+"""Cases of all long forms together."""
+
+
+class Hung(BaseException):
+    """No Exception: nothing on the way may take it for a failure of its own."""
+
+
+def short(cases: int) -> Any:
+    """The same cases each time, as many as a suite can bear."""
+    return settings(
+        max_examples=cases, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+
+
+def long(share: float) -> Any:
+    """New cases each time: so much of all."""
+    return settings(
+        max_examples=max(1, int(LONG * share)), database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+
+
+class Tally:
+    """Counts how cases end; `check` fails when one ended raw, with the places and an input for each."""
+
+    def __init__(self) -> None:
+        self.ends: Counter[str] = Counter()
+        self.raw: dict[str, str] = {}
+
+    def attempt(self, case: object, action: Callable[[], object]) -> bool:
+        """Do it; True when it ended well."""
+        try:
+            with _limit():
+                action()
+        except TokenscopeError as error:
+            self.ends["named" if error.cause and error.remedy else "named, without cause or remedy"] += 1
+            return False
+        except (Exception, Hung) as error:
+            self.ends["raw"] += 1
+            self.raw.setdefault(_place(error), f"{type(error).__name__}: {str(error)[:200]}\n    {case!r:.1500}")
+            return False
+        self.ends["done"] += 1
+        return True
+
+    def check(self) -> None:
+        """Raises AssertionError when anything ended raw."""
+        print(f"\n{sum(self.ends.values()):,} cases: {dict(self.ends)}")
+        assert not self.raw, "\n".join(f"{place}\n  {what}" for place, what in self.raw.items())
+
+
+def _place(error: BaseException) -> str:
+    """The innermost line of this program on the way to it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "/core/" in frame.filename and "site-packages" not in frame.filename]
+    last = (ours or frames)[-1]
+    return f"{type(error).__name__} at {last.filename.rpartition('/core/')[2]}:{last.lineno} ({last.name})"
+
+
+@contextmanager
+def _limit() -> Iterator[None]:
+    def hang(*_: object) -> None:
+        raise Hung(f"longer than {CASE_SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, hang)
+    signal.setitimer(signal.ITIMER_REAL, CASE_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,67 @@
+"""Folders that are nearly right are listed, reckoned, loaded and run, or refused with words."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from transformers import GenerationConfig
+
+import core
+from core.models import catalog
+from tests.fuzz.folders import Change, cases, damaged, make_folders
+from tests.fuzz.outcomes import Tally, long, short
+
+CHAT = [{"role": "user", "content": "Who is there?"}]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return make_folders(tmp_path_factory.mktemp("folders"))
+
+
+def use(folder: Path) -> None:
+    """Everything the program does with a folder that somebody opens."""
+    entry = catalog.describe(folder, "model", "folder")
+    catalog.fits(entry, tokens=100)
+    config = GenerationConfig(max_new_tokens=3)
+    plan = core.blueprint(folder)
+    core.estimate(plan, core.Request("Once", config))
+    model = core.load(folder)
+    for _ in islice(core.stream(model, core.Request("Once", config)), 100):
+        pass
+    if model.tokenizer is not None and model.tokenizer.chat_template:
+        core.encode(model, CHAT)
+
+
+def check(case: tuple[str, list[Change]], good: dict[str, Path], where: Path, tally: Tally) -> None:
+    kind, done = case
+    folder = damaged(good[kind], where / "model", done)
+    tally.attempt(case, lambda: use(folder))
+
+
+def test_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> None:
+    tally = Tally()
+
+    @short(30)
+    @given(cases)
+    def run(case: tuple[str, list[Change]]) -> None:
+        check(case, good, tmp_path, tally)
+
+    run()
+    tally.check()
+
+
+@pytest.mark.fuzz
+def test_many_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> None:
+    tally = Tally()
+
+    @long(0.4)
+    @given(cases)
+    def run(case: tuple[str, list[Change]]) -> None:
+        check(case, good, tmp_path, tally)
+
+    run()
+    tally.check()
