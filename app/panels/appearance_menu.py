@@ -18,6 +18,7 @@ _ACTIONS = (
     ("toggle_inspector", "Inspector"),
     ("toggle_timeline", "Timeline"),
     ("", ""),
+    ("save_picture", "Save a picture or figures…"),
     ("open_settings", "Settings…"),
     ("open_shortcuts", "Keyboard shortcuts"),
 )

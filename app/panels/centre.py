@@ -59,6 +59,11 @@ class ViewColumn(QWidget):
         return str(self._specs[self.tabs.currentIndex()].name)
 
     @property
+    def title(self) -> str:
+        """What stands on the tab of the view that is shown."""
+        return self._specs[self.tabs.currentIndex()].title
+
+    @property
     def shown(self) -> View:
         """The view that is shown."""
         return self.views[self.tabs.currentIndex()]

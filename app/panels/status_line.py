@@ -8,6 +8,7 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
+from app.panels.shortcuts import key_of
 from app.state import figures
 from app.state.requests import ModelInfo
 from app.state.run import Run
@@ -24,6 +25,7 @@ class StatusLine(QFrame):
     """Figures are brought up to date once a second while a run is under way, and when it ends."""
 
     settingsWanted = Signal()
+    exportWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, objectName="statusLine")
@@ -43,6 +45,8 @@ class StatusLine(QFrame):
         self.setup_toggle = IconButton("panel-left", "Prompt and parameters")
         self.timeline_toggle = IconButton("panel-bottom", "Timeline")
         self.inspector_toggle = IconButton("panel-right", "Inspector")
+        self.export = IconButton("save", f"Save a picture or figures… ({key_of('save_picture')})")
+        self.export.clicked.connect(self.exportWanted)
         self.toggles = (self.setup_toggle, self.timeline_toggle, self.inspector_toggle)
         for toggle in self.toggles:
             toggle.setCheckable(True)
@@ -117,7 +121,7 @@ class StatusLine(QFrame):
         """Show the figures there are, without those that a narrow window has no room for."""
         told = [name for name, label in self.figures.items() if label.text()]
         widths = {name: self.figures[name].sizeHint().width() + GAP for name in told}
-        always = (self.device, self.outcome, self.settings, *self.toggles)
+        always = (self.device, self.outcome, self.settings, self.export, *self.toggles)
         others = sum(part.sizeHint().width() + GAP for part in always)
         for name in _LEAST_WANTED:
             if name in widths and others + sum(widths.values()) > self.width():
@@ -130,8 +134,8 @@ class StatusLine(QFrame):
         font = theme.font(12, tabular=True)
         for label in (self.device, *self.figures.values(), self.outcome):
             label.setFont(font)
-        for toggle in self.toggles:
-            toggle.set_theme(theme)
+        for button in (self.export, *self.toggles):
+            button.set_theme(theme)
         self.setFixedHeight(theme.px(28))
 
     def _label(self, title: str, label: QLabel) -> QLabel:
@@ -152,8 +156,8 @@ class StatusLine(QFrame):
         row.addWidget(self.settings)
         ends = QHBoxLayout()
         ends.setSpacing(2)
-        for toggle in self.toggles:
-            ends.addWidget(toggle)
+        for button in (self.export, *self.toggles):
+            ends.addWidget(button)
         row.addLayout(ends)
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from core.events import Event
 
 
+Table = Sequence[Sequence[object]]
+
+
 class ViewSignals(QObject):
     """Everything a view may ask for. A view emits what it cares about; all of it is connected, once."""
 
@@ -63,6 +66,10 @@ class View(QFrame):
     def header_widget(self) -> QWidget | None:
         """Its tools, for the right end of the tab bar."""
         return None
+
+    def figures(self) -> Table:
+        """What it shows as a table, a head first; empty where there is none."""
+        return ()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""

@@ -9,8 +9,8 @@ from PySide6.QtGui import QColor, QImage, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
 SUFFIXES = (".png", ".svg")
-_DOTS_PER_METER = 3780
-"""96 to the inch, which a scale of 1 stands for."""
+_DOTS_PER_INCH, _DOTS_PER_METER = 96, 3780
+"""What a scale of 1 stands for."""
 
 
 def save_picture(widget: QWidget, path: Path, ground: QColor, scale: float = 1.0) -> None:
@@ -38,6 +38,7 @@ def _save_svg(widget: QWidget, path: Path, ground: QColor) -> None:
     path.touch()  # the generator says nothing of a file that cannot be written
     generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)
     generator.setFileName(str(path))
+    generator.setResolution(_DOTS_PER_INCH)  # a unit of the picture is then a pixel of a browser
     generator.setSize(widget.size())
     generator.setViewBox(QRect(QPoint(), widget.size()))
     generator.setTitle(widget.accessibleName() or "Tokenscope")

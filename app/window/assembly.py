@@ -11,6 +11,7 @@ from app.control.chat import ChatController
 from app.control.choice import Choice, StrategyChoice
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
+from app.control.export import ExportController
 from app.control.keeping import Keeper
 from app.control.library import Library
 from app.control.loading import LoadController
@@ -148,6 +149,7 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
+        export=ExportController(panels.centre, panels.inspector, panels.timeline),
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session),
         keeper=keeper,
@@ -178,6 +180,7 @@ def _actions(
         "choose_strategy": toolbar.strategy.showPopup,
         "open_folder": controllers.library.open_folder,
         "save_preset": controllers.library.save_preset,
+        "save_picture": controllers.export.ask,
         "toggle_setup": layout.toggle_setup,
         "toggle_inspector": layout.toggle_inspector,
         "toggle_timeline": layout.toggle_timeline,
@@ -204,6 +207,7 @@ def _connect(window: MainWindow, parts: Parts) -> None:
         (chat.promptWanted, parts.controller.focus_prompt),
         (parts.toolbar.run.clicked, parts.runs.run_or_stop),
         (parts.centre.sequenceWanted, session.show_sequence),
+        (parts.status.exportWanted, parts.export.ask),
         (parts.status.settingsWanted, parts.dialogs.open_used_settings),
         (parts.runs.loadWanted, parts.loading.warm_up),
         (parts.view_feed.inspectorRequested, parts.layout.show_inspector),
@@ -238,7 +242,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     """Theme, menu and keys; and what waits until the window has been drawn."""
     appearance = parts.appearance
     themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
-    for part in (window, *themed):
+    for part in (window, *themed, parts.export):
         appearance.changed.connect(part.set_theme)
     parts.toolbar.text.setMenu(appearance.menu)
     appearance.menu.actionChosen.connect(parts.actions.do)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.control.chat import ChatController
 from app.control.dialogs import Dialogs
+from app.control.export import ExportController
 from app.control.keeping import Keeper
 from app.control.library import Library
 from app.control.loading import LoadController
@@ -58,6 +59,7 @@ class Controllers:
     fit: FitController
     prefixes: PrefixController
     library: Library
+    export: ExportController
     messages: Messages
     dialogs: Dialogs
     keeper: Keeper

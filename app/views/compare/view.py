@@ -11,13 +11,13 @@ from PySide6.QtWidgets import QBoxLayout, QLabel, QPushButton, QWidget
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.views.base import Table
 from app.views.compare.charts import Charts
 from app.views.compare.choices import Choices
 from app.views.compare.comparison import CACHES, STRATEGIES, Candidate, Comparison, Entry, candidates, table
 from app.views.compare.plots import of_caches, of_strategies
 from app.views.compare.results import ResultTable
 from app.views.compare.texts import TextCards
-from app.views.shared.export_tools import ExportTools, Table
 from app.views.shared.scrolled_page import ScrolledPage
 from app.widgets.segmented import Segmented
 from core.events import Event
@@ -45,8 +45,6 @@ class CompareView(ScrolledPage):
         self._words = QLabel(self._page, wordWrap=True)
         self.choices, self.results = Choices(self._page), ResultTable(self._page)
         self.charts, self.texts = Charts(self._page), TextCards(self._page)
-        self._tools = ExportTools("comparison", self.picture, self.table, self)
-        self._tools.hide()
         self._lay_out()
         self.kind.chosen.connect(self._on_kind)
         self.choices.changed.connect(self._draw)
@@ -91,7 +89,7 @@ class CompareView(ScrolledPage):
         """Take other colours and sizes at once."""
         self._set_spacing(theme, 12)
         self._turn()
-        for part in (self.results, self.charts, self.texts, self._tools):
+        for part in (self.results, self.charts, self.texts):
             part.set_theme(theme)
         self._draw()
 
@@ -190,6 +188,6 @@ class CompareView(ScrolledPage):
             return f"Measuring {min(ended + 1, len(entries))} of {len(entries)}…"
         return f"Compare {count}" if count > 1 else "Compare"
 
-    def table(self) -> Table:
+    def figures(self) -> Table:
         """The comparison's exact figures."""
         return table(self.comparisons[self.kind.value], self.choices.refused)

@@ -1,4 +1,4 @@
-"""The memory view's tools: prefixes to and from files, and the export of what is shown."""
+"""The memory view's tools: prefixes to and from files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.theme.theme import Theme
-from app.views.shared.export_tools import ExportTools
 from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
 from app.widgets.menu_button import MenuButton
 
@@ -19,9 +18,8 @@ class MemoryTools(QWidget):
     saveWanted = Signal(str)
     loadWanted = Signal(str)
 
-    def __init__(self, export: ExportTools, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.export = export
         words = "Save what this run has read, or start from what was read before"
         actions = (("Save prefix…", self._ask_save), ("Load prefix…", self._ask_load))
         self.button = MenuButton("prefixButton", "Prefix", words, actions, self)
@@ -29,12 +27,10 @@ class MemoryTools(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         row.addWidget(self.button)
-        row.addWidget(export)
 
     def set_theme(self, theme: Theme) -> None:
         """Other sizes."""
         self.button.setFont(theme.font(12))
-        self.export.set_theme(theme)
 
     @Slot()
     def _ask_save(self) -> None:

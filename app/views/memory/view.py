@@ -11,13 +11,13 @@ from PySide6.QtWidgets import QLabel, QWidget
 from app.state.cache_history import CacheHistory, Point
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.views.base import Table
 from app.views.memory import tokens as memory_tokens
 from app.views.memory.cells import COLOURS, HOLLOW, TokenCells
 from app.views.memory.legend import Key, MemoryLegend
 from app.views.memory.plots import by_layer, colour_of, layers_title, over_the_run
 from app.views.memory.report import formula_line, part_name, report_on, reuse_line
 from app.views.memory.tools import MemoryTools
-from app.views.shared.export_tools import ExportTools, Table
 from app.views.shared.reports import NodeReport
 from app.views.shared.scrolled_page import ScrolledPage
 from app.widgets.plots import PlotPanel
@@ -41,7 +41,7 @@ class MemoryView(ScrolledPage):
         self.layers = PlotPanel("Bytes by layer", self._page, size=(180, 64), least=(80, 56))
         self._axis, self._layers_title = QLabel(self._page), QLabel("Per layer", self._page)
         self._formula, self._notice, self._reuse = (QLabel(self._page) for _ in range(3))
-        self._tools = MemoryTools(ExportTools("memory", self.picture, self.table), self)
+        self._tools = MemoryTools(self)
         self._tools.hide()
         self._tools.saveWanted.connect(self.signals.prefixSaveWanted)
         self._tools.loadWanted.connect(self.signals.prefixLoadWanted)
@@ -68,6 +68,10 @@ class MemoryView(ScrolledPage):
     def is_empty(self) -> bool:
         """Whether nothing has been measured yet."""
         return self._point() is None
+
+    def header_widget(self) -> QWidget:
+        """Prefixes to and from files."""
+        return self._tools
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
@@ -197,7 +201,7 @@ class MemoryView(ScrolledPage):
             return ""
         return memory_tokens.describe(self.model, run, rows[row], place)
 
-    def table(self) -> Table:
+    def figures(self) -> Table:
         """Every measurement, a line each."""
         parts = self.model.parts
         head = ["tokens_written", "tokens_read", "bytes", "peak", *(f"{place}_{part}" for place, part in parts)]

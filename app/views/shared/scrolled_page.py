@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPixmap, QRegion
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
@@ -20,7 +20,6 @@ class ScrolledPage(View):
         self._title, self._hint = title, hint
         self._page, self._scroll = QFrame(self), QScrollArea(self)
         self._column = QVBoxLayout(self._page)
-        self._tools = QWidget(self)
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -33,18 +32,6 @@ class ScrolledPage(View):
     def is_empty(self) -> bool:
         """Whether there is nothing to show yet."""
         return True
-
-    def header_widget(self) -> QWidget:
-        """The view's tools, for the right end of the tab bar."""
-        return self._tools
-
-    def picture(self) -> QPixmap:
-        """What is shown, whole, on the theme's own ground."""
-        picture = QPixmap(self._page.size() * self.devicePixelRatioF())
-        picture.setDevicePixelRatio(self.devicePixelRatioF())
-        picture.fill(self._theme.color("window"))
-        self._page.render(picture, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
-        return picture
 
     def sizeHint(self) -> QSize:
         """Room for everything."""

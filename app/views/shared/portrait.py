@@ -1,0 +1,113 @@
+"""A part of the window as a picture: at any size, in either theme, all of what scrolls; the part itself stays put."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from PySide6.QtCore import QCoreApplication, QEvent, QSize
+from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
+
+from app.theme.panel_rules import rules
+from app.theme.theme import Theme, theme_for
+from app.widgets.pictures import save_picture
+
+MOST_PIXELS = 120_000_000
+"""Of a PNG; more would take more memory than a picture is worth."""
+_LONGEST = 30_000
+"""Pixels in one direction; Qt paints no further than 32,767."""
+
+
+class Themed(Protocol):
+    """What can be drawn in a theme."""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What can be taken a picture of."""
+
+    title: str
+    widget: QWidget
+    themed: Themed
+    ground: str = "window"
+    """The theme's colour below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """How the picture is to look. `size` is in pixels at scale 1; `theme` is light, dark or empty for the shown one."""
+
+    size: QSize
+    whole: bool = False
+    """As high as all of what scrolls, however small `size` is."""
+    scale: float = 1.0
+    theme: str = ""
+
+
+def take(subject: Subject, path: Path, pose: Pose, shown: Theme) -> None:
+    """Write the picture: SVG or PNG, as the path's suffix says. Raises OSError."""
+    theme = theme_for(pose.theme or shown.name, shown.scale)
+    with _posing(subject, pose, theme, shown):
+        size = subject.widget.size() * pose.scale
+        if max(size.width(), size.height()) > _LONGEST or size.width() * size.height() > MOST_PIXELS:
+            raise OSError(None, f"a picture of {size.width():,} × {size.height():,} pixels is too large")
+        save_picture(subject.widget, path, theme.color(subject.ground), pose.scale)
+
+
+@contextmanager
+def _posing(subject: Subject, pose: Pose, theme: Theme, shown: Theme) -> Iterator[None]:
+    """Let the part take the pose; all is as before afterwards, and the screen, painted later, never shows it."""
+    widget = subject.widget
+    geometry, sheet = widget.geometry(), widget.styleSheet()
+    bounds = widget.minimumSize(), widget.maximumSize()
+    scrolled = [(bar, bar.value()) for bar in widget.findChildren(QScrollBar)]
+    try:
+        if theme != shown:
+            widget.setStyleSheet(theme.stylesheet() + rules(theme))
+            subject.themed.set_theme(theme)
+        widget.setMinimumSize(0, 0)
+        widget.setMaximumSize(_LONGEST, _LONGEST)
+        widget.resize(pose.size)
+        _settle(widget)
+        if pose.whole:
+            _grow(widget)
+        yield
+    finally:
+        if theme != shown:
+            widget.setStyleSheet(sheet)
+            subject.themed.set_theme(shown)
+        widget.setMinimumSize(bounds[0])
+        widget.setMaximumSize(bounds[1])
+        widget.setGeometry(geometry)
+        _settle(widget)
+        for bar, value in scrolled:
+            bar.setValue(value)
+
+
+def _settle(widget: QWidget) -> None:
+    """Everything in it finds its place; what is around it is not asked."""
+    for _ in range(2):  # a width that has come about may ask for another height
+        parts = (widget, *widget.findChildren(QWidget))
+        for part in parts:
+            part.updateGeometry()
+        for part in parts:
+            if part.layout() is not None:
+                part.layout().activate()
+            QCoreApplication.sendPostedEvents(part, QEvent.Type.LayoutRequest)
+
+
+def _grow(widget: QWidget) -> None:
+    """Higher, until nothing in it scrolls any more."""
+    areas = [*([widget] if isinstance(widget, QAbstractScrollArea) else []), *widget.findChildren(QAbstractScrollArea)]
+    for _ in range(3):  # a scroll bar that goes leaves more width, which may need less height
+        missing = max((area.verticalScrollBar().maximum() for area in areas if area.isVisibleTo(widget)), default=0)
+        if not missing or widget.height() + missing > _LONGEST:
+            return
+        widget.resize(widget.width(), widget.height() + missing)
+        _settle(widget)
