@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.mailbox import Loaded
 from app.state.requests import LoadRequest, ModelInfo
+from app.state.run import Run
 
 
 class HeldModel(QObject):
@@ -22,11 +23,17 @@ class HeldModel(QObject):
         self.is_loading = False
         self._request: LoadRequest | None = None
         self._asked = 0
+        self._run: Run | None = None
 
     @property
     def is_awaited(self) -> bool:
         """Whether the window has asked for a model that is not there yet."""
         return self._asked > 0
+
+    def await_for(self, run: Run) -> None:
+        """Let `run` know, now and later, whether its model is there."""
+        self._run = run
+        run.is_loading = run.request.load != self._request
 
     def ask(self) -> None:
         """The window asks for a model."""
@@ -48,6 +55,8 @@ class HeldModel(QObject):
             self._asked -= 1
         if answer.info is not None and answer.request != self._request:
             self._request, self.info = answer.request, answer.info
+            if self._run is not None:
+                self.await_for(self._run)
             self.ready.emit(answer.info)
         elif answer.error is not None and not answer.for_run:
             self.failed.emit(answer.error)

@@ -82,6 +82,7 @@ class Session(QObject):
             self.stop()
             return
         self._run = Run(request)
+        self._held.await_for(self._run)
         self._begin(self._run)
 
     @Slot(object)

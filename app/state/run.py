@@ -66,6 +66,8 @@ class Run:
         self.cursor = 0
         self.following = True
         self.selected: int | None = None
+        self.is_loading = False
+        """Whether the model is still on its way into memory."""
 
     @property
     def prompt(self) -> tuple[PromptToken, ...]:

@@ -16,6 +16,7 @@ from app.session.mailbox import Mailbox
 from app.session.pace import LONGEST_BATCH, SHORTEST_BATCH, Pace
 from app.session.session import Session
 from app.state.requests import LoadRequest, Outcome, RunRequest
+from app.views.shared.empty_page import waiting_title
 from core.errors import CorruptWeightsError, NumericError
 from core.events import Finished, TokenChosen
 from tests.ui.fake_engine import STORY, ScriptedEngine, chosen
@@ -134,6 +135,18 @@ def test_loading_is_told_once_for_a_model(qtbot: QtBot, session: Session, engine
     ended(qtbot, session, REQUEST)
     assert loading == ["storyteller"]
     assert session.state == "idle"
+
+
+def test_a_run_knows_whether_it_waits_for_its_model(qtbot: QtBot, session: Session) -> None:
+    """What stands where the text will be must not say that the prompt is read while the model is loaded."""
+    told = [waiting_title(None)]
+    session.runStarted.connect(lambda run: told.append(waiting_title(run)))
+    session.modelReady.connect(lambda _info: told.append(waiting_title(session.run)))
+    ended(qtbot, session, REQUEST)
+    assert told == ["", "Loading storyteller…", "Reading the prompt…"]
+    ended(qtbot, session, REQUEST)
+    assert told[3:] == ["Reading the prompt…"]
+    assert waiting_title(session.run) == ""
 
 
 def test_a_load_behind_a_run_of_the_same_model(qtbot: QtBot, session: Session) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QW
 
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.views.shared.empty_page import waiting_title
 from app.views.text.column import Column
 from app.views.tokens.page import drawn_count
 from core import words
@@ -18,9 +19,10 @@ def is_waiting(run: Run | None) -> bool:
     return run is not None and run.finished is None and run.outcome is None
 
 
-def paint_empty(painter: QPainter, area: QRectF, theme: Theme, waiting: bool) -> None:
+def paint_empty(painter: QPainter, area: QRectF, theme: Theme, run: Run | None) -> None:
     """A page with nothing on it yet, and what to do about that."""
-    title = "Reading the prompt…" if waiting else "Every token, as it is chosen"
+    waiting = waiting_title(run)
+    title = waiting or "Every token, as it is chosen"
     hint = "" if waiting else "Write a prompt or pick an example, then press Ctrl+Enter."
     middle = area.center().y() - theme.px(12)
     _paint_sample(painter, area.center().x(), middle - theme.px(40), theme)

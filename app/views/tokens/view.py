@@ -8,6 +8,7 @@ from PySide6.QtCore import QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
@@ -83,6 +84,10 @@ class TokenView(View):
         self._legend.setFixedHeight(foot)
         self._legend.setContentsMargins(side, 0, side, 0)
         self.area.arrange()
+
+    def model_ready(self, _info: ModelInfo) -> None:
+        """The run no longer waits for its model."""
+        self.area.viewport().update()
 
     @Slot(str)
     def set_colouring(self, name: str) -> None:

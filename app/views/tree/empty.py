@@ -7,7 +7,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from app.state.run import Run
 from app.theme.theme import Theme
-from app.views.shared.empty_page import paint_empty_page
+from app.views.shared.empty_page import paint_empty_page, waiting_title
 
 _SAMPLE = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1.5), "best"),
            ((1, -1), (2, -0.5), "pruned"), ((1, 1), (2, 1), "kept"))  # fmt: skip
@@ -15,8 +15,8 @@ _SAMPLE = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1
 
 def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
     """A small tree, a title and a hint."""
-    waiting = run is not None and run.outcome is None and not run.tokens
-    title = "Reading the prompt…" if waiting else "A tree of what might have been"
+    waiting = waiting_title(run) if run is not None and not run.tokens else ""
+    title = waiting or "A tree of what might have been"
     hint = "Choose beam search, in any of its kinds, and press Ctrl+Enter: each continuation it considers appears here."
     if run is not None and run.tokens:
         hint = f"This run wrote one token at a time. {hint}"

@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QP
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.beam_tree import BeamTree
+from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
@@ -113,6 +114,10 @@ class TreeView(View):
         leader = run.beams.leader(run.cursor) if run.beams is not None else ROOT
         if leader and not self.canvas.travel.follow:
             self.canvas.travel.ensure_visible(leader)
+
+    def model_ready(self, _info: ModelInfo) -> None:
+        """The run no longer waits for its model."""
+        self.update()
 
     def selection_changed(self, run: Run) -> None:
         """Mark the node of the selected token."""
