@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
+from app.control.changes import ChangeWatch
 from app.session.session import Session
 from app.storage.settings_file import SettingsStore
 
@@ -16,9 +17,9 @@ class Dialogs(QObject):
     loadingChanged = Signal()
     changed = Signal()
 
-    def __init__(self, over: QWidget, store: SettingsStore, session: Session) -> None:
+    def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch) -> None:
         super().__init__(over)
-        self._over, self._store, self._session = over, store, session
+        self._over, self._store, self._session, self._changes = over, store, session, changes
 
     @Slot()
     def open_settings(self) -> None:
@@ -42,7 +43,7 @@ class Dialogs(QObject):
         from app.panels.dialogs import used_settings_dialog
 
         if self._session.run is not None:
-            used_settings_dialog(self._session.run, self._over.window()).open()
+            used_settings_dialog(self._session.run, self._changes.changes, self._over.window()).open()
 
     @Slot(str)
     def _on_changed(self, section: str) -> None:

@@ -59,6 +59,10 @@ class RequestBuilder:
             load=self._loading.request(),
         )
 
+    def as_set(self) -> RunRequest:
+        """The same with the seed as it stands there, for looking at."""
+        return self.request(seed=self._chosen.seed.spin.value())
+
     def again(self, request: RunRequest) -> RunRequest:
         """The same run, whatever has been set since; an unlocked seed is drawn anew."""
         seed = self._chosen.seed

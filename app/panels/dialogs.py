@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.shortcuts import SHORTCUTS
 from app.state import values
+from app.state.changes import Change
 from app.state.run import Run
 
 Rows = Iterable[tuple[str, str]]
@@ -65,8 +66,8 @@ def shortcuts_dialog(parent: QWidget | None) -> TableDialog:
     return TableDialog("Keyboard shortcuts", groups, "shortcutsDialog", parent)
 
 
-def used_settings_dialog(run: Run, parent: QWidget | None) -> TableDialog:
-    """What the last run really used, as the core resolved it."""
+def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | None) -> TableDialog:
+    """What the last run really used, as the core resolved it, and what is set otherwise by now."""
     started = run.started
     rows: list[tuple[str, str]] = []
     differing: list[tuple[str, str]] = []
@@ -80,5 +81,7 @@ def used_settings_dialog(run: Run, parent: QWidget | None) -> TableDialog:
             ("prompt", f"{len(started.prompt):,} tokens"),
         ]
         differing = [(name, values.format_text(value) or str(value)) for name, value in started.settings]
-    groups = (("The run", rows), ("Settings that differ from the defaults", differing))
+    groups = [("The run", rows), ("Settings that differ from the defaults", differing)]
+    if changes:
+        groups.append(("Changed since", list(changes)))
     return TableDialog("Settings used", groups, "usedSettingsDialog", parent)

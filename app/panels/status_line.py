@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal, Slot
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePol
 
 from app.panels.shortcuts import key_of
 from app.state import figures
+from app.state.changes import Change
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme
@@ -37,9 +39,8 @@ class StatusLine(QFrame):
         self.device = self._label("Device", ElidedLabel())
         self.figures = {name: self._label(title, QLabel()) for name, title in _TITLES.items()}
         self.outcome = self._label("Outcome", ElidedLabel())
-        self.settings = QPushButton("Settings used", objectName="usedSettings")
+        self.settings = QPushButton(objectName="usedSettings")
         self.settings.setProperty("role", "quiet")
-        self.settings.setToolTip("Effective settings of the last run that differ from the defaults")
         self.settings.clicked.connect(self.settingsWanted)
         self.settings.hide()
         self.setup_toggle = IconButton("panel-left", "Prompt and parameters")
@@ -51,6 +52,20 @@ class StatusLine(QFrame):
         for toggle in self.toggles:
             toggle.setCheckable(True)
         self._lay_out()
+        self.show_changes(())
+
+    def show_changes(self, changes: Sequence[Change]) -> None:
+        """What is set otherwise now than for this run; the button says that something is."""
+        told = ", ".join(f"{title} {how}" for title, how in changes)
+        self.settings.setText("Settings changed" if changes else "Settings used")
+        hint = f"Changed since this run: {told}." if changes else "What the last run used"
+        self.settings.setToolTip(hint)
+        self.settings.setAccessibleDescription(hint)
+        if self.settings.property("changed") != bool(changes):
+            self.settings.setProperty("changed", bool(changes))
+            self.settings.style().unpolish(self.settings)
+            self.settings.style().polish(self.settings)
+        self._fit()
 
     @Slot(object)
     def show_run(self, run: Run | None) -> None:

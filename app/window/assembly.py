@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
 from app.control.choice import Choice, StrategyChoice
 from app.control.dialogs import Dialogs
@@ -139,6 +140,7 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
     setup = SetupController(chosen, panels.setup, settings.choices)
     chat = ChatController(panels.setup.prompt, panels.centre, chats, keeper)
     requests = RequestBuilder(chosen, chat, loading, settings.compute)
+    changes = ChangeWatch(session, requests, panels.status)
     return Controllers(
         chosen=chosen,
         loading=loading,
@@ -151,7 +153,8 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
         export=ExportController(panels.centre, panels.inspector, panels.timeline),
         messages=messages,
-        dialogs=Dialogs(panels.centre, store, session),
+        dialogs=Dialogs(panels.centre, store, session, changes),
+        changes=changes,
         keeper=keeper,
     )
 
@@ -226,6 +229,8 @@ def _connect_setup(parts: Parts) -> None:
         (setup.notice, parts.messages.show_notice),
         (setup.panelWanted, parts.layout.show_setup),
         (setup.changed, parts.fit.later),
+        (setup.changed, parts.changes.look),
+        (parts.dialogs.changed, parts.changes.look),
         (parts.fit.reckoned, chosen.model.reckon),
         (parts.prefixes.textWanted, setup.write_prompt),
         (parts.messages.allowed, parts.loading.allow),

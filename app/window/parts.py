@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
 from app.control.dialogs import Dialogs
 from app.control.export import ExportController
@@ -62,6 +63,7 @@ class Controllers:
     export: ExportController
     messages: Messages
     dialogs: Dialogs
+    changes: ChangeWatch
     keeper: Keeper
 
 

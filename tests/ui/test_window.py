@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QRegularExpression, Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QSpinBox, QWidget
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDoubleSpinBox,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QSpinBox,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app import build_window
@@ -187,6 +196,28 @@ def test_unreadable_setting_is_refused_before_it_runs(window: MainWindow, engine
     assert window.parts.centre.error_banner.isVisible()
     assert "Never write" in window.parts.centre.error_banner.cause.text()
     assert engine.runs == []
+
+
+def test_what_was_changed_after_the_run_is_told(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.toolbar.strategy.choose("sampling")
+    button = window.parts.status.settings
+    find(window, QDoubleSpinBox, "param.temperature").setValue(0.8)
+    run(qtbot, window)
+    assert button.text() == "Settings used"
+    find(window, QDoubleSpinBox, "param.temperature").setValue(1.9)
+    qtbot.waitUntil(lambda: button.text() == "Settings changed", timeout=WAIT_MS)
+    assert "Temperature 0.8 → 1.9" in button.toolTip()
+    window.parts.toolbar.cache.choose("static")
+    qtbot.waitUntil(lambda: "Cache Dynamic → Static" in button.toolTip(), timeout=WAIT_MS)
+    window.parts.dialogs.open_used_settings()
+    texts = [label.text() for label in find(window, QDialog, "usedSettingsDialog").findChildren(QLabel)]
+    assert "0.8 → 1.9" in texts
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: button.text() == "Settings used", timeout=WAIT_MS)
+    window.parts.setup.prompt.set_prompt("Another beginning")
+    window.parts.toolbar.seed.lock.setChecked(False)
+    run(qtbot, window)
+    assert window.parts.changes.changes == []
 
 
 def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:

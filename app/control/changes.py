@@ -1,0 +1,37 @@
+"""Keeps in sight that something was set otherwise since the run that is shown."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QTimer, Slot
+
+from app.control.requests import RequestBuilder
+from app.panels.status_line import StatusLine
+from app.session.session import Session
+from app.state.changes import Change, changes
+
+
+class ChangeWatch(QObject):
+    """Compares what is set with the last run's request, once for every turn of the event loop in which it changed."""
+
+    def __init__(self, session: Session, requests: RequestBuilder, status: StatusLine) -> None:
+        super().__init__(session)
+        self._session, self._requests, self._status = session, requests, status
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._look)
+        session.runStarted.connect(self.look)
+
+    @property
+    def changes(self) -> list[Change]:
+        """What is set otherwise now; empty before the first run."""
+        run = self._session.run
+        return changes(run.request, self._requests.as_set()) if run is not None else []
+
+    @Slot()
+    def look(self) -> None:
+        """Something may have changed."""
+        self._timer.start(0)
+
+    @Slot()
+    def _look(self) -> None:
+        self._status.show_changes(self.changes)

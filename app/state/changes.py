@@ -1,0 +1,44 @@
+"""What is set otherwise now than it was for a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from app.state import values
+from app.state.requests import RunRequest
+from core import caches, strategies
+from core.parameter import Parameter
+
+Change = tuple[str, str]
+"""What was changed, and how: `("Temperature", "0.8 → 1.9")`."""
+
+
+def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
+    """In the order of the window, toolbar first. The prompt is none of it: the views show that of the run."""
+    strategy, cache = strategies.registry[now.strategy], caches.registry[now.cache]
+    found = [
+        ("Model", ran.model, now.model),
+        ("Strategy", strategies.registry[ran.strategy].title, strategy.title),
+        ("Drafts", _names(ran.draft_names), _names(now.draft_names)),
+        ("Cache", caches.registry[ran.cache].title, cache.title),
+        ("Seed", str(ran.seed), str(now.seed)),
+        ("Device", ran.load.device, now.load.device),
+        ("Number type", ran.load.dtype, now.load.dtype),
+    ]
+    if ran.strategy == now.strategy:
+        found += _differing(strategy.parameters, ran.settings, now.settings)
+    if ran.cache == now.cache:
+        found += _differing(cache.parameters, ran.cache_options, now.cache_options)
+    return [(title, f"{before} → {after}") for title, before, after in found if before != after]
+
+
+def _differing(
+    parameters: Iterable[Parameter], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> list[tuple[str, str, str]]:
+    names = ((p.title, before.get(p.name), after.get(p.name)) for p in parameters)
+    return [(title, values.short(one), values.short(other)) for title, one, other in names if one != other]
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
