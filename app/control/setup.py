@@ -61,6 +61,7 @@ class SetupController(QObject):
             self.set_values(example.params)
         if example.seed is not None:
             self._chosen.seed.spin.setValue(example.seed)
+            self._chosen.seed.lock.setChecked(True)  # its caption speaks of the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
         self._panel.set_summary(example.about or self._chosen.strategy.strategy.summary)
         if problems:

@@ -48,6 +48,7 @@ class Example:
 def load(path: Path | None = None, known_strategies: Container[str] | None = None) -> list[Example]:
     """The examples of a file, by default the program's own; none when it is missing.
 
+    What an entry `shows` is for the tests, which hold its caption against its run.
     With `known_strategies`, only those that can be decoded with one of them.
     """
     path = path or resources.path("examples.json")

@@ -223,6 +223,7 @@ def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
     example = Example("x", "X", "Write on", strategy="contrastive", params={"penalty_alpha": 0.4, "top_k": 6}, seed=5,
                       about="Watch the loop break.")  # fmt: skip
     window.parts.toolbar.strategy.choose("greedy")
+    window.parts.toolbar.seed.lock.setChecked(False)
     window.parts.controller.apply_example(example)
     request = window.parts.requests.request()
     assert (request.prompt, request.strategy, request.seed) == ("Write on", "contrastive", 5)

@@ -1,0 +1,338 @@
+"""What the captions of the examples claim, as checks on the runs they start: `shows` in resources/examples.json.
+
+Each claim is a function of its name; it takes the runs and the claim's own values and asserts what they say.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations, pairwise
+from typing import Any
+
+from app.session.engine import CoreEngine
+from app.state.requests import LoadRequest, RunRequest, divided
+from app.storage.examples import Example
+from core.events import BeamsRanked, BeamStep, DraftNode, DraftRound, Event, Finished, RunStarted, TokenChosen
+from core.strategies import registry
+
+ODD = 1e-3
+"""The model alone would write such a token less than once in a thousand times."""
+
+
+class Runs:
+    """The examples' runs as the window makes them, each once; an engine holds one model at a time."""
+
+    def __init__(self, examples: Mapping[str, Example]) -> None:
+        self.examples = examples
+        self._engine = CoreEngine()
+        self._known: dict[str, Run] = {}
+
+    def of(self, name: str, **changes: Any) -> Run:
+        """The run of an example; `strategy` and `seed` may differ."""
+        key = f"{name} {changes}"
+        if key not in self._known:
+            self._known[key] = Run(self, self.examples[name], list(self._events(self.examples[name], **changes)))
+        return self._known[key]
+
+    def _events(self, example: Example, strategy: str = "", seed: int | None = None) -> Iterator[Event]:
+        chosen = registry[strategy or example.strategy]
+        own = dict(example.params) if not strategy else {"max_new_tokens": example.params["max_new_tokens"]}
+        config, options = divided(chosen, {p.name: p.default for p in chosen.parameters if p.default is not None} | own)
+        request = RunRequest(
+            tuple(example.messages) if example.is_chat else example.prompt, config, chosen.name, options=options,
+            load=LoadRequest(example.model), draft_names=() if strategy else example.drafters,
+            seed=(example.seed or 0) if seed is None else seed,
+        )  # fmt: skip
+        self._engine.load(request.load)
+        return self._engine.stream(request, threading.Event())
+
+    def parameters(self, model: str) -> int:
+        """How many a model has."""
+        return CoreEngine().load(LoadRequest(model)).parameters
+
+
+class Run:
+    """What an example's run said."""
+
+    def __init__(self, runs: Runs, example: Example, events: list[Event]) -> None:
+        self.runs, self.example, self.events = runs, example, events
+        self.finished = next(event for event in events if isinstance(event, Finished))
+        self.texts, self.text = self.finished.texts, self.finished.texts[0]
+        self.tokens = [event for event in events if isinstance(event, TokenChosen)]
+        self.rounds = [event for event in events if isinstance(event, DraftRound)]
+        self.steps = [event for event in events if isinstance(event, BeamStep)]
+        self.prompt = "".join(token.text for event in events if isinstance(event, RunStarted) for token in event.prompt)
+
+    def other(self, **changes: Any) -> Run:
+        """The same example, changed."""
+        return self.runs.of(self.example.id, **changes)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The whole ones; their white space does not count."""
+        return [sentence.strip() for sentence in re.findall(r"[^.!?]+[.!?]", self.text)]
+
+    def tokens_of(self, text: str) -> list[list[TokenChosen]]:
+        """The tokens of every place where `text` stands."""
+        starts = [0]
+        for token in self.tokens:
+            starts.append(starts[-1] + len(token.text))
+        whole = "".join(token.text for token in self.tokens)
+        spans = [match.span() for match in re.finditer(re.escape(text), whole)]
+        placed = list(zip(self.tokens, pairwise(starts), strict=True))
+        return [[token for token, (at, end) in placed if at < stop and end > start] for start, stop in spans]
+
+
+CLAIMS: dict[str, Callable[..., None]] = {}
+
+
+def claim(check: Callable[..., None]) -> Callable[..., None]:
+    """Registers a claim by its name."""
+    CLAIMS[check.__name__] = check
+    return check
+
+
+def words_of(text: str) -> list[str]:
+    """Its words, without marks and capitals."""
+    return re.findall(r"\w+", text.lower())
+
+
+def repeats_at_the_end(sentences: list[str]) -> int:
+    """How often the last sentence stands in a row at the end."""
+    return next((n for n, sentence in enumerate(reversed(sentences)) if sentence != sentences[-1]), len(sentences))
+
+
+# Texts
+
+
+@claim
+def another_seed_another_text(run: Run) -> None:
+    assert run.other(seed=(run.example.seed or 0) + 1).text != run.text
+
+
+@claim
+def another_seed_same_text(run: Run) -> None:
+    assert run.other(seed=(run.example.seed or 0) + 1).text == run.text
+
+
+@claim
+def same_text_as(run: Run, example: str) -> None:
+    theirs = run.runs.of(example).text
+    assert theirs.startswith(run.text)
+    assert len(run.text) > 300
+
+
+@claim
+def loops(run: Run, times: int) -> None:
+    assert repeats_at_the_end(run.sentences) == len(run.sentences) >= times
+    assert run.finished.metrics.new_tokens == run.example.params["max_new_tokens"]
+    assert len(set(words_of(run.sentences[0])) ^ set(words_of(run.example.prompt))) == 2  # one word for another
+
+
+@claim
+def new_then_loop(run: Run, new: int, times: int) -> None:
+    last = repeats_at_the_end(run.sentences)
+    assert last >= times
+    assert len(set(run.sentences[:-last])) >= new
+
+
+@claim
+def loops_later_than(run: Run, example: str) -> None:
+    theirs = run.runs.of(example).sentences
+    at, before = (len(told) - repeats_at_the_end(told) for told in (run.sentences, theirs))
+    assert at > before
+
+
+@claim
+def no_sentence_twice(run: Run) -> None:
+    assert len(run.sentences) == len(set(run.sentences)) > 5
+
+
+@claim
+def contains(run: Run, text: str, times: int = 1) -> None:
+    assert run.text.count(text) >= times
+
+
+@claim
+def text_is(run: Run, text: str) -> None:
+    assert run.text.strip() == text
+
+
+@claim
+def copies(run: Run, text: str) -> None:
+    """Words of the prompt, drafted and accepted."""
+    assert text in run.prompt
+    assert text in run.text
+    assert any(entry.accepted for entry in run.rounds)
+    drafted = {token.step for places in run.tokens_of(text) for token in places if token.origin == "draft"}
+    assert drafted
+
+
+@claim
+def texts_differ(run: Run) -> None:
+    assert len(set(run.texts)) == len(run.texts) == run.example.params["num_return_sequences"]
+
+
+@claim
+def first_words_differ(run: Run) -> None:
+    assert len({text.split()[0] for text in run.texts}) == len(run.texts) == 4
+
+
+@claim
+def leaves_out(run: Run, word: str) -> None:
+    assert word in run.example.prompt
+    assert not any(word in words_of(text) or "courageux" in words_of(text) for text in run.texts)
+
+
+@claim
+def first_from_the_story(run: Run) -> None:
+    told = set(words_of(run.example.prompt))
+    strange = [set(words_of(text)) - told for text in run.texts]
+    assert not strange[0]
+    assert all(strange[1:])
+
+
+# Tokens
+
+
+@claim
+def always_the_likeliest(run: Run) -> None:
+    assert all((token.final_rank or token.rank) == 1 for token in run.tokens)
+
+
+@claim
+def unsure_then_expected(run: Run, word: str, before: float, after: float = 0.0) -> None:
+    first, *later = run.tokens_of(word)
+    assert min(token.raw_probability for token in first) <= before
+    assert all(min(token.raw_probability for token in tokens) >= after for tokens in later)
+    assert later or not after
+
+
+@claim
+def sure_of(run: Run, text: str, share: float) -> None:
+    (tokens,) = run.tokens_of(text)
+    assert all(token.raw_probability >= share for token in tokens)
+
+
+@claim
+def odd_tokens(run: Run, least: int = 0, most: int | None = None) -> None:
+    odd = [token for token in run.tokens if token.raw_probability < ODD]
+    assert least <= len(odd) <= (len(run.tokens) if most is None else most)
+
+
+@claim
+def as_hot_as(run: Run, example: str) -> None:
+    theirs = run.runs.of(example).example
+    assert (run.example.params["temperature"], run.example.seed) == (theirs.params["temperature"], theirs.seed)
+
+
+@claim
+def stage_holds(run: Run, stage: str, mass: float) -> None:
+    found = [entry for token in run.tokens for entry in token.funnel if entry.name == stage]
+    assert len(found) == len(run.tokens)
+    assert all(entry.mass >= mass - 1e-4 for entry in found)
+    assert sum(entry.mass < 0.97 for entry in found) > 10
+
+
+@claim
+def stage_cuts(run: Run, stage: str) -> None:
+    cuts = [before.survivors - after.survivors for token in run.tokens for before, after in pairwise(token.funnel)
+            if after.name == stage]  # fmt: skip
+    assert sum(cut > 0 for cut in cuts) > 10
+
+
+@claim
+def no_ngram_twice(run: Run, size: int) -> None:
+    prompt = [token.id for event in run.events if isinstance(event, RunStarted) for token in event.prompt]
+    ids = [*prompt, *run.finished.sequences[0]]
+    runs = [tuple(ids[at : at + size]) for at in range(len(ids) - size + 1)]
+    assert len(runs) == len(set(runs))
+
+
+@claim
+def likelier_paid(run: Run, least: int) -> None:
+    """Steps at which a likelier token lost because it was too much like what was said before."""
+    assert sum((token.final_rank or token.rank) > 1 for token in run.tokens) >= least
+
+
+@claim
+def layers_named(run: Run) -> None:
+    choices = [token.layer_choice for token in run.tokens]
+    assert all(choice is not None and len(choice.divergences) > 1 for choice in choices)
+
+
+@claim
+def second_choice(run: Run, chosen: str, second: str) -> None:
+    found = [token for token in run.tokens if token.piece == chosen]
+    assert found
+    assert all([item.text for item in token.alternatives[:2]] == [chosen, second] for token in found)
+
+
+# Beams
+
+
+@claim
+def likelier_than_greedy(run: Run) -> None:
+    greedy = run.other(strategy="greedy")
+    theirs = sum(token.raw_log_probability for token in greedy.tokens)
+    ranked = next(event for event in run.events if isinstance(event, BeamsRanked))
+    assert len(greedy.tokens) == ranked.hypotheses[0].length
+    assert all(item.log_probability > theirs for item in ranked.hypotheses)
+
+
+@claim
+def open_alike(run: Run, share: float) -> None:
+    texts = run.texts
+    same = next((n for n, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1), len(texts[0]))
+    assert same >= share * max(map(len, texts))
+
+
+@claim
+def few_words_differ(run: Run, most: int) -> None:
+    for one, other in combinations(run.texts, 2):
+        assert len(set(words_of(one)) ^ set(words_of(other))) <= most
+
+
+@claim
+def banks(run: Run) -> None:
+    """Beams that have met everything and beams that have met nothing run side by side."""
+    met = [{item.progress for item in step.candidates if item.fate == "kept"} for step in run.steps]
+    required = run.steps[0].required
+    assert required
+    assert sum({0, required} <= progress for progress in met) > len(met) / 2
+
+
+# Drafts
+
+
+@claim
+def small_draft(run: Run, share: float) -> None:
+    (draft,) = run.example.drafters
+    assert run.runs.parameters(draft) <= share * run.runs.parameters(run.example.model)
+
+
+@claim
+def drafts(run: Run, tokens: int) -> None:
+    assert all(len(entry.nodes) == tokens for entry in run.rounds[:-1])
+
+
+@claim
+def fewer_passes(run: Run, share: float) -> None:
+    assert run.finished.metrics.target_passes <= share * run.finished.metrics.new_tokens
+
+
+@claim
+def branches(run: Run) -> None:
+    def branch(nodes: tuple[DraftNode, ...]) -> bool:
+        parents = [node.parent for node in nodes]
+        return len(parents) > len(set(parents))
+
+    assert all(branch(entry.nodes) for entry in run.rounds[:-1])
+
+
+@claim
+def both_draft(run: Run) -> None:
+    proposers = [{who for node in entry.nodes for who in (node.proposers or (node.drafter,))} for entry in run.rounds]
+    assert all(who == {0, 1} for who in proposers)

@@ -1,0 +1,37 @@
+"""Every example does what its caption says: each is run as the window runs it, and its claims are looked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import resources
+from app.storage.examples import load
+from tests.app.example_claims import CLAIMS, Runs
+
+EXAMPLES = {example.id: example for example in load()}
+SHOWS: dict[str, list[Mapping[str, Any]]] = {
+    entry["id"]: entry["shows"] for entry in json.loads(resources.path("examples.json").read_text(encoding="utf-8"))
+}
+BY_MODEL = sorted(EXAMPLES, key=lambda name: EXAMPLES[name].model)
+"""One model is in memory at a time."""
+
+
+@pytest.fixture(scope="module")
+def runs() -> Runs:
+    return Runs(EXAMPLES)
+
+
+@pytest.mark.parametrize("name", BY_MODEL)
+def test_its_caption_is_true_of_its_run(name: str, runs: Runs) -> None:
+    assert SHOWS[name], "an example that claims nothing"
+    for shown in SHOWS[name]:
+        values = {key: value for key, value in shown.items() if key != "kind"}
+        CLAIMS[shown["kind"]](runs.of(name), **values)
+
+
+def test_every_claim_is_made() -> None:
+    assert {shown["kind"] for shows in SHOWS.values() for shown in shows} == set(CLAIMS)
