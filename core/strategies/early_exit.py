@@ -23,7 +23,7 @@ def has_lower_layers(model: LoadedModel, request: Any) -> str | None:
 
     if layer_list_name(model) is None:
         return f"{model.name} is no plain stack of layers that its head could read half-way up."
-    wanted = getattr(getattr(request, "config", None), "assistant_early_exit", None) or 1
+    wanted = (request.asked("assistant_early_exit") if request is not None else None) or 1
     if int(wanted) >= model.layers:
         return f"{model.name} has {model.layers} layers; drafting with {wanted} of them would save nothing."
     return None

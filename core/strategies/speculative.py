@@ -114,13 +114,12 @@ def _rollback(model: LoadedModel, request: Any) -> str | None:
 
 
 def _one_text(model: LoadedModel, request: Any) -> str | None:
-    config = getattr(request, "config", None)
-    if config is None:
+    if request is None:
         return None
-    if (config.num_beams or 1) > 1:
+    if (request.asked("num_beams") or 1) > 1:
         return "drafts are verified for one text at a time, and beam search keeps several (num_beams is above 1)."
-    if (config.num_return_sequences or 1) > 1:
+    if (request.asked("num_return_sequences") or 1) > 1:
         return "it writes one text at a time (num_return_sequences is above 1)."
-    if "SynthID" in type(config.watermarking_config).__name__:
+    if "SynthID" in type(request.asked("watermarking_config")).__name__:
         return "a SynthID watermark keeps a state that cannot be rolled back."
     return None
