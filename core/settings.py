@@ -12,24 +12,51 @@ from core import strategies
 from core.defaults import DEFAULTS
 from core.errors import ParameterError, StrategyError
 from core.models.model import LoadedModel
-from core.parameter import check
+from core.parameter import Parameter, check, shortened
 from core.request import Request
+from core.request_fields import check_fields, settings_by_name
 from core.strategies.base import Strategy
+
+_ALWAYS = (
+    Parameter("num_beams", "Beams", "int", 1, "", minimum=1, maximum=100_000),
+    Parameter("num_beam_groups", "Groups", "int", 1, "", minimum=1, maximum=100_000),
+    Parameter("num_return_sequences", "Texts", "int", 1, "", minimum=1, maximum=1_000_000),
+    Parameter("max_length", "Length with prompt", "int", 20, "", minimum=0, maximum=10_000_000),
+    Parameter("do_sample", "Sample", "bool", False, ""),
+)
+"""What every run looks at, whichever settings its strategy shows."""
 
 
 def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
     """The strategy and a configuration with nothing left open. Raises StrategyError, ParameterError."""
-    given = request.config or {}
-    wanted = make_config(given) if isinstance(given, Mapping) else given
+    check_fields(request)
+    _check_drafters(request)
+    wanted = _given_config(request)
     named = _find(request.strategy) if request.strategy else None
     config = _fill(copy.deepcopy(wanted), model, named)
+    for parameter in _ALWAYS:
+        if (value := getattr(config, parameter.name, None)) is not None:
+            check(parameter, value)
     strategy = named or _by_flags(config, request)
     for name, value in (named.flags if named else {}).items():
         setattr(config, name, value)
+    _check_ranges(strategy, config, request)
     if reason := strategy.why_not(model, request):
         raise StrategyError(f"{strategy.title} cannot run: {reason}", "Choose another strategy or another model.")
-    _check_ranges(strategy, config, request)
     return strategy, config
+
+
+def _check_drafters(request: Request) -> None:
+    given: object = request.drafters
+    if not isinstance(given, (list, tuple)) or not all(isinstance(draft, LoadedModel) for draft in given):
+        raise StrategyError(
+            f"The draft models are {shortened(given)}.", "Give a list of models as core.load and core.wrap make them."
+        )
+
+
+def _given_config(request: Request) -> GenerationConfig:
+    given = request.config if request.config is not None else {}
+    return given if isinstance(given, GenerationConfig) else make_config(settings_by_name("config", given))
 
 
 def make_config(settings: Mapping[str, Any]) -> GenerationConfig:
@@ -89,5 +116,3 @@ def _check_ranges(strategy: Strategy, config: GenerationConfig, request: Request
             f"{strategy.title} has no option “{unknown[0]}”.", f"It knows: {', '.join(sorted(known)) or 'none'}.",
             unknown[0],
         )  # fmt: skip
-    if request.top_n < 0:
-        raise ParameterError(f"top_n is {request.top_n}.", "Use 0 (tracing off) or more.", "top_n")

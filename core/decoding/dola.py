@@ -52,7 +52,8 @@ def candidate_layers(setting: Any, layers: int, tied: bool) -> list[int]:
     elif setting == "high":
         chosen = list(range(half if layers <= 40 else layers - reach, layers, 2))
     else:
-        chosen = [int(layer) for layer in setting if 0 <= int(layer) < layers]
+        named = [setting] if isinstance(setting, int) else setting
+        chosen = [int(layer) for layer in named if 0 <= int(layer) < layers]
     if not chosen:
         raise ParameterError(
             f"dola_layers {setting!r} names no layer below {layers}.", "Use “low”, “high” or a list of layers.",

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from core import processors
+from core.device_memory import is_out_of_memory
 from core.errors import ParameterError
 from core.events import StageKind
-from core.parameter import check
+from core.parameter import check, check_vocabulary
 from core.processors.base import Context, Processor
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ def _takes_part(processor: Processor, value: Any, context: Context) -> bool:
         return False
     if processor.parameter is not None:
         check(processor.parameter, value)
+        if processor.parameter.kind == "tokens" or processor.parameter.form is not None:
+            check_vocabulary(processor.parameter, value, context.model.vocabulary)
     return processor.is_on(value) and processor.applies(context)
 
 
@@ -98,7 +101,9 @@ def _heading(processor: Processor, value: Any) -> Heading:
 def _make(processor: Processor, value: Any, context: Context) -> Transform:
     try:
         return processor.make(value, context)
-    except (ValueError, TypeError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
         raise ParameterError(
             f"The setting {processor.name} cannot be used: {error}", "Correct it or switch it off.", processor.name
         ) from error

@@ -14,8 +14,9 @@ from core.decoding.stopping import Stopping
 from core.decoding.way import Way
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.model import LoadedModel
-from core.parameter import check
+from core.parameter import check, shortened
 from core.request import Request
+from core.token_values import is_id
 
 
 def backend_of(request: Request, model: LoadedModel, strategy: Way) -> CacheBackend:
@@ -56,7 +57,13 @@ def start_of(model: LoadedModel, config: GenerationConfig, prompt_ids: list[int]
             f"{model.name} does not say which token its decoder starts with.",
             "Set decoder_start_token_id in its generation_config.json.",
         )
-    return [start[0] if isinstance(start, list) else int(start)]
+    first = start[0] if isinstance(start, list) and start else start
+    if not is_id(first) or first >= model.vocabulary:
+        raise PromptError(
+            f"The decoder of {model.name} is to start with {shortened(start)}, which is no token of its vocabulary.",
+            f"Set decoder_start_token_id to a token id from 0 to {model.vocabulary - 1:,}.",
+        )
+    return [int(first)]
 
 
 def check_room(stopping: Stopping, config: GenerationConfig, start: int) -> None:

@@ -99,7 +99,7 @@ class DecodingRun:
     def context(self) -> Context:
         """What processors are built from."""
         device = self.model.device
-        eos = sorted(eos_ids(self.config))
+        eos = sorted(token for token in eos_ids(self.config) if token < self.model.vocabulary)
         return Context(
             model=self.model,
             config=self.config,

@@ -68,7 +68,7 @@ def with_fallback(
 ) -> Iterator[Event]:
     """The events of `decode`; when memory ends and the request allows it, those of another attempt follow, less what
     was told already, after a Notice. `prefixes` are given up first. Raises what ended the last attempt."""
-    told, tried = Told(), {request.cache}
+    told, tried = Told(), set[str]()
     while True:
         successor: CacheBackend | None = None
         try:
@@ -77,12 +77,12 @@ def with_fallback(
         except Exception as error:
             if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
                 raise
+            tried.add(request.cache)
             successor = next_cheaper(model, request, tried)
             if successor is None:
                 raise
         # Only here, when nothing refers to the error any more, is what it held on to free.
         freed = _free(prefixes)
-        tried.add(successor.name)
         yield _notice(model, request, successor, told, freed)
         request = replace(request, cache=successor.name, cache_options={})
 

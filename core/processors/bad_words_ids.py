@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, given, library
+from core.processors.base import Processor, library
 
 PROCESSOR = Processor(
     name="bad_words_ids",
@@ -14,8 +14,7 @@ PROCESSOR = Processor(
     kind="ban",
     parameter=Parameter(
         "bad_words_ids", "Never write", "tokens", None,
-        "Phrases that must not appear, one a line, or lists of token ids.", advanced=True,
+        "Phrases that must not appear, one a line, or lists of token ids.", form="phrases", advanced=True,
     ),
     shown=20,
-    is_on=given,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from core.parameter import Parameter
-from core.processors.base import Context, Processor, given, library
+from core.processors.base import Context, Processor, library
 
 if TYPE_CHECKING:
     from core.processors.base import Transform
@@ -31,5 +31,4 @@ PROCESSOR = Processor(
         "Token ids that are not written first.", advanced=True,
     ),
     shown=50,
-    is_on=given,
 )  # fmt: skip

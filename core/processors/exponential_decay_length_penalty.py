@@ -15,7 +15,8 @@ PROCESSOR = Processor(
     phrase="the hurry to the end",
     parameter=Parameter(
         "exponential_decay_length_penalty", "Hurry to the end", "tokens", None,
-        "[start, factor]: from that many new tokens on, the end token gains likelihood exponentially.", advanced=True,
+        "[start, factor]: from that many new tokens on, the end token gains likelihood exponentially.",
+        form="decay", advanced=True,
     ),
     shown=100,
     is_on=given,

@@ -15,7 +15,7 @@ PROCESSOR = Processor(
     parameter=Parameter(
         "forced_bos_token_id", "First token", "int", None,
         "The first token written, by id (translation models use it for the language).",
-        minimum=0, maximum=10_000_000, step=1, advanced=True,
+        minimum=0, maximum=10_000_000, step=1, form="ids", advanced=True,
     ),
     shown=80,
     is_on=given,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, given, library
+from core.processors.base import Processor, library
 
 PROCESSOR = Processor(
     name="sequence_bias",
@@ -13,9 +13,8 @@ PROCESSOR = Processor(
     phrase="the sequence bias",
     parameter=Parameter(
         "sequence_bias", "Sequence bias", "tokens", None,
-        "Make phrases likelier or less likely: list of [[token ids], bias].", advanced=True,
+        "Make phrases likelier or less likely: list of [[token ids], bias].", form="biases", advanced=True,
     ),
     shown=30,
-    is_on=given,
     before_diversity=True,
 )  # fmt: skip

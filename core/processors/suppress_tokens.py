@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, given, library
+from core.processors.base import Processor, library
 
 PROCESSOR = Processor(
     name="suppress_tokens",
@@ -17,6 +17,5 @@ PROCESSOR = Processor(
         "Token ids that are never written.", advanced=True,
     ),
     shown=40,
-    is_on=given,
     blind=True,
 )  # fmt: skip

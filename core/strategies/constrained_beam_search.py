@@ -23,7 +23,7 @@ MUST_CONTAIN = Parameter(
 FORCE_WORDS = Parameter(
     "force_words_ids", "Must contain (token ids)", "tokens", None,
     "The same as token ids: a list of phrases, or of lists of alternative phrases. The prompt does not count.",
-    advanced=True,
+    form="alternatives", advanced=True,
 )  # fmt: skip
 POOL = Parameter(
     "pool", "Candidates", "choice", "auto",

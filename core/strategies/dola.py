@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LAYERS = Parameter(
     "dola_layers", "Premature layers", "choice", "low",
     "Which layers are candidates to be contrasted with the last: the lower half, the upper half, or a list.",
-    choices=("low", "high"),
+    choices=("low", "high"), form="ids",
 )  # fmt: skip
 SAMPLE = Parameter("do_sample", "Sample", "bool", False, "Draw from the contrasted distribution instead of its best.")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 WIDTHS = Parameter(
     "widths", "Widths", "text", None,
     "Children of every node at depth 1, 2, …, as in “1 1 3 1 1”. Unset, the widths follow from the drafter's doubts.",
-    option=True,
+    option=True, form="ids",
 )  # fmt: skip
 CHILDREN = Parameter(
     "children", "Children", "choice", "auto",

@@ -1,0 +1,36 @@
+"""The fields of a request, checked as settings are, before anything is looked up or built. Knows no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.errors import CacheError, ParameterError, StrategyError
+from core.parameter import Parameter, check, shortened
+from core.request import Request
+
+_FIELDS = (
+    Parameter("top_n", "Alternatives", "int", 10, "", minimum=0, maximum=1_000_000),
+    Parameter("seed", "Seed", "int", 0, "", minimum=-(2**63), maximum=2**63 - 1),
+    Parameter("memory_fallback", "Fallback", "bool", True, ""),
+    Parameter("steady", "Steady", "bool", False, ""),
+)
+
+
+def check_fields(request: Request) -> None:
+    """Raises ParameterError, StrategyError, CacheError naming the field."""
+    for parameter in _FIELDS:
+        check(parameter, getattr(request, parameter.name))
+    if not (request.strategy is None or isinstance(request.strategy, str)):
+        raise StrategyError(f"The strategy is {shortened(request.strategy)}.", "Give its name.")
+    if not isinstance(request.cache, str):
+        raise CacheError(f"The cache is {shortened(request.cache)}.", "Give its name.")
+    for name in ("options", "cache_options"):
+        settings_by_name(name, getattr(request, name))
+
+
+def settings_by_name(field: str, value: Any) -> Mapping[str, Any]:
+    """`value`, which has to be that. Raises ParameterError naming the request's field."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ParameterError(f"{field} is {shortened(value)}.", "Give settings by name.", field)
+    return value

@@ -1,0 +1,130 @@
+"""Whatever a request holds that cannot be: an error that names the setting, before anything is built."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import core
+from core.errors import CacheError, ParameterError, PromptError, StrategyError, TokenscopeError
+from core.strategies import registry
+from tests.core import tiny
+
+MODEL = "llama"
+SETTINGS: list[tuple[dict[str, Any], str]] = [
+    ({"eos_token_id": "</s>"}, "eos_token_id"),
+    ({"eos_token_id": 2**63}, "eos_token_id"),
+    ({"eos_token_id": [3, "x"]}, "eos_token_id"),
+    ({"stop_strings": float("-inf")}, "stop_strings"),
+    ({"stop_strings": [1]}, "stop_strings"),
+    ({"suppress_tokens": [-1]}, "suppress_tokens"),
+    ({"suppress_tokens": [61]}, "suppress_tokens"),
+    ({"suppress_tokens": "all"}, "suppress_tokens"),
+    ({"begin_suppress_tokens": [10**9]}, "begin_suppress_tokens"),
+    ({"bad_words_ids": [5]}, "bad_words_ids"),
+    ({"bad_words_ids": [[]]}, "bad_words_ids"),
+    ({"bad_words_ids": [[5, 61]]}, "bad_words_ids"),
+    ({"sequence_bias": [[5, 1.0]]}, "sequence_bias"),
+    ({"sequence_bias": [[[99], 1.0]]}, "sequence_bias"),
+    ({"sequence_bias": {(5,): "x"}}, "sequence_bias"),
+    ({"exponential_decay_length_penalty": 3}, "exponential_decay_length_penalty"),
+    ({"exponential_decay_length_penalty": [1, float("nan")]}, "exponential_decay_length_penalty"),
+    ({"forced_bos_token_id": 61}, "forced_bos_token_id"),
+    ({"forced_bos_token_id": float("inf")}, "forced_bos_token_id"),
+    ({"forced_eos_token_id": [99]}, "forced_eos_token_id"),
+    ({"force_words_ids": [0]}, "force_words_ids"),
+    ({"force_words_ids": 7}, "force_words_ids"),
+    ({"do_sample": True, "top_p": "x"}, "top_p"),
+    ({"do_sample": True, "temperature": float("nan")}, "temperature"),
+    ({"do_sample": True, "temperature": float("inf")}, "temperature"),
+    ({"do_sample": True, "temperature": 10**5000}, "temperature"),
+    ({"do_sample": "yes"}, "do_sample"),
+    ({"penalty_alpha": "x"}, "penalty_alpha"),
+    ({"top_k": "x"}, "top_k"),
+    ({"num_beams": 2.5}, "num_beams"),
+    ({"num_beams": 2, "early_stopping": "soon"}, "early_stopping"),
+    ({"num_beams": 2, "length_penalty": "x"}, "length_penalty"),
+    ({"num_return_sequences": "x"}, "num_return_sequences"),
+    ({"max_length": "x"}, "max_length"),
+    ({"max_new_tokens": float("inf")}, "max_new_tokens"),
+    ({"max_time": "x"}, "max_time"),
+    ({"dola_layers": "middle"}, "dola_layers"),
+    ({"dola_layers": [0.5]}, "dola_layers"),
+    ({"dola_layers": 99}, "dola_layers"),
+    ({"watermarking_config": 5}, "watermarking_config"),
+    ({"prompt_lookup_num_tokens": "x"}, "prompt_lookup_num_tokens"),
+    ({"assistant_early_exit": "x"}, "assistant_early_exit"),
+    ({"guidance_scale": "x"}, "guidance_scale"),
+    ({"remove_invalid_values": 1}, "remove_invalid_values"),
+]
+
+
+@pytest.mark.parametrize(("settings", "name"), SETTINGS, ids=[f"{place} {n}" for place, (_, n) in enumerate(SETTINGS)])
+def test_a_setting_that_cannot_be_is_named(settings: dict[str, Any], name: str) -> None:
+    with pytest.raises(ParameterError, match=name) as caught:
+        core.run(tiny.shared(MODEL), core.Request([5, 6], {"max_new_tokens": 3, **settings}))
+    assert caught.value.remedy
+    assert len(caught.value.cause) < 300
+
+
+@pytest.mark.parametrize("strategy", registry)
+@pytest.mark.parametrize(("settings", "name"), [SETTINGS[0], SETTINGS[5], SETTINGS[25], SETTINGS[33]])
+def test_under_every_strategy(strategy: str, settings: dict[str, Any], name: str) -> None:
+    model = tiny.shared(MODEL)
+    own = {"temperature": float("inf")} if name == "temperature" else settings
+    if not any(name in (p.name, "max_length") for p in registry[strategy].parameters):
+        pytest.skip("it does not look at this setting")
+    drafters = (model,) if registry[strategy].takes_drafters else ()
+    with pytest.raises(ParameterError, match=name):
+        core.run(model, core.Request([5, 6], own, strategy=strategy), drafters=drafters)
+
+
+FIELDS: list[tuple[dict[str, Any], type[TokenscopeError], str]] = [
+    ({"seed": "x"}, ParameterError, "seed"),
+    ({"seed": 2**70}, ParameterError, "seed"),
+    ({"top_n": "x"}, ParameterError, "top_n"),
+    ({"top_n": -1}, ParameterError, "top_n"),
+    ({"options": 5}, ParameterError, "options"),
+    ({"options": {5: 5}}, ParameterError, "options"),
+    ({"cache_options": [1]}, ParameterError, "cache_options"),
+    ({"cache_options": {"folder": "a\0b"}, "cache": "offloaded"}, ParameterError, "folder"),
+    ({"cache_options": {"nbits": "x"}, "cache": "quantized"}, ParameterError, "nbits"),
+    ({"cache": 5}, CacheError, "5"),
+    ({"cache": ["dynamic"]}, CacheError, "dynamic"),
+    ({"strategy": ["greedy"]}, StrategyError, "greedy"),
+    ({"config": 5}, ParameterError, "config"),
+    ({"config": {5: 5}}, ParameterError, "config"),
+    ({"prompt": None}, PromptError, "null"),
+    ({"prompt": ["one", "two"]}, PromptError, "one"),
+    ({"strategy": "prompt_lookup", "options": {"schedule": 5}}, ParameterError, "schedule"),
+    ({"strategy": "constrained_beam_search", "options": {"must_contain": 5}}, ParameterError, "must_contain"),
+    ({"drafters": ("x",), "strategy": "assisted"}, StrategyError, "draft"),
+    ({"drafters": 5, "strategy": "assisted"}, StrategyError, "draft"),
+    ({"negative_prompt": 5, "config": {"guidance_scale": 2.0}}, PromptError, "prompt"),
+]
+
+
+@pytest.mark.parametrize(("fields", "error", "word"), FIELDS, ids=[f"{list(f.items())[-1]}"[:60] for f, _, _ in FIELDS])
+def test_a_field_that_cannot_be_is_named(fields: dict[str, Any], error: type[TokenscopeError], word: str) -> None:
+    with pytest.raises(error, match=word):
+        core.run(tiny.shared(MODEL), replace(core.Request([5, 6], {"max_new_tokens": 3}), **fields))
+
+
+@pytest.mark.parametrize("start", ["x", [], 99, -1, 2**70])
+def test_a_decoder_starts_with_a_token(start: object) -> None:
+    with pytest.raises(PromptError, match="decoder_start_token_id"):
+        core.run(tiny.shared("t5"), core.Request([5, 6], {"decoder_start_token_id": start}))
+
+
+@pytest.mark.parametrize("settings", [{"suppress_tokens": []}, {"bad_words_ids": []}, {"sequence_bias": {}}])
+def test_an_empty_list_is_no_setting(settings: dict[str, Any]) -> None:
+    model = tiny.shared(MODEL)
+    plain = core.run(model, core.Request([5, 6], {"max_new_tokens": 3}))
+    assert core.run(model, core.Request([5, 6], {"max_new_tokens": 3, **settings})).sequences == plain.sequences
+
+
+def test_an_end_token_beyond_the_vocabulary_is_never_written() -> None:
+    config = {"max_new_tokens": 3, "eos_token_id": [500], "min_new_tokens": 2}
+    assert len(core.run(tiny.shared(MODEL), core.Request([5, 6], config)).sequences[0]) == 3
