@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtGui import QIcon
@@ -40,9 +41,9 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     application.setQuitOnLastWindowClosed(False)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with ExitStack() as stack:
-        folder = options.config_dir
+        folder: str | Path | None = options.config_dir
         if folder is None and options.screenshot is not None:  # a picture depends on the command line alone
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenscope-"))  # type: ignore[assignment]
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenscope-"))
         window = build_window(folder, _engine(options, engine), assembled=False)
         if options.screenshot is None:
             window.show()

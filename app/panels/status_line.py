@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
@@ -19,6 +20,7 @@ from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
 from core import words
 
+Number = TypeVar("Number", int, float)
 REFRESH_MS = 1000
 GAP = 20
 
@@ -198,5 +200,5 @@ def _reused(run: Run | None) -> str:
     return f" · {reused:,} reused" if reused else ""
 
 
-def _told(word: str, value: float | int | None, words: object) -> str:
-    return "" if value is None else f"{word} {words(value)}"  # type: ignore[operator]
+def _told(word: str, value: Number | None, words: Callable[[Number], str]) -> str:
+    return "" if value is None else f"{word} {words(value)}"

@@ -166,7 +166,8 @@ def _read(request: LoadRequest) -> core.LoadedModel:
 
     import core
 
-    logging.disable_progress_bar()  # it would write to a terminal that a window need not have
+    # It would write to a terminal that a window need not have; transformers leaves it unannotated.
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     return core.load(
         request.model,
         device=request.device,

@@ -9,14 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from app.session.engine import Engine
-from app.state.requests import LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 from core.errors import TokenscopeError
 from core.events import BeamStep, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-    import core
 
 
 class StillEngine:
@@ -37,7 +35,7 @@ class StillEngine:
         """As the other engine does."""
         return self._engine.prefix(request)
 
-    def reckon(self, request: RunRequest) -> core.Estimate:
+    def reckon(self, request: RunRequest) -> Fit:
         """Refuses: what is free changes from one moment to the next. Raises TokenscopeError."""
         raise TokenscopeError("Free memory is no part of a still picture.")
 

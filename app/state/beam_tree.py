@@ -206,7 +206,7 @@ def _ending(candidate: BeamCandidate) -> str:
     """How a hypothesis ended that no longer runs."""
     if candidate.fate == "early_stopped":
         return "stopped"
-    return {"length": "cut", "context": "cut", "time": "cut"}.get(candidate.ended, "finished")
+    return "cut" if candidate.ended in ("length", "context", "time") else "finished"
 
 
 def _as_token(candidate: BeamCandidate, step: BeamStep, place: int, sequence: int) -> TokenChosen:

@@ -201,10 +201,11 @@ class CacheHistory:
         lead = self.length_at(top) - top
         xs = sorted({0, top, *(length - lead for length in self.plan.lengths if 0 < length - lead < top)})
         lengths = [self.length_at(x) for x in xs]
-        return tuple(  # type: ignore[return-value]
+        predicted, dynamic = (
             [(float(x), _along(self.plan.lengths, sizes, length)) for x, length in zip(xs, lengths, strict=True)]
             for sizes in (self.plan.predicted, self.plan.dynamic)
         )
+        return predicted, dynamic
 
     @property
     def is_plain(self) -> bool:

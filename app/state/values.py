@@ -179,7 +179,7 @@ def _choice(parameter: Parameter, text: str) -> Any:
     raise ValueProblem(f"{parameter.name} is one of {', '.join(by_text)}; “{short(text)}” is not.")
 
 
-_READERS = {
+_READERS: Mapping[str, Callable[[Parameter, str], Any]] = {
     "int": _integer,
     "float": _number,
     "bool": _boolean,

@@ -147,7 +147,8 @@ def mode_of(data: Mapping[str, Any]) -> str:
 
 def _mode(data: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, str]]:
     """What of the data can be used to tell its strategy, that strategy, and why the rest cannot be used."""
-    left, refused = dict(data), {}
+    left: dict[str, Any] = dict(data)
+    refused: dict[str, str] = {}
     while True:
         try:
             return left, mode_of(left), refused

@@ -157,5 +157,6 @@ def _between(stops: list[QColor], t: float) -> QColor:
     place = t * (len(stops) - 1)
     left = min(int(place), len(stops) - 2)
     share = place - left
-    a, b = stops[left].getRgb(), stops[left + 1].getRgb()
-    return QColor(*(round(x + (y - x) * share) for x, y in zip(a[:3], b[:3], strict=True)))
+    a, b = ((stop.red(), stop.green(), stop.blue()) for stop in stops[left : left + 2])
+    red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
+    return QColor(red, green, blue)

@@ -28,7 +28,8 @@ class Actions(QObject):
         """Let the keys of every action work all over `window`."""
         for shortcut in SHORTCUTS:
             for key in shortcut.keys if shortcut.action else ():
-                bound = QShortcut(QKeySequence(key), window, objectName=shortcut.action)
+                bound = QShortcut(QKeySequence(key), window)
+                bound.setObjectName(shortcut.action)
                 bound.activated.connect(self.table[shortcut.action])
 
 

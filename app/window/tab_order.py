@@ -89,7 +89,8 @@ def _bring_into_sight(widget: QWidget) -> None:
     """Scroll what it stands on."""
     above = widget.parentWidget()
     while above is not None:
-        if isinstance(above, QScrollArea):
-            place = widget.mapTo(above.widget(), QPoint(0, 0))
+        content = above.widget() if isinstance(above, QScrollArea) else None
+        if isinstance(above, QScrollArea) and content is not None:
+            place = widget.mapTo(content, QPoint(0, 0))
             above.ensureVisible(place.x(), place.y() + widget.height() // 2, 0, widget.height())
         above = above.parentWidget()
