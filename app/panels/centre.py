@@ -44,7 +44,8 @@ class ViewColumn(QWidget):
         self._row_height = 40
         self.tabs = ViewTabs(spec.title for spec in self._specs)
         self.stack = QStackedWidget()
-        self.tools = QStackedWidget(objectName="toolStack")
+        self.tools = QStackedWidget()
+        self.tools.setObjectName("toolStack")
         self.side = QWidget()
         """The tools, and whatever else goes to a line of its own together with them."""
         self.corner = QHBoxLayout()
@@ -166,12 +167,14 @@ class Centre(QWidget):
     sequenceWanted = Signal(int)
 
     def __init__(self, specs: Sequence[ViewSpec], parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="centre")
+        super().__init__(parent)
+        self.setObjectName("centre")
         self._specs = list(specs)
         self._theme: Theme | None = None
         self.error_banner = Banner("errorBanner")
         self.notice_banner = Banner("noticeBanner", icon="info", role="card")
-        self.progress = QProgressBar(textVisible=False, objectName="loadingBar")
+        self.progress = QProgressBar(textVisible=False)
+        self.progress.setObjectName("loadingBar")
         self.progress.setRange(0, 0)
         self.progress.setAccessibleName("Loading")
         self.columns = [ViewColumn(self._specs)]
@@ -250,7 +253,8 @@ class Centre(QWidget):
         self.progress.setFixedHeight(2)
 
     def _make_corner(self) -> None:
-        self.texts = QComboBox(objectName="sequenceCombo")
+        self.texts = QComboBox()
+        self.texts.setObjectName("sequenceCombo")
         self.texts.setAccessibleName("Text that is shown")
         self.texts.hide()
         self.texts.currentIndexChanged.connect(self.sequenceWanted)

@@ -19,7 +19,8 @@ class TableDialog(QDialog):
     """Headed groups of two columns; the text can be selected and copied."""
 
     def __init__(self, title: str, groups: Iterable[tuple[str, Rows]], name: str, parent: QWidget | None) -> None:
-        super().__init__(parent, objectName=name)
+        super().__init__(parent)
+        self.setObjectName(name)
         self.setWindowTitle(title)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         content = QWidget()

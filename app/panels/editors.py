@@ -139,7 +139,8 @@ class BoolEditor(QCheckBox):
     edited = Signal()
 
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=f"param.{parameter.name}")
+        super().__init__(parent)
+        self.setObjectName(f"param.{parameter.name}")
         self.problem = ""
         self.toggled.connect(self.edited)
 
@@ -161,7 +162,8 @@ class ChoiceEditor(QComboBox):
     edited = Signal()
 
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=f"param.{parameter.name}")
+        super().__init__(parent)
+        self.setObjectName(f"param.{parameter.name}")
         self.problem = ""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if parameter.default is None:
@@ -202,7 +204,8 @@ class TextEditor(QLineEdit):
     edited = Signal()
 
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=f"param.{parameter.name}")
+        super().__init__(parent)
+        self.setObjectName(f"param.{parameter.name}")
         self.problem = ""
         self._empty = None if parameter.default is None else ""
         self.setPlaceholderText(unset_word(parameter) if parameter.default is None else "")
@@ -226,7 +229,8 @@ class ListEditor(QPlainTextEdit):
     edited = Signal()
 
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=f"param.{parameter.name}")
+        super().__init__(parent)
+        self.setObjectName(f"param.{parameter.name}")
         self._read = values.parse_lines if parameter.kind == "lines" else values.parse_tokens
         self.problem = ""
         self._value: Any = None

@@ -19,7 +19,8 @@ class MessageArea(QScrollArea):
     """Banners below each other; no height at all while all of them are hidden."""
 
     def __init__(self, banners: Iterable[QWidget], around: QWidget) -> None:
-        super().__init__(around, widgetResizable=True, objectName="messageArea")
+        super().__init__(around, widgetResizable=True)
+        self.setObjectName("messageArea")
         self._around = around
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -39,7 +39,8 @@ class ParameterRow(QWidget):
     helpWanted = Signal(object)
 
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=f"row.{parameter.name}")
+        super().__init__(parent)
+        self.setObjectName(f"row.{parameter.name}")
         self.parameter = parameter
         self.default: Any = parameter.default
         self.unavailable = ""

@@ -27,7 +27,8 @@ class PromptEdit(QPlainTextEdit):
     """Plain text that grows with its content, within bounds; Tab leaves it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="promptEdit")
+        super().__init__(parent)
+        self.setObjectName("promptEdit")
         self.setTabChangesFocus(True)
         self.setAccessibleName("Prompt")
         self.setPlaceholderText(TEXT_HINT)
@@ -97,7 +98,8 @@ class PromptPanel(QWidget):
         self.editor._on_size()
 
     def _chip(self, number: int, example: Example) -> QPushButton:
-        chip = QPushButton(example.title, objectName=f"example.{example.id}")
+        chip = QPushButton(example.title)
+        chip.setObjectName(f"example.{example.id}")
         chip.setProperty("role", "chip")
         chip.setProperty("number", number)
         chip.setToolTip(example.about)
@@ -108,7 +110,8 @@ class PromptPanel(QWidget):
         return chip
 
     def _more_chip(self, examples: Sequence[Example]) -> QPushButton:
-        chip = QPushButton("More…", objectName="moreExamples")
+        chip = QPushButton("More…")
+        chip.setObjectName("moreExamples")
         chip.setProperty("role", "chip")
         chip.setAccessibleName("More examples")
         menu = QMenu(chip)

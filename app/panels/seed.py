@@ -21,9 +21,11 @@ class SeedBox(QFrame):
     changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="seedBox")
+        super().__init__(parent)
+        self.setObjectName("seedBox")
         self.label = QLabel("Seed", self)
-        self.spin = QSpinBox(self, objectName="seedSpin")
+        self.spin = QSpinBox(self)
+        self.spin.setObjectName("seedSpin")
         self.spin.setRange(0, LARGEST_SEED)
         self.spin.setProperty("plain", True)
         self.spin.setAccessibleName("Seed")

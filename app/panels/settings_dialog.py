@@ -33,7 +33,8 @@ class SettingsDialog(QDialog):
     changed = Signal(str)
 
     def __init__(self, settings: Settings, folder: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="settingsDialog")
+        super().__init__(parent)
+        self.setObjectName("settingsDialog")
         self.setWindowTitle("Settings")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._settings = settings
@@ -123,10 +124,12 @@ class SettingsDialog(QDialog):
         box = QWidget()
         column = QVBoxLayout(box)
         column.setContentsMargins(0, 0, 0, 0)
-        self.allowed = QListWidget(objectName="allowedList")
+        self.allowed = QListWidget()
+        self.allowed.setObjectName("allowedList")
         self.allowed.setAccessibleName("Permissions of single models")
         self.allowed.setFixedHeight(84)
-        self.revoke = QPushButton("Take the permission back", objectName="revokeButton")
+        self.revoke = QPushButton("Take the permission back")
+        self.revoke.setObjectName("revokeButton")
         self.revoke.clicked.connect(self._on_revoke)
         self.none_allowed = self._muted("No model may load pickled weights or run code of its own.")
         column.addWidget(self.none_allowed)
@@ -203,13 +206,15 @@ class SettingsDialog(QDialog):
 
     @staticmethod
     def _check(name: str, title: str, on: bool) -> QCheckBox:
-        box = QCheckBox(title, objectName=name)
+        box = QCheckBox(title)
+        box.setObjectName(name)
         box.setChecked(on)
         return box
 
     @staticmethod
     def _combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
-        combo = QComboBox(objectName=name)
+        combo = QComboBox()
+        combo.setObjectName(name)
         combo.setAccessibleName(label)
         for value, title in choices:
             combo.addItem(title, value)
@@ -220,7 +225,8 @@ class SettingsDialog(QDialog):
 
     @staticmethod
     def _spin(name: str, label: str, value: int) -> QSpinBox:
-        spin = QSpinBox(objectName=name)
+        spin = QSpinBox()
+        spin.setObjectName(name)
         spin.setAccessibleName(label)
         spin.setRange(0, 1024)
         spin.setValue(value)

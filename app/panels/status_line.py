@@ -32,7 +32,8 @@ class StatusLine(QFrame):
     exportWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="statusLine")
+        super().__init__(parent)
+        self.setObjectName("statusLine")
         self.setProperty("role", "foot")
         self._run: Run | None = None
         self._model: ModelInfo | None = None
@@ -41,7 +42,8 @@ class StatusLine(QFrame):
         self.device = self._label("Device", ElidedLabel())
         self.figures = {name: self._label(title, QLabel()) for name, title in _TITLES.items()}
         self.outcome = self._label("Outcome", ElidedLabel())
-        self.settings = QPushButton(objectName="usedSettings")
+        self.settings = QPushButton()
+        self.settings.setObjectName("usedSettings")
         self.settings.setProperty("role", "quiet")
         self.settings.clicked.connect(self.settingsWanted)
         self.settings.hide()

@@ -20,7 +20,8 @@ class Toolbar(QFrame):
     """Only a row of parts; the window connects them."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="toolbar")
+        super().__init__(parent)
+        self.setObjectName("toolbar")
         self.setProperty("role", "bar")
         self._theme: Theme | None = None
         self.brand = QLabel()
@@ -32,7 +33,9 @@ class Toolbar(QFrame):
         self.draft.hide()
         self.cache = PickerCombo("cacheCombo", "Cache", 156)
         self.seed = SeedBox()
-        self.text = QToolButton(text="Aa", objectName="textButton")
+        self.text = QToolButton()
+        self.text.setText("Aa")
+        self.text.setObjectName("textButton")
         self.text.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.text.setAccessibleName("Appearance and window")
         self.text.setToolTip("Appearance and window")

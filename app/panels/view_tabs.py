@@ -21,7 +21,8 @@ class ViewTabs(QTabBar):
         self.setElideMode(Qt.TextElideMode.ElideNone)
         for title in titles:
             self.addTab(title)
-        self.more = QToolButton(objectName="moreViews")
+        self.more = QToolButton()
+        self.more.setObjectName("moreViews")
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setAccessibleName("More views")
         self.more.setToolTip("More views")

@@ -55,7 +55,8 @@ class View(QFrame):
     """Whether the reader can choose among several texts in the view itself."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=name)
+        super().__init__(parent)
+        self.setObjectName(name)
         self.signals = ViewSignals(self)
 
     @property

@@ -19,7 +19,8 @@ class Banner(QFrame):
     actionChosen = Signal(str)
 
     def __init__(self, name: str, icon: str = "warning", role: str = "banner", parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName=name)
+        super().__init__(parent)
+        self.setObjectName(name)
         self.setProperty("role", role)
         self._icon_name, self._role = icon, role
         self._theme: Theme | None = None
@@ -67,11 +68,14 @@ class Banner(QFrame):
         self._mark = QLabel(self)
         self.title, self.cause, self.remedy = self._label(), self._label(), self._label()
         self.title.setProperty("role", "bannerTitle")
-        self.details = QPlainTextEdit(self, readOnly=True, objectName=f"{self.objectName()}Details")
+        self.details = QPlainTextEdit(self, readOnly=True)
+        self.details.setObjectName(f"{self.objectName()}Details")
         self.details.setAccessibleName("Details of the message")
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.details.hide()
-        self.unfold = QPushButton("Details", self, checkable=True, objectName="detailsButton")
+        self.unfold = QPushButton("Details", self)
+        self.unfold.setCheckable(True)
+        self.unfold.setObjectName("detailsButton")
         self.unfold.setProperty("role", "quiet")
         self.unfold.toggled.connect(self.details.setVisible)
         self.close_button = IconButton("close", "Dismiss this message", self)
@@ -111,7 +115,8 @@ class Banner(QFrame):
             self._actions.insertWidget(place, button)
 
     def _action(self, name: str, label: str) -> QPushButton:
-        button = QPushButton(label, self, objectName=f"{name}Action")
+        button = QPushButton(label, self)
+        button.setObjectName(f"{name}Action")
         button.setProperty("action", name)
         button.clicked.connect(self._on_action)
         return button

@@ -19,7 +19,9 @@ class MenuButton(QToolButton):
         actions: tuple[tuple[str, Callable[[], None]], ...],
         parent: QWidget,
     ) -> None:
-        super().__init__(parent, objectName=name, text=f"{title} ⌄")
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setText(f"{title} ⌄")
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.setAccessibleName(title)
         self.setToolTip(help_text)

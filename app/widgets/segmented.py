@@ -38,7 +38,9 @@ class Segmented(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         for number, (value, title) in enumerate(choices):
-            button = SegmentButton(title, self, checkable=True, objectName=f"{value}Segment")
+            button = SegmentButton(title, self)
+            button.setCheckable(True)
+            button.setObjectName(f"{value}Segment")
             button.setProperty("role", "quiet")
             button.setAccessibleName(f"{label}: {title}")
             button.setCursor(Qt.CursorShape.PointingHandCursor)

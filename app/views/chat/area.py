@@ -29,7 +29,8 @@ class ChatArea(HoverArea):
     tokenPicked = Signal(int)
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent, objectName="chatArea")
+        super().__init__(parent)
+        self.setObjectName("chatArea")
         self.conversation = Conversation()
         self.run: Run | None = None
         self._look = Look(theme)

@@ -49,7 +49,8 @@ class ChatTools(QWidget):
             button.setFont(theme.font(12))
 
     def _button(self, title: str, name: str, help_text: str) -> QPushButton:
-        button = QPushButton(title, self, objectName=name)
+        button = QPushButton(title, self)
+        button.setObjectName(name)
         button.setProperty("role", "quiet")
         button.setToolTip(help_text)
         button.setAccessibleDescription(help_text)
@@ -62,7 +63,8 @@ class ContextMeter(QWidget):
     """A bar and figures: how much of the context the chat takes."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="contextMeter")
+        super().__init__(parent)
+        self.setObjectName("contextMeter")
         self._theme = theme
         self.used, self.context = 0, 0
 
@@ -118,7 +120,8 @@ class ChatFoot(QWidget):
         super().__init__(parent)
         self._policy, self._roomy = POLICIES[DROP], theme.px(500)
         self.meter = ContextMeter(theme, self)
-        self.when_full = QToolButton(self, objectName="whenFullButton")
+        self.when_full = QToolButton(self)
+        self.when_full.setObjectName("whenFullButton")
         self.when_full.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.when_full.setToolTip("What is done when the next message has no place in the context any more")
         self.when_full.setAccessibleName("What is done when the context is full")

@@ -42,7 +42,9 @@ class Choices(QWidget):
         clear(self._flow)
         self._chips = {}
         for number, candidate in enumerate(candidates):
-            chip = QPushButton(candidate.title, self, checkable=True, objectName=f"compare.{candidate.key}")
+            chip = QPushButton(candidate.title, self)
+            chip.setCheckable(True)
+            chip.setObjectName(f"compare.{candidate.key}")
             chip.setProperty("role", "chip")
             chip.setChecked(not candidate.reason and self._wanted.get(candidate.key, candidate.chosen))
             chip.setEnabled(not candidate.reason and number > 0)

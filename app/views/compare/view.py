@@ -41,7 +41,8 @@ class CompareView(ScrolledPage):
         self.comparisons = {CACHES: Comparison(), STRATEGIES: Comparison()}
         self._active: str | None = None
         self.kind = Segmented(((CACHES, "Caches"), (STRATEGIES, "Strategies")), "What to compare", self._page)
-        self.button = QPushButton("Compare", self._page, objectName="compareButton")
+        self.button = QPushButton("Compare", self._page)
+        self.button.setObjectName("compareButton")
         self._words = QLabel(self._page, wordWrap=True)
         self.choices, self.results = Choices(self._page), ResultTable(self._page)
         self.charts, self.texts = Charts(self._page), TextCards(self._page)

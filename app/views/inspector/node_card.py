@@ -66,7 +66,8 @@ class NodeCard(QFrame):
     """Shows a `NodeReport`; made to stand in a narrow panel."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="nodeCard")
+        super().__init__(parent)
+        self.setObjectName("nodeCard")
         self.setProperty("role", "panel")
         self.report: NodeReport | None = None
         self._heading, self._token = TextBlock(self, "heading"), TextBlock(self, "title")

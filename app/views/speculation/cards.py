@@ -35,7 +35,8 @@ class SpecCards(QWidget):
         """The run with its draft, measured like the plain one."""
         self._grid = QGridLayout()
         self._cells: list[list[QLabel]] = []
-        self._button = QPushButton(_MEASURE, self, objectName="measurePlain")
+        self._button = QPushButton(_MEASURE, self)
+        self._button.setObjectName("measurePlain")
         self._button.setToolTip("Run this prompt again, without the draft and with it, one after the other")
         self._button.clicked.connect(self.measureWanted)
         self.positions = _chart("Accepted by place in the draft", self)

@@ -22,7 +22,8 @@ class RoundStrip(QWidget):
     roundPicked = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="roundStrip")
+        super().__init__(parent)
+        self.setObjectName("roundStrip")
         self._theme = theme_for("light")
         self._rounds: Sequence[DraftRound] = ()
         self._shown = 0

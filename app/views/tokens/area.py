@@ -25,7 +25,8 @@ class TokenArea(HoverArea):
     """The keyboard has come here."""
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
-        super().__init__(parent, objectName="tokenArea")
+        super().__init__(parent)
+        self.setObjectName("tokenArea")
         self.look, self.page, self.choice = Look(theme), Page(theme), TextChoice()
         self._place: tuple[int, int] | None = None
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

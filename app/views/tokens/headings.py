@@ -113,7 +113,8 @@ class SequenceChips(QWidget):
         self._words.setText(status(run, run.shown))
 
     def _add(self, number: int) -> None:
-        chip = QPushButton(str(number + 1), self, checkable=True)
+        chip = QPushButton(str(number + 1), self)
+        chip.setCheckable(True)
         chip.setProperty("role", "chip")
         chip.setAccessibleName(f"Text {number + 1}")
         chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)

@@ -143,7 +143,8 @@ class HypothesesTable(QTableView):
     nodePicked = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="hypotheses")
+        super().__init__(parent)
+        self.setObjectName("hypotheses")
         self.rows_model = HypothesesModel(self)
         self.setModel(self.rows_model)
         self.setAccessibleName("Hypotheses")

@@ -66,7 +66,10 @@ class TreeTools(QWidget):
         self.table.toggled.connect(self.tableToggled)
 
     def _button(self, name: str, text: str, help_text: str, checkable: bool = False) -> QToolButton:
-        button = QToolButton(self, objectName=name, text=text, checkable=checkable)
+        button = QToolButton(self)
+        button.setObjectName(name)
+        button.setText(text)
+        button.setCheckable(checkable)
         button.setToolTip(help_text)
         button.setAccessibleName(help_text)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -148,8 +151,10 @@ class FindBar(QFrame):
     closed = Signal()
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, objectName="findBar")
-        self.field = QLineEdit(self, objectName="findField", placeholderText="Find a token")
+        super().__init__(parent)
+        self.setObjectName("findBar")
+        self.field = QLineEdit(self, placeholderText="Find a token")
+        self.field.setObjectName("findField")
         self.field.setAccessibleName("Find a token")
         self.count = QLabel("", self)
         self.count.setProperty("role", "muted")
@@ -226,7 +231,8 @@ class PathLine(QWidget):
     """The text so far on one line: what leads to the selected node, the node's own token last and strong."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="pathLine")
+        super().__init__(parent)
+        self.setObjectName("pathLine")
         self._theme = theme_for("light")
         self.before, self.last, self.hint = "", "", ""
 

@@ -48,7 +48,8 @@ class ResetButton(QToolButton):
     """“Show all”, in the upper right corner while only a part is seen."""
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, text="Show all")
+        super().__init__(parent)
+        self.setText("Show all")
         self._edge = 0
         self.setToolTip("See the whole plot again (double click, or 0)")
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
