@@ -31,4 +31,5 @@ def build_window(
     window = MainWindow(store, assemble)
     if assembled:
         window.assemble()
+        window.parts.centre.make_all()
     return window

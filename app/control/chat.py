@@ -31,7 +31,7 @@ class ChatController(QObject):
         self.conversation = conversation.Conversation()
         """The turns so far; the prompt's editor holds the next message."""
         store.restore(self.conversation)
-        for view in centre.views:
+        for view in centre.made:
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)
         prompt.modeChosen.connect(self._on_mode)
@@ -133,5 +133,5 @@ class ChatController(QObject):
         """The views follow, and so does the file, but not for every answer that only begins."""
         if not self.conversation.is_open:
             self._keeper.keep(lambda: self._store.save(self.conversation))
-        for view in self._centre.views:
+        for view in self._centre.made:
             view.conversation_changed()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -31,16 +31,20 @@ LEFT, GAP, RIGHT = 13, 4, 10
 
 
 class ViewColumn(QWidget):
-    """A tab bar over a stack of views, with the shown view's own tools at the right."""
+    """A tab bar over a stack of views, with the shown view's own tools at the right.
 
+    A view is made when it is first shown or asked for; `viewMade` tells of it.
+    """
+
+    viewMade = Signal(object)
     viewShown = Signal(object)
 
     def __init__(self, specs: Sequence[ViewSpec], suffix: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._specs = list(specs)
-        self.views = [spec.factory() for spec in self._specs]
-        for view in self.views:
-            view.setObjectName(view.objectName() + suffix)
+        self._suffix = suffix
+        self._theme: Theme | None = None
+        self._made: dict[int, View] = {}
         self._row_height = 40
         self.tabs = ViewTabs(spec.title for spec in self._specs)
         self.stack = QStackedWidget()
@@ -49,10 +53,29 @@ class ViewColumn(QWidget):
         self.side = QWidget()
         """The tools, and whatever else goes to a line of its own together with them."""
         self.corner = QHBoxLayout()
-        self._fill()
+        for _spec in self._specs:
+            self.stack.addWidget(QWidget())
+            self.tools.addWidget(QWidget())
         self.tabs.currentChanged.connect(self._on_tab)
         self._lay_out()
-        self._fit_tools()
+        self._on_tab(0)
+
+    @property
+    def views(self) -> list[View]:
+        """All of them, in the order of their tabs; those that are not there yet are made."""
+        return [self._view(index) for index in range(len(self._specs))]
+
+    @property
+    def made(self) -> list[View]:
+        """Those that have been wanted so far."""
+        return list(self._made.values())
+
+    def make_next(self) -> bool:
+        """Make one that nobody has wanted yet; False when all are there."""
+        missing = [index for index in range(len(self._specs)) if index not in self._made]
+        if missing:
+            self._view(missing[0])
+        return len(missing) > 1
 
     @property
     def current(self) -> str:
@@ -67,7 +90,7 @@ class ViewColumn(QWidget):
     @property
     def shown(self) -> View:
         """The view that is shown."""
-        return self.views[self.tabs.currentIndex()]
+        return self._view(self.tabs.currentIndex())
 
     def show_view(self, name: str) -> bool:
         """Bring a view to the front; False when there is none of that name."""
@@ -78,9 +101,10 @@ class ViewColumn(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes, the views' too."""
+        self._theme = theme
         self._row_height = theme.px(20) + theme.space(20)
         self._strut.setFixedSize(0, self._row_height)
-        for view in self.views:
+        for view in self.made:
             view.set_theme(theme)
         self.tabs.measure()
         self.fit_header()
@@ -89,10 +113,17 @@ class ViewColumn(QWidget):
         super().resizeEvent(event)
         self.fit_header()
 
-    def _fill(self) -> None:
-        for view in self.views:
-            self.stack.addWidget(view)
-            self.tools.addWidget(view.header_widget() or QWidget())
+    def _view(self, index: int) -> View:
+        if index not in self._made:
+            view = self._made[index] = self._specs[index].factory()
+            view.setObjectName(view.objectName() + self._suffix)
+            if self._theme is not None:
+                view.set_theme(self._theme)
+            _replace(self.stack, index, view)
+            _replace(self.tools, index, view.header_widget() or QWidget())
+            self._fit_tools()
+            self.viewMade.emit(view)
+        return self._made[index]
 
     def _lay_out(self) -> None:
         self.header = QFrame()
@@ -125,10 +156,11 @@ class ViewColumn(QWidget):
 
     @Slot(int)
     def _on_tab(self, index: int) -> None:
+        view = self._view(index)
         self.stack.setCurrentIndex(index)
         self.tools.setCurrentIndex(index)
         self._fit_tools()
-        self.viewShown.emit(self.views[index])
+        self.viewShown.emit(view)
 
     def _fit_tools(self) -> None:
         """The shown view's tools take their own width, not that of the widest."""
@@ -159,6 +191,15 @@ class ViewColumn(QWidget):
             self._first.insertWidget(self._first.count() - 1, self.side)
 
 
+def _replace(stack: QStackedWidget, index: int, widget: QWidget) -> None:
+    """Put `widget` into the place of another, which is shown no more."""
+    shown, old = stack.currentIndex(), stack.widget(index)
+    stack.removeWidget(old)
+    old.deleteLater()
+    stack.insertWidget(index, widget)
+    stack.setCurrentIndex(shown)
+
+
 class Centre(QWidget):
     """Views, a second column of them when split, the choice among several texts, and both banners."""
 
@@ -179,6 +220,7 @@ class Centre(QWidget):
         self.progress.setAccessibleName("Loading")
         self.columns = [ViewColumn(self._specs)]
         self.columns[0].viewShown.connect(self._on_view_shown)
+        self.columns[0].viewMade.connect(self.viewAdded)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False, handleWidth=1)
         self.splitter.addWidget(self.columns[0])
         self._make_corner()
@@ -187,9 +229,26 @@ class Centre(QWidget):
 
     @property
     def views(self) -> Iterator[View]:
-        """Every view there is, of both columns."""
+        """Every view, of both columns; those that are not there yet are made."""
         for column in self.columns:
             yield from column.views
+
+    @property
+    def made(self) -> Iterator[View]:
+        """Every view that has been wanted so far, of both columns."""
+        for column in self.columns:
+            yield from column.made
+
+    def make_all(self) -> None:
+        """Make every view of the first column now."""
+        while self.columns[0].make_next():
+            pass
+
+    @Slot()
+    def make_the_rest(self) -> None:
+        """Make the first column's other views, one at a time, while there is nothing else to do."""
+        if self.columns[0].make_next():
+            QTimer.singleShot(0, self, self.make_the_rest)
 
     def show_view(self, name: str) -> bool:
         """Bring a view to the front in the first column; False when there is none of that name."""
@@ -214,13 +273,14 @@ class Centre(QWidget):
         if split and len(self.columns) == 1:
             column = ViewColumn(self._specs, suffix="2")
             column.viewShown.connect(self.viewShown)
+            column.viewMade.connect(self.viewAdded)
             self.columns.append(column)
             self.splitter.addWidget(column)
             if self._theme is not None:
                 column.set_theme(self._theme)
-            column.show_view("tree")
-            for view in column.views:
+            for view in column.made:
                 self.viewAdded.emit(view)
+            column.show_view("tree")
         elif not split and len(self.columns) == 2:
             self.columns.pop().deleteLater()
 

@@ -255,6 +255,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     parts.actions.bind_keys(window)
     bind_view_keys(window, parts.centre)
     window.painted.connect(parts.loading.warm_up)
+    window.painted.connect(parts.centre.make_the_rest)
 
 
 def _restore(parts: Parts) -> None:

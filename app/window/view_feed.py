@@ -49,7 +49,7 @@ class ViewFeed(QObject):
         view.show_run(session.run)
 
     def _views(self) -> Iterator[View]:
-        yield from self._centre.views
+        yield from self._centre.made
         yield self._inspector
         yield self._timeline
 
@@ -90,6 +90,6 @@ class ViewFeed(QObject):
     @Slot(object)
     def on_measured(self, run: Run) -> None:
         """Show what a comparison found, or why it found nothing."""
-        compared = any(view.is_comparing for view in self._centre.views)
+        compared = any(view.is_comparing for view in self._centre.made)
         if run.outcome is not None and run.outcome.error is not None and not compared:
             self.failed.emit(run.outcome.error)

@@ -424,14 +424,14 @@ def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypa
 def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
     window.parts.toolbar.strategy.choose("greedy")
     assert not window.parts.toolbar.draft.isVisible()
-    assert window.parts.requests.request().drafters == ()
+    assert window.parts.requests.request().draft_names == ()
     window.parts.toolbar.strategy.choose("assisted")
     assert window.parts.toolbar.draft.isVisible()
     combo = window.parts.toolbar.draft
     if combo.currentIndex() < 0:
         assert any("draft" in problem for problem in window.parts.requests.problems)
     else:
-        assert window.parts.requests.request().drafters == (combo.currentData(),)
+        assert window.parts.requests.request().draft_names == (combo.currentData(),)
 
 
 def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
