@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core.arithmetic import worked_out
 from core.caches.description import Description, Situation
 from core.caches.needs import Need, explain
+from core.caches.reasons import cannot_follow
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class CacheBackend:
         nothing."""
         if self.refuse and (reason := self.refuse(model, needs, options or {})):
             return reason
-        return explain(self.title, needs - self.offers)
+        return cannot_follow(model, needs) or explain(self.title, needs - self.offers)
 
     def measure(self, cache: Cache | None) -> Measurement:
         """Bytes of the storages held, to the byte."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
+from core.caches.reasons import own_memory
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache | None:
     """A DynamicCache in which every attention layer keeps all tokens, windowed ones too; a recurrent model's states
     are part of it. None for models that make a memory of their own kind."""
-    from core.caches.tensors.windowed import full_width, with_cross  # torch is loaded only when something runs
+    from core.caches.tensors.layouts import full_width  # torch is loaded only when something runs
+    from core.caches.tensors.windowed import with_cross
 
-    if not model.model._supports_default_dynamic_cache():
+    if own_memory(model):
         return None
     return with_cross(model, full_width(model))
 

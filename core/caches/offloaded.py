@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
-from core.caches.reasons import keys_and_values_only
+from core.caches.reasons import keys_and_values_only, relies_on_windows
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
     """A state of constant size is needed whole at every step."""
-    return keys_and_values_only(model)
+    return keys_and_values_only(model) or relies_on_windows(model)
 
 
 BACKEND = CacheBackend(

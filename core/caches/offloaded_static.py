@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.offloaded import FOLDER, PLACE
-from core.caches.reasons import keeps_refused_drafts, keys_and_values_only
+from core.caches.reasons import keeps_refused_drafts, keys_and_values_only, relies_on_windows
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -45,7 +45,7 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any
     if reason := keys_and_values_only(model):
         return reason
     if model.device.type != "cuda":  # on disk every layer keeps everything
-        return None
+        return relies_on_windows(model)
     if not model.model._can_compile_fullgraph:
         return f"{model.name} cannot read a cache with empty places at its end."
     return keeps_refused_drafts(model, needs, "Offloaded, static")

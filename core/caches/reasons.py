@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,10 +21,49 @@ def layer_kinds(model: LoadedModel) -> frozenset[str]:
 
 
 def own_memory(model: LoadedModel) -> str | None:
-    """Models whose memory transformers does not manage."""
-    if model.model._supports_default_dynamic_cache():
+    """Models whose memory transformers does not manage, or that have none."""
+    if not model.model._supports_default_dynamic_cache():
+        return f"{model.name} makes a memory of its own kind, which only the model itself can lay out."
+    if keeps_nothing(model):
+        return f"{model.name} keeps nothing between tokens: it reads the whole text anew for each of them."
+    return None
+
+
+def keeps_nothing(model: LoadedModel) -> bool:
+    """Every token needs the whole text."""
+    return _memory(model) == "none"
+
+
+def cannot_follow(model: LoadedModel, needs: frozenset[Need]) -> str | None:
+    """What no back end can do for this model."""
+    if not needs:
         return None
-    return f"{model.name} makes a memory of its own kind, which only the model itself can lay out."
+    if not model.model._supports_default_dynamic_cache():
+        return f"{model.name} makes a memory of its own kind: rows cannot change places, nothing can be taken back."
+    memory = _memory(model)
+    if memory == "inside":
+        return (
+            f"{model.name} keeps its state inside itself, for one text at a time: rows cannot change places, and "
+            "nothing can be taken back."
+        )
+    if memory == "none" and "truncate" in needs:
+        return f"{model.name} keeps nothing between tokens, so reading drafts would cost as much as writing."
+    if memory == "windows" and "truncate" in needs:
+        return f"{model.name} relies on windows that forget, so drafts they have pushed out cannot be taken back."
+    return None
+
+
+def relies_on_windows(model: LoadedModel) -> str | None:
+    """Refuses models whose text would change if their windowed layers kept everything."""
+    if _memory(model) == "windows":
+        return f"{model.name} relies on windows that forget, and this cache keeps everything."
+    return None
+
+
+def _memory(model: LoadedModel) -> str:
+    from core.caches.tensors.reading import memory_of  # a model is there, so torch is loaded
+
+    return memory_of(model)
 
 
 def has_states(model: LoadedModel) -> bool:
@@ -50,8 +90,7 @@ def plain_attention_only(model: LoadedModel, title: str) -> str | None:
     if reason := no_states(model):
         return reason
     if odd := layer_kinds(model) - {"full_attention"}:
-        names = ", ".join(sorted(odd)).replace("_", " ")
-        return f"“{title}” needs full attention in every layer, and {model.name} has others too ({names})."
+        return f"“{title}” needs full attention in every layer, and {model.name} has others too ({_listed(odd)})."
     return None
 
 
@@ -65,10 +104,24 @@ def keeps_refused_drafts(model: LoadedModel, needs: frozenset[Need], title: str)
     return None
 
 
+def drafts_need_plain_layers(model: LoadedModel, needs: frozenset[Need], title: str) -> str | None:
+    """Refuses drafts in a fixed cache whose layers keep more than keys and values."""
+    if "drafts" in needs and (odd := layer_kinds(model) - {"full_attention"} - _WINDOWS):
+        return (
+            f"this strategy takes refused drafts back, and {model.name} has layers ({_listed(odd)}) from which the "
+            f"cache “{title}” cannot; “Dynamic” can."
+        )
+    return None
+
+
 def keys_and_values_only(model: LoadedModel) -> str | None:
     """Refuses models with recurrent states or with layers that keep more than keys and values."""
     if reason := no_states(model):
         return reason
     if odd := layer_kinds(model) - _WINDOWS - {"full_attention"}:
-        return f"{model.name} has layers ({', '.join(sorted(odd))}) that keep more than keys and values."
+        return f"{model.name} has layers ({_listed(odd)}) that keep more than keys and values."
     return None
+
+
+def _listed(kinds: Iterable[str]) -> str:
+    return ", ".join(sorted(kinds)).replace("_", " ")

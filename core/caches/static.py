@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
-from core.caches.reasons import keeps_refused_drafts, no_states
+from core.caches.reasons import drafts_need_plain_layers, keeps_refused_drafts, no_states
 from core.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any
         return f"{model.name} cannot read a cache with empty places at its end."
     if "drafts" in needs and options.get("compile"):
         return "a compiled step reads one token at a time, and drafts are read several at once; switch Compile off."
-    return keeps_refused_drafts(model, needs, "Static")
+    return keeps_refused_drafts(model, needs, "Static") or drafts_need_plain_layers(model, needs, "Static")
 
 
 BACKEND = CacheBackend(

@@ -11,7 +11,7 @@ import torch
 from core.decoding.funnel import Heading
 from core.decoding.run import DecodingRun
 from core.decoding.single import Greedy, Multinomial, decode_single
-from core.errors import ParameterError
+from core.errors import ParameterError, StrategyError
 from core.events import Event, LayerChoice
 from core.models.model import LoadedModel
 
@@ -28,15 +28,25 @@ class LayerContrast:
 
     def __init__(self, model: LoadedModel, layers: Any) -> None:
         self._head = model.head
-        self._layers = candidate_layers(layers, model.layers, bool(model.config.tie_word_embeddings))
+        self._layers = candidate_layers(layers, model.layers, _is_tied(model))
 
     def apply(self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, LayerChoice]:
         """Contrasted scores [B, V] from final logits [B, V] and the hidden states of all layers [B, T, D]."""
+        if hidden[0].shape[-1] != hidden[-1].shape[-1] or hidden[-1].shape[-1] != self._head.weight.shape[-1]:
+            raise StrategyError(
+                "DoLa cannot run: the output head of this model reads something else than its layers' states.",
+                "Choose another strategy or another model.",
+            )
         premature = torch.stack([self._head(hidden[layer][:, -1]).float() for layer in self._layers])
         divergences = jensen_shannon(logits, premature).mean(-1)
         best = int(divergences.argmax())
         choice = LayerChoice(self._layers[best], tuple(zip(self._layers, divergences.tolist(), strict=True)))
         return contrast(logits, premature[best]), choice
+
+
+def _is_tied(model: LoadedModel) -> bool:
+    """Whether input and output share their weights."""
+    return model.model.get_input_embeddings().weight is model.head.weight
 
 
 def candidate_layers(setting: Any, layers: int, tied: bool) -> list[int]:

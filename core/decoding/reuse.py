@@ -8,6 +8,7 @@ from typing import Any
 from core.caches.base import CacheBackend
 from core.caches.prefixes.store import PrefixStore
 from core.caches.tensors.editing import record_past, tokens_read
+from core.caches.tensors.reading import memory_of
 from core.decoding.forward.forward import Forward
 from core.decoding.way import Way
 from core.models.model import LoadedModel
@@ -63,4 +64,4 @@ class Reuse:
 
     def _is_unfit(self, forward: Forward) -> bool:
         """An encoder–decoder's text begins anew each time; a memory only the model knows cannot be copied."""
-        return self._model.is_encoder_decoder or forward.cache is None
+        return self._model.is_encoder_decoder or forward.cache is None or memory_of(self._model) == "inside"

@@ -12,7 +12,7 @@ import torch
 import transformers
 
 import core
-from core.caches.tensors.windowed import roomy
+from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.auto_length import Economy, expected_speedup, expected_tokens
 from core.decoding.speculation.cost import VerifyCost, verify_cost
@@ -20,12 +20,13 @@ from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.early_exit import lower_layers
 from core.decoding.speculation.drafters.fit import same_tokens, why_not_draft
 from core.decoding.speculation.drafters.lookup import Lookup
-from core.decoding.speculation.passes import Passes, causal
+from core.decoding.speculation.masks import Placement, causal
+from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.schedule import Constant, Heuristic, Outcome
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, ancestry, merge
-from core.decoding.speculation.tree_support import _agrees, places_nodes
+from core.decoding.speculation.tree_support import _reads_chains, _reads_trees, places_nodes
 from core.decoding.speculation.verify import Verdict, walk_greedy
 from core.errors import StrategyError
 from tests.core import tiny
@@ -375,8 +376,8 @@ def test_a_long_extension_finds_room() -> None:
 
 def test_masks_of_a_window_leave_out_what_lies_behind() -> None:
     model = tiny.shared("mistral")
-    passes = Passes(Forward(model, roomy(model)), length=10)
-    mask = passes._mask((0, 1, 1), np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], dtype=bool))
+    sees = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], dtype=bool)
+    mask = Placement(model).of(10, (0, 1, 1), sees)["attention_mask"]
     visible = (mask[0, 0] == 0).int().tolist()
     assert visible[0] == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]
     assert visible[1] == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0]
@@ -424,4 +425,5 @@ def test_unknown_architectures_are_tried_before_they_are_trusted_with_trees() ->
 def test_the_try_agrees_with_what_the_tests_know(kind: str) -> None:
     model = tiny.shared(kind)
     assert places_nodes(model)
-    assert _agrees(model)
+    assert _reads_trees(model)
+    assert _reads_chains(model)

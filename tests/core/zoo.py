@@ -68,7 +68,7 @@ _OWN: dict[str, dict[str, Any]] = {
     },
     "bigbird_pegasus": {"block_size": 4, "num_random_blocks": 1},
     "led": {"attention_window": 8, "max_encoder_position_embeddings": 256, "max_decoder_position_embeddings": 256},
-    "prophetnet": {"num_buckets": 8, "relative_max_distance": 32},
+    "prophetnet": {"num_encoder_layers": 4, "num_buckets": 8, "relative_max_distance": 32},
     "falcon_h1": {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16},
     "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba", "attention"]},
     "bamba": {"attn_layer_indices": [1, 3]},
@@ -102,8 +102,8 @@ def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
     torch.manual_seed(seed)
     network = cls(config).float().eval()
     with torch.no_grad():
-        for parameter in network.parameters():
-            if parameter.dim() > 1:
+        for name, parameter in network.named_parameters():
+            if parameter.dim() > 1 and "position" not in name:  # sinusoids are made anew when a text outgrows them
                 parameter.mul_(scale if not seq2seq else scale / 2)
     network.generation_config.max_length = None
     return core.wrap(network, name=f"tiny-{kind}")

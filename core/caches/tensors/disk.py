@@ -13,8 +13,8 @@ import torch
 from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
 from core.caches.tensors.layer import Layer, Move, Piece, piece
+from core.caches.tensors.layouts import full_width
 from core.caches.tensors.mapped import MappedTensor
-from core.caches.tensors.windowed import full_width
 from core.models.model import LoadedModel
 
 _FIRST_ROOM = 256

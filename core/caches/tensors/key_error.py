@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from core.caches.tensors.layouts import full_width
 from core.caches.tensors.quantized import Recipe, Store
 from core.caches.tensors.quantizers import is_installed
-from core.caches.tensors.windowed import full_width
 from core.errors import CacheError
 from core.models.model import LoadedModel
 

@@ -6,8 +6,9 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache, S
 
 from core.caches.tensors.disk import build_disk
 from core.caches.tensors.fixed import own_fixed
+from core.caches.tensors.layouts import full_width
 from core.caches.tensors.mapped import spill_folder
-from core.caches.tensors.windowed import full_width, with_cross
+from core.caches.tensors.windowed import with_cross
 from core.errors import CacheError
 from core.models.model import LoadedModel
 

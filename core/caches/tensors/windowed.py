@@ -41,16 +41,9 @@ def by_config(model: LoadedModel) -> Cache:
     return _laid_out(model, WindowLayer)
 
 
-def full_width(model: LoadedModel) -> Cache:
+def laid_full(model: LoadedModel) -> Cache:
     """The same, but windowed attention layers keep everything too (their mask still hides what is out of reach)."""
     return _laid_out(model, lambda window: _plain())
-
-
-def roomy(model: LoadedModel) -> Cache:
-    """An empty cache that keeps every token in every layer and the past of its states: drafts can be taken back."""
-    cache = with_cross(model, full_width(model))
-    cache.activate_past_recording()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
-    return cache
 
 
 def with_cross(model: LoadedModel, own: Cache) -> Cache:

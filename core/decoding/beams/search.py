@@ -85,7 +85,7 @@ class Search:
     def begin(self) -> None:
         """Starts the clock of the first step. Raises StrategyError for a memory that cannot follow the beams."""
         self._clock = time.perf_counter()
-        if not hasattr(self._run.forward.cache, "reorder_cache"):
+        if not self._run.forward.follows_rows:
             raise StrategyError(
                 f"{self._run.model.name} keeps a memory of its own kind, whose rows cannot change places.",
                 "Choose a strategy that writes one token at a time, or another model.",

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.utils.generic import ModelOutput
 
-from core.caches.tensors.editing import reorder
+from core.caches.tensors.editing import copy, reorder, tokens_read
 from core.caches.tensors.fixed import is_compiled
+from core.caches.tensors.reading import counts_otherwise, memory_of
 from core.caches.tensors.sink import SinkCache
 from core.decoding.forward.lean import is_growing, lean_pass
 from core.decoding.forward.lean_compiled import compiled_step
+from core.errors import StrategyError
 from core.models.model import LoadedModel
 
 _LEAN_EXTRA = {"attention_mask", "position_ids"}
@@ -45,42 +47,54 @@ class Forward:
         self.cache = cache
         self.passes = 0
         self._began = False
-        self._encoder: BaseModelOutput | None = None
+        self._encoder: ModelOutput | None = None
         self._extra: dict[str, Any] = {}
         self._keeps = "logits_to_keep" in model.forward_parameters
         self._ids: torch.Tensor | None = None
+        self._counts_otherwise = counts_otherwise(model)
+        self._reads_anew = cache is None and memory_of(model) == "none"
         self._lean = lean_pass(model) if is_growing(cache) else None
         self._step = compiled_step(model, cache)
+
+    @property
+    def follows_rows(self) -> bool:
+        """Whether rows can change places and repeat."""
+        return self.cache is not None or self._reads_anew
 
     def encode(self, source: torch.Tensor) -> None:
         """Run the encoder over source ids [B, S]; the decoder attends to it from now on."""
         self._encoder = self.model.model.get_encoder()(input_ids=source, return_dict=True)
 
+    def branch(self) -> Forward:
+        """Another one at the same place of the same text, independent from here on. Raises CacheError as `copy`."""
+        twin = Forward(self.model, copy(self.cache))
+        twin._encoder, twin._began = self._encoder, True
+        return twin
+
     def expand(self, copies: int) -> None:
         """Repeat every row of the memory `copies` times; a no-op for 1."""
         if copies == 1:
             return
+        rows = torch.zeros(copies, dtype=torch.long, device=self.model.device)
         if self._encoder is not None:
-            hidden = self._encoder.last_hidden_state
-            assert hidden is not None
-            self._encoder = BaseModelOutput(last_hidden_state=hidden.repeat_interleave(copies, dim=0))
-        if self.cache is not None:
-            rows = torch.arange(1, device=self.model.device).repeat_interleave(copies)
-            self.reorder(rows)
-        if self._ids is not None:
-            self._ids = self._ids.repeat_interleave(copies, dim=0)
+            self._encoder = _with_rows(self._encoder, rows)
+        self.reorder(rows)
 
     def reorder(self, rows: torch.Tensor) -> None:
-        """Make row i of the cache what row `rows[i]` was; rows may repeat or be left out."""
-        self.cache.reorder_cache(rows)
+        """Make row i of the memory what row `rows[i]` was; rows may repeat or be left out."""
+        if self.cache is not None:
+            self.cache.reorder_cache(rows)
+        if self._ids is not None:
+            self._ids = self._ids.index_select(0, rows)
 
     def follow(self, rows: Sequence[int], before: int) -> None:
         """Go on with what row `rows[i]` of `before` was in row i; moves only what changes (beams of one prompt)."""
-        reorder(self.cache, rows, before)
+        if self.cache is not None:
+            reorder(self.cache, rows, before)
+        else:
+            self.reorder(torch.tensor(rows, device=self.model.device))
         if self._encoder is not None and len(rows) != before:
-            hidden = self._encoder.last_hidden_state
-            assert hidden is not None
-            self._encoder = BaseModelOutput(last_hidden_state=hidden[:1].expand(len(rows), -1, -1))
+            self._encoder = _with_rows(self._encoder, torch.zeros(len(rows), dtype=torch.long))
 
     def __call__(self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Any) -> Output:
         """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
@@ -99,8 +113,10 @@ class Forward:
         outputs = self._run(ids, keep, hidden, extra)
         self.passes += 1
         self._began = True
-        logits = outputs.logits[:, -keep:] if keep else outputs.logits
+        logits = outputs.logits[:, -(keep or ids.shape[1]) :]
         states = outputs.decoder_hidden_states if self._encoder is not None else outputs.get("hidden_states")
+        if hidden:
+            _check_states(self.model, states)
         return Output(logits.float(), states if hidden else None)
 
     def continue_from(self, cache: Any) -> None:
@@ -129,11 +145,13 @@ class Forward:
         return Output(logits[:, -keep:] if keep else logits, joined)
 
     def _run(self, ids: torch.Tensor, keep: int, hidden: bool, extra: dict[str, Any]) -> Any:
-        kwargs: dict[str, Any] = {"use_cache": True, "return_dict": True, **extra}
+        kwargs: dict[str, Any] = {"use_cache": not self._reads_anew, "return_dict": True, **extra}
         if hidden:
             kwargs["output_hidden_states"] = True
         if keep and self._keeps:
             kwargs["logits_to_keep"] = keep
+        if self._reads_anew:
+            return self._run_anew(ids, kwargs)
         if self._encoder is not None:
             return self._network(ids.shape[1])(
                 decoder_input_ids=ids, encoder_outputs=self._encoder, past_key_values=self.cache, **kwargs
@@ -141,6 +159,8 @@ class Forward:
         if self.model.is_mamba:
             return self._run_mamba(ids, kwargs)
         if self.cache is not None:
+            if self._counts_otherwise and "position_ids" not in kwargs:
+                kwargs["position_ids"] = torch.arange(ids.shape[1], device=ids.device)[None] + tokens_read(self.cache)
             return self._network(ids.shape[1])(input_ids=ids, past_key_values=self.cache, **kwargs)
         return self._run_prepared(ids, kwargs)
 
@@ -152,6 +172,16 @@ class Forward:
             mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"
             self.model.remembered["compiled"] = torch.compile(self.model.model, mode=mode, dynamic=False)
         return self.model.remembered["compiled"]
+
+    def _run_anew(self, ids: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+        """Models that keep nothing: the whole text, prepared as `generate` does (XLM wants a mask behind it)."""
+        network = self.model.model
+        self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
+        more = {} if self._encoder is None else {"encoder_outputs": self._encoder}
+        inputs = network.prepare_inputs_for_generation(
+            self._ids, attention_mask=torch.ones_like(self._ids), use_cache=False, **more
+        )
+        return network(**{**inputs, **kwargs})
 
     def _run_mamba(self, ids: torch.Tensor, kwargs: dict[str, Any]) -> Any:
         """The state is made by the model on the first pass."""
@@ -171,3 +201,18 @@ class Forward:
         outputs = network(**{**inputs, **kwargs})
         self._extra = network._update_model_kwargs_for_generation(outputs, self._extra, is_encoder_decoder=False)
         return outputs
+
+
+def _check_states(model: LoadedModel, states: Any) -> None:
+    """Raises StrategyError where hidden states are not one row [D] for each token."""
+    if not states or any(state.dim() != 3 for state in states):
+        raise StrategyError(
+            f"{model.name} does not give one hidden state a token, which this strategy compares.",
+            "Choose another strategy or another model.",
+        )
+
+
+def _with_rows(encoded: ModelOutput, rows: torch.Tensor) -> ModelOutput:
+    """What an encoder gave, with row `rows[i]` in row i; whatever else it told stays."""
+    hidden = encoded["last_hidden_state"].index_select(0, rows.to(encoded["last_hidden_state"].device))
+    return type(encoded)(**{**encoded, "last_hidden_state": hidden})

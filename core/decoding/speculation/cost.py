@@ -12,7 +12,8 @@ from itertools import accumulate
 
 import torch
 
-from core.decoding.speculation.passes import Passes, causal
+from core.decoding.speculation.masks import causal
+from core.decoding.speculation.passes import Passes
 from core.models.model import LoadedModel
 
 SIZES = (1, 2, 4, 8, 16, 32)

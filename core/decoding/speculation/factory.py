@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from core.caches.tensors.windowed import roomy
+from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.auto_length import Economy
@@ -22,8 +22,7 @@ from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.schedule import FIRST_LENGTH, Constant, Heuristic, Schedule
 from core.decoding.speculation.target import Target
-from core.decoding.speculation.tree_support import places_nodes
-from core.errors import ParameterError, StrategyError
+from core.errors import ParameterError
 from core.events import Event
 from core.models.model import LoadedModel
 
@@ -57,12 +56,6 @@ def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
 
 def decode_tree(run: DecodingRun) -> Iterator[Event]:
     """Trees of one draft model, or several models' trees merged."""
-    for model in (run.model, *run.request.drafters):
-        if not places_nodes(model):
-            raise StrategyError(
-                f"{model.name} places tokens by their order, so two branches of a tree cannot stand at one place.",
-                "Assisted decoding with chains works.",
-            )
     samples = _samples(run)
     draws = _draws(run, samples)
     widths = widths_of(run.request.options.get("widths"))

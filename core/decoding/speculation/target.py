@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from core.caches.tensors import editing
-from core.caches.tensors.windowed import roomy
+from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.passes import Passes

@@ -1,19 +1,27 @@
-"""Whether a model reads a token tree rightly, tried on the model itself once and remembered."""
+"""Whether a model reads drafts rightly, chains and trees, tried on the model itself once and remembered.
+
+Tried is what speculation does with it: several tokens behind a text in one pass, some of them taken back, and the next
+one read. All of it has to score as token by token. The text is longer than any window, as far as that is cheap.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import torch
 
-from core.caches.tensors.windowed import roomy
+from core.caches.tensors import editing
+from core.caches.tensors.layouts import roomy
+from core.caches.tensors.reading import PROVEN, are_close, trial_text
 from core.decoding.forward.forward import Forward
+from core.decoding.speculation.masks import Placement
 from core.decoding.speculation.tree import ancestry
 from core.device_memory import is_out_of_memory
 from core.models.model import LoadedModel
 
-_TRIED = frozenset({"gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen3"})
+_TREES = frozenset({"gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen3"})
 """Architectures whose trees the tests compare with plain passes."""
-_TEXT, _NODES, _PARENTS, _DEPTHS = (1, 2, 3), (4, 5, 6, 4), (-1, 0, 0, 2), (0, 1, 1, 2)
-_KEY = "places_nodes"
+_NODES, _PARENTS, _DEPTHS = (4, 5, 6, 4), (-1, 0, 0, 2), (0, 1, 1, 2)
 
 
 def places_nodes(model: LoadedModel) -> bool:
@@ -24,44 +32,67 @@ def places_nodes(model: LoadedModel) -> bool:
     """
     if model.is_encoder_decoder:
         return False
-    if model.model.config.model_type in _TRIED:
+    return model.model.config.model_type in _TREES or _remembered(model, "places_nodes", _reads_trees)
+
+
+def reads_drafts(model: LoadedModel) -> bool:
+    """Whether several tokens read at once behind a text, and cut again, are as good as tokens read one by one."""
+    return model.model.config.model_type in PROVEN or _remembered(model, "reads_drafts", _reads_chains)
+
+
+def _remembered(model: LoadedModel, name: str, agrees: Callable[[LoadedModel], bool]) -> bool:
+    """The trial's outcome; what cannot be tried for want of weights is taken on trust, what raises does not agree."""
+    if next(model.model.parameters()).is_meta:
         return True
-    known: bool | None = model.remembered.get(_KEY)
-    if known is None:
-        known = model.remembered[_KEY] = _agrees(model)
-    return known
+    if name not in model.remembered:
+        try:
+            model.remembered[name] = agrees(model)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            model.remembered[name] = False
+    return bool(model.remembered[name])
 
 
 @torch.inference_mode()
-def _agrees(model: LoadedModel) -> bool:
-    """A pass over a tree against passes over its paths."""
-    try:
-        scores = _read_tree(model)
-        expected = torch.stack([_read_path(model, node) for node in range(len(_NODES))])
-    except Exception as error:
-        if is_out_of_memory(error):
-            raise
+def _reads_trees(model: LoadedModel) -> bool:
+    """A pass over a tree against its paths."""
+    text = _after_text(model)
+    expected = torch.cat([_one_by_one(text.branch(), _path(node))[:, -1:] for node in range(len(_NODES))], dim=1)
+    more = Placement(model).of(len(trial_text(model)), _DEPTHS, ancestry(_PARENTS))
+    return are_close(model, text(_row(model, _NODES), keep=0, **more).logits, expected)
+
+
+@torch.inference_mode()
+def _reads_chains(model: LoadedModel) -> bool:
+    """A pass over a chain against its tokens one by one; then all but its first token is taken back and read anew."""
+    text = _after_text(model)
+    expected = _one_by_one(text.branch(), _NODES)
+    if not are_close(model, text(_row(model, _NODES), keep=0).logits, expected):
         return False
-    scale = expected.abs().max().clamp(min=1.0)
-    tolerance = 1e-4 if model.dtype == torch.float32 else 3e-2
-    return bool(((scores - expected).abs().max() / scale) < tolerance)
+    editing.crop(text.cache, len(trial_text(model)) + 1)
+    editing.compact(text.cache)
+    return are_close(model, _one_by_one(text, _NODES[1:]), expected[:, 1:])
 
 
-def _read_tree(model: LoadedModel) -> torch.Tensor:
-    forward, device, past = Forward(model, roomy(model)), model.device, len(_TEXT)
-    forward(torch.tensor([_TEXT], device=device))
-    blocked = torch.from_numpy(~ancestry(_PARENTS)).to(device)
-    mask = torch.zeros(len(_NODES), past + len(_NODES), dtype=model.dtype, device=device)
-    mask[:, past:].masked_fill_(blocked, torch.finfo(model.dtype).min)
-    positions = torch.tensor([_DEPTHS], device=device) + past
-    ids = torch.tensor([_NODES], device=device)
-    return forward(ids, keep=0, attention_mask=mask[None, None], position_ids=positions).logits[0]
+def _after_text(model: LoadedModel) -> Forward:
+    """A model that has read the trial's text into a cache from which everything can be taken back."""
+    forward, ids = Forward(model, roomy(model)), _row(model, trial_text(model))
+    if model.is_encoder_decoder:
+        forward.encode(ids)
+    forward(ids)
+    return forward
 
 
-def _read_path(model: LoadedModel, node: int) -> torch.Tensor:
-    path: list[int] = []
-    while node >= 0:
-        path.insert(0, _NODES[node])
-        node = _PARENTS[node]
-    ids = torch.tensor([[*_TEXT, *path]], device=model.device)
-    return Forward(model, roomy(model))(ids).last[0]
+def _one_by_one(forward: Forward, ids: Sequence[int]) -> torch.Tensor:
+    """Logits behind each token, [1, n, V]."""
+    return torch.cat([forward(_row(forward.model, [token])).logits for token in ids], dim=1)
+
+
+def _path(node: int) -> list[int]:
+    """Tokens from the root to a node."""
+    return [*(_path(_PARENTS[node]) if _PARENTS[node] >= 0 else ()), _NODES[node]]
+
+
+def _row(model: LoadedModel, ids: Sequence[int]) -> torch.Tensor:
+    return torch.tensor([list(ids)], device=model.device)

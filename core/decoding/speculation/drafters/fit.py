@@ -24,6 +24,15 @@ def why_not_target(model: LoadedModel) -> str | None:
         return f"{model.name} keeps a recurrent state; drafted tokens that are refused cannot be taken back out of it."
     if not model.model._supports_default_dynamic_cache():
         return f"{model.name} keeps a memory of its own kind, from which refused tokens cannot be taken back."
+    return _why_not_read(model)
+
+
+def _why_not_read(model: LoadedModel) -> str | None:
+    from core.caches.tensors.reading import memory_of  # a model is there, so torch is loaded
+    from core.decoding.speculation.tree_support import reads_drafts
+
+    if memory_of(model) == "kept" and not reads_drafts(model):
+        return f"{model.name} does not read several tokens at once as it reads them one by one."
     return None
 
 

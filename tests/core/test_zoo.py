@@ -1,0 +1,107 @@
+"""Architectures nobody here has tried by hand: the program writes what `generate` writes, or says why it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from transformers import GenerationConfig
+
+import core
+from core.caches.tensors.reading import memory_of
+from core.errors import TokenscopeError
+from tests.core import tiny, zoo
+
+NEW = 12
+ODD = (
+    "openai-gpt", "recurrent_gemma", "moshi", "gpt_neo", "llama4_text", "fsmt", "lfm2", "deepseek_v32", "roberta",
+    "switch_transformers", "gemma4_text", "gemma3n_text", "minimax", "cpmant",
+)  # fmt: skip
+"""Each is odd in a way of its own: these were wrong, or raised something raw."""
+STRATEGIES: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "beam_search": {"num_beams": 3},
+    "prompt_lookup": {"prompt_lookup_num_tokens": 4},
+    "assisted": {"num_assistant_tokens": 3},
+    "token_tree": {"num_assistant_tokens": 3},
+    "contrastive": {"penalty_alpha": 0.6, "top_k": 3},
+    "dola": {},
+    "early_exit": {},
+}
+
+
+def settings(**more: Any) -> GenerationConfig:
+    return GenerationConfig(max_new_tokens=NEW, min_new_tokens=NEW, **{"num_beams": 1, "do_sample": False, **more})
+
+
+def cells(model: core.LoadedModel, every: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(strategy, cache, its options): all strategies on one cache, all caches with one strategy, or all with all."""
+    for strategy in STRATEGIES:
+        for cache in core.caches.registry:
+            if every or cache == "dynamic" or strategy in ("greedy", "prompt_lookup"):
+                yield strategy, cache, {}
+    if model.is_encoder_decoder:
+        yield "greedy", "encoder_decoder", {"self": "static"}
+
+
+def written(model: core.LoadedModel, strategy: str, cache: str, options: dict[str, Any]) -> list[int] | None:
+    """What the run writes; None when it is refused. Whatever else is raised fails the test."""
+    entry = core.strategies.registry[strategy]
+    drafters = (model,) if entry.takes_drafters else ()
+    chosen = {"widths": "2 2"} if strategy == "token_tree" else {}
+    config = settings(**STRATEGIES[strategy])
+    request = core.Request(zoo.prompt(20), config, strategy, chosen, cache, options, drafters=drafters)
+    try:
+        return core.run(model, request).sequences[0]
+    except TokenscopeError:
+        return None
+
+
+def check(kind: str, every: bool) -> None:
+    """All cells of one architecture."""
+    model, ids = zoo.make(kind), zoo.prompt(20)
+    greedy = tiny.reference(model, ids, settings())[0]
+    beams = tiny.reference(model, ids, settings(num_beams=3))[0]
+    for strategy, cache, options in cells(model, every):
+        found = written(model, strategy, cache, options)
+        if found is None or not core.caches.registry[cache].exact or strategy in ("contrastive", "dola"):
+            continue
+        assert found == (beams if strategy == "beam_search" else greedy), (kind, strategy, cache, options)
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_odd_ones(kind: str) -> None:
+    check(kind, every=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", zoo.names())
+def test_all(kind: str) -> None:
+    try:
+        zoo.make(kind)
+        tiny.reference(zoo.make(kind), zoo.prompt(20), settings())
+    except Exception as error:
+        pytest.skip(f"no small one, or `generate` itself fails: {type(error).__name__}")
+    check(kind, every=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "memory"), [("openai-gpt", "none"), ("recurrent_gemma", "inside"), ("moshi", "windows"), ("opt", "kept")]
+)
+def test_where_a_model_keeps_what_it_has_read(kind: str, memory: str) -> None:
+    assert memory_of(zoo.make(kind)) == memory
+
+
+@pytest.mark.parametrize("kind", tiny.ALL)
+def test_proven_ones_would_stand_the_trial(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.caches.tensors.reading.PROVEN", frozenset())
+    assert memory_of(tiny.make(kind)) == "kept"
+
+
+def test_a_model_that_keeps_nothing_is_read_anew_and_refuses_what_would_be_of_no_use() -> None:
+    model, registry = zoo.make("openai-gpt"), core.caches.registry
+    assert registry["dynamic"].why_not(model) is None
+    assert "keeps nothing between tokens" in (registry["static"].why_not(model) or "")
+    drafting = core.strategies.registry["prompt_lookup"]
+    assert registry["dynamic"].why_not(model, drafting.needs) or drafting.why_not(model)
