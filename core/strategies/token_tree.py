@@ -26,10 +26,15 @@ def takes_trees(model: LoadedModel, request: Any) -> str | None:
     """Nodes of one depth need one position, in the target and in every draft model."""
     from core.decoding.speculation.tree_support import places_nodes  # a model is there, so torch is loaded
 
+    if model.is_encoder_decoder:
+        return (
+            f"{model.name} places tokens by their order in its decoder, so two branches cannot stand at one place. "
+            "Assisted decoding with chains works."
+        )
     for each in (model, *(request.drafters if request is not None else ())):
         if not places_nodes(each):
             return (
-                f"{each.name} places tokens by their order, or reads a tree otherwise than its paths, so two branches "
+                f"{each.name} places tokens by their order, or reads a tree otherwise than its paths: two branches "
                 "cannot stand at one place. Assisted decoding with chains works."
             )
     return None
