@@ -24,7 +24,9 @@ class TickAxis(pyqtgraph.AxisItem):
 
     def __init__(self, side: str) -> None:
         super().__init__(side)
-        self._axis, self._top, self._pitch = Axis(), 1.0, 40.0
+        self._axis, self._top = Axis(), 1.0
+        self.pitch = 40.0
+        """Pixels from tick to tick, at least."""
         self._is_upright = side == "left"
         self._font_metrics = QFontMetricsF(QFont())
         self.setStyle(tickLength=0, tickTextOffset=4, hideOverlappingLabels=16)
@@ -54,9 +56,9 @@ class TickAxis(pyqtgraph.AxisItem):
         """How far from each other ticks have to stand; everything is drawn anew."""
         metrics = self._font_metrics
         longest = max((metrics.horizontalAdvance(text) for text in self._samples()), default=0.0)
-        self._pitch = metrics.height() * _LINES_A_TICK if self._is_upright else longest + metrics.averageCharWidth()
+        self.pitch = metrics.height() * _LINES_A_TICK if self._is_upright else longest + metrics.averageCharWidth()
         if self._axis.labels and self._is_upright:
-            self._pitch = metrics.height()
+            self.pitch = metrics.height()
         self.setVisible(self._axis.shown)
         if self._is_upright:
             self.setWidth(longest + self.style["tickTextOffset"][0] + _SLACK if self._axis.shown else 0)
@@ -79,7 +81,7 @@ class TickAxis(pyqtgraph.AxisItem):
 
     def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
         """One level of them."""
-        most = max(1, int(size / self._pitch))
+        most = max(1, int(size / self.pitch))
         if not self._axis.labels:
             most = min(_MOST, most)
         values = tick_values(self._axis, minVal, maxVal, self._top, most)

@@ -153,9 +153,10 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         """Axes, and the part of them that is seen; the room above the curves is for their names."""
         above = self._theme.px(16 if any(line.name for line in self._figure.lines) else 7)
         self.centralLayout.setContentsMargins(self._theme.px(2), above, self._theme.px(14), 0)
-        figure, (left, right), (bottom, top) = self._figure, self.whole, self._heights()
+        figure, (bottom, top) = self._figure, self._heights()
         upright = replace(figure.y, labels=figure.y.labels[::-1]) if figure.sideways else figure.y
-        self._bottom.set_axis(figure.x, figure.height if figure.sideways else right, False)
+        self._bottom.set_axis(figure.x, figure.height if figure.sideways else figure.end, False)
+        left, right = self.whole
         self._left.set_axis(upright, figure.height, not figure.sideways)
         if self._zoom is not None:
             low, high = self._zoom
@@ -173,7 +174,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
             words = max((metrics.horizontalAdvance(text) for bars in figure.bars for text in bars.figures), default=0)
             return 0.0, figure.height * width / max(width - words - theme.px(8), width * 0.2)
         if figure.count:
-            return -0.5, max(float(figure.count), width / theme.px(_WIDEST_BAR)) - 0.5
+            return -0.5, max(float(figure.count), width / max(theme.px(_WIDEST_BAR), self._bottom.pitch)) - 0.5
         return 0.0, figure.end
 
     def _heights(self) -> tuple[float, float]:
