@@ -100,3 +100,11 @@ def test_added_processor_is_one_file(root, tmp_path):
     command = [sys.executable, "-c", USE_OF_THE_PROCESSOR, str(tmp_path)]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_place_the_architecture_names_is_there(root):
+    text = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text[text.index("| folder") : text.index("## Adding a strategy")]
+    places = re.findall(r"`((?:core|app|resources|packaging)/[\w./]*)`", table)
+    assert len(places) > 30
+    assert [place for place in places if not (root / place).exists()] == []
