@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core import caches, errors, events, strategies
-    from core.caches.prefixes.store import PrefixStore
+    from core.caches.prefixes.store import PrefixStore, shared_length
     from core.decoding.prompt import encode
     from core.decoding.speculation.drafters.fit import why_not_draft
-    from core.explain import words
+    from core.explain import sizes, words
     from core.explain.beams import explain_candidate
     from core.explain.rounds import explain_draft, explain_round
     from core.explain.sentence import Sentence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from core.memory.estimate import Estimate, estimate
     from core.models import catalog
     from core.models.blueprint import blueprint
+    from core.models.catalog import ModelEntry
     from core.models.model import LoadedModel, load, wrap
     from core.request import Request
     from core.running import Result, effective_settings, run, stream
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Estimate",
     "LoadedModel",
+    "ModelEntry",
     "PrefixStore",
     "Request",
     "Result",
@@ -52,6 +54,8 @@ __all__ = [
     "load",
     "make_config",
     "run",
+    "shared_length",
+    "sizes",
     "strategies",
     "stream",
     "why_not_draft",
@@ -64,12 +68,14 @@ _MODULES = {
     "catalog": "core.models.catalog",
     "errors": "core.errors",
     "events": "core.events",
+    "sizes": "core.explain.sizes",
     "strategies": "core.strategies",
     "words": "core.explain.words",
 }
 _HOMES = {
     "Estimate": "core.memory.estimate",
     "LoadedModel": "core.models.model",
+    "ModelEntry": "core.models.catalog",
     "PrefixStore": "core.caches.prefixes.store",
     "Request": "core.request",
     "Result": "core.running",
@@ -85,6 +91,7 @@ _HOMES = {
     "load": "core.models.model",
     "make_config": "core.settings",
     "run": "core.running",
+    "shared_length": "core.caches.prefixes.store",
     "stream": "core.running",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
     "wrap": "core.models.model",

@@ -6,8 +6,7 @@ import threading
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from core.models import catalog
-from core.models.catalog import ModelEntry
+from core import ModelEntry, catalog
 
 _LOOK_MS = 40
 

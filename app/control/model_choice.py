@@ -11,7 +11,7 @@ from app.state.near import unknown
 from app.state.requests import ModelInfo
 from app.storage.settings import Models
 from app.widgets.picker_combo import PickerCombo
-from core.models.catalog import ModelEntry
+from core import ModelEntry
 
 
 class ModelChoice(QObject):

@@ -7,10 +7,8 @@ from pathlib import Path
 
 from app.state.requests import ModelInfo
 from app.widgets.picker_combo import PickerItem
-from core import words
+from core import ModelEntry, catalog, words
 from core.errors import TokenscopeError
-from core.models import catalog
-from core.models.catalog import ModelEntry
 
 FOLDER_ITEM = "…folder"
 """Data of the list's last line, which opens a folder instead of naming a model."""

@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWi
 
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.theme.theme import Theme
+from core import strategies
 from core.strategies import Parameter
-from core.strategies.parameters import SAMPLING, SAMPLING_ADVANCED
 
-_DRAWING = {parameter.name for parameter in (*SAMPLING, *SAMPLING_ADVANCED)}
+_DRAWING = strategies.drawing()
 
 
 class ParameterPanel(QWidget):

@@ -49,10 +49,9 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
 def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:
     """Text that is read as (most of) `ids`; empty where there is none: a chat's own marks cannot be typed."""
     import core
-    from core.caches.prefixes.store import shared_length
 
     if model.tokenizer is None:
         return ""
     text: str = model.tokenizer.decode(list(ids), skip_special_tokens=True)
-    shared = shared_length(core.encode(model, text, unbounded=True), ids) if text else 0
+    shared = core.shared_length(core.encode(model, text, unbounded=True), ids) if text else 0
     return text if shared > len(ids) // 2 else ""

@@ -8,7 +8,7 @@ from typing import Any
 from app.state import values
 from app.state.requests import RunRequest
 from core import caches, strategies
-from core.parameter import Parameter
+from core.strategies import Parameter
 
 Change = tuple[str, str]
 """What was changed, and how: `("Temperature", "0.8 → 1.9")`."""

@@ -69,7 +69,11 @@ class CacheBackend:
         nothing."""
         if self.refuse and (reason := self.refuse(model, needs, options or {})):
             return reason
-        return cannot_follow(model, needs) or explain(self.title, needs - self.offers)
+        return cannot_follow(model, needs) or self.lacks(needs)
+
+    def lacks(self, needs: frozenset[Need]) -> str | None:
+        """Sentence on what it cannot do of what a strategy `needs`, with whatever model; None when it can."""
+        return explain(self.title, needs - self.offers)
 
     def measure(self, cache: Cache | None) -> Measurement:
         """Bytes of the storages held, to the byte."""

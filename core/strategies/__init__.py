@@ -13,4 +13,11 @@ def selected_by(flags: Flags) -> Strategy:
     return next(strategy for strategy in registry.values() if strategy.selects(flags))
 
 
-__all__ = ["Flags", "Parameter", "Strategy", "flags_of", "registry", "selected_by"]
+def drawing() -> frozenset[str]:
+    """Names of the settings that have an effect only where tokens are drawn."""
+    from core.strategies.parameters import SAMPLING, SAMPLING_ADVANCED
+
+    return frozenset(parameter.name for parameter in (*SAMPLING, *SAMPLING_ADVANCED))
+
+
+__all__ = ["Flags", "Parameter", "Strategy", "drawing", "flags_of", "registry", "selected_by"]

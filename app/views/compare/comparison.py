@@ -10,8 +10,7 @@ from app.state.requests import ModelInfo, RunRequest
 from app.state.run import Run
 from app.views.text.wording import token_text
 from core import caches, strategies, words
-from core.caches.needs import explain
-from core.strategies.base import Strategy
+from core.strategies import Strategy
 
 CACHES, STRATEGIES = "caches", "strategies"
 _BITS = (8, 4, 2)
@@ -67,8 +66,7 @@ def cache_refusal(name: str, strategy: str, info: ModelInfo | None) -> str:
     """Why a back end cannot serve; empty when it can, as far as is known before it is tried."""
     if info is not None and name in info.refused_caches:
         return info.refused_caches[name]
-    backend = caches.registry[name]
-    return explain(backend.title, strategies.registry[strategy].needs - backend.offers) or ""
+    return caches.registry[name].lacks(strategies.registry[strategy].needs) or ""
 
 
 def strategy_candidates(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:

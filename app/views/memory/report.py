@@ -6,8 +6,7 @@ from app.state.cache_history import CacheHistory, Part, Point
 from app.state.run import Run
 from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
 from app.views.shared.reports import NodeReport, ReportRow
-from core import caches, words
-from core.explain.sizes import in_names, in_numbers, is_a_number
+from core import caches, sizes, words
 
 _PARTS = {"self": "self-attention", "cross": "cross-attention", "scales": "scales and offsets", "residual": "exact"}
 _PLACES = {"host": "memory", "device": "GPU", "disk": "disk"}
@@ -129,8 +128,8 @@ def formula_lines(model: CacheHistory, length: int) -> str:
     plan, size = model.plan, model.predicted(length)
     if plan is None or size is None:
         return ""
-    worked = [] if is_a_number(plan.size) else [f"= {in_numbers(plan.size, length)}"]
-    return "\n".join([in_names(plan.size), *worked, f"= {round(size):,} bytes"])
+    worked = [] if sizes.is_a_number(plan.size) else [f"= {sizes.in_numbers(plan.size, length)}"]
+    return "\n".join([sizes.in_names(plan.size), *worked, f"= {round(size):,} bytes"])
 
 
 def formula_line(model: CacheHistory, length: int) -> str:

@@ -21,9 +21,8 @@ from app.views.memory.tools import MemoryTools
 from app.views.shared.reports import NodeReport
 from app.views.shared.scrolled_page import ScrolledPage
 from app.widgets.plots import PlotPanel
-from core import words
+from core import sizes, words
 from core.events import Event
-from core.explain.sizes import in_names
 
 _TITLE = "Every byte the model remembers with"
 _HINT = "Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer."
@@ -139,7 +138,7 @@ class MemoryView(ScrolledPage):
         self._draw_tokens(run)
         self._draw_layers(point)
         self._formula.setText(formula_line(self.model, length))
-        self._formula.setToolTip(in_names(self.model.plan.size) if self.model.plan is not None else "")
+        self._formula.setToolTip(sizes.in_names(self.model.plan.size) if self.model.plan is not None else "")
         self._formula.setVisible(bool(self._formula.text()))
         self._notice.setText("\n".join(self.model.notices))
         self._notice.setVisible(bool(self.model.notices))
