@@ -44,10 +44,6 @@ class Registry(Mapping[str, E], Generic[E]):
     def __len__(self) -> int:
         return len(self._load())
 
-    def canonical(self, name: str) -> str:
-        """The entry's own name for `name` or one of its aliases. Raises KeyError."""
-        return self[name].name
-
     def _load(self) -> dict[str, E]:
         if self._entries is None:
             found = sorted(self._discover(), key=lambda entry: (entry.order, entry.name))

@@ -23,7 +23,11 @@ _ALWAYS = (
     Parameter("num_return_sequences", "Texts", "int", 1, "", minimum=1, maximum=1_000_000),
     Parameter("max_length", "Length with prompt", "int", 20, "", minimum=0, maximum=10_000_000),
     Parameter("do_sample", "Sample", "bool", False, ""),
-)
+    Parameter(
+        "num_assistant_tokens_schedule", "Draft length", "choice", "constant", "",
+        choices=("auto", "constant", "heuristic", "heuristic_transient"),
+    ),
+)  # fmt: skip
 """What every run looks at, whichever settings its strategy shows."""
 
 

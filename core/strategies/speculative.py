@@ -26,7 +26,7 @@ SAMPLE = Parameter(
 SCHEDULE = Parameter(
     "schedule", "Draft length", "choice", "auto",
     "auto drafts while it pays on this machine; constant drafts the same number always; heuristic takes 2 more after a "
-    "draft accepted whole, else 1 less, and remembers it; heuristic_transient begins anew with every run.",
+    "draft accepted whole, else 1 less, and without dice remembers it; heuristic_transient begins anew with every run.",
     choices=("auto", "constant", "heuristic", "heuristic_transient"), option=True,
 )  # fmt: skip
 DRAFT_TOKENS = Parameter(

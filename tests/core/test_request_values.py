@@ -57,6 +57,7 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"prompt_lookup_num_tokens": "x"}, "prompt_lookup_num_tokens"),
     ({"assistant_early_exit": "x"}, "assistant_early_exit"),
     ({"guidance_scale": "x"}, "guidance_scale"),
+    ({"num_assistant_tokens_schedule": "sometimes"}, "num_assistant_tokens_schedule"),
     ({"remove_invalid_values": 1}, "remove_invalid_values"),
 ]
 

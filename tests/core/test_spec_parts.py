@@ -167,6 +167,14 @@ def test_heuristic_grows_by_two_and_shrinks_by_one() -> None:
     assert schedule.length() == 1
 
 
+@pytest.mark.parametrize("schedule", ["heuristic", "heuristic_transient", "auto", "constant"])
+def test_a_seed_keeps_its_text_whatever_ran_before(schedule: str) -> None:
+    model, drafter = tiny.make("llama", scale=3.0), tiny.make("llama", seed=4, scale=3.0)
+    settings = {"max_new_tokens": 40, "min_new_tokens": 40, "do_sample": True}
+    request = core.Request(tiny.prompt(), settings, "assisted", {"schedule": schedule}, drafters=(drafter,), seed=7)
+    assert len({tuple(core.run(model, request).sequences[0]) for _ in range(4)}) == 1
+
+
 def test_heuristic_is_kept_between_runs_and_transient_is_not() -> None:
     model, drafts = tiny.make("llama"), [near("llama")]
     begins: dict[str, list[int]] = {}

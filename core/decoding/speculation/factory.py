@@ -116,7 +116,9 @@ def _schedule(
         return Constant(first)
     if name == "auto":
         return Economy(cost, memory, f"experience/{key}", draft_share)
-    return Heuristic(first, memory if name == "heuristic" and not run.request.steady else None, f"draft_length/{key}")
+    # Lengths decide which die falls on which token: with dice, what earlier runs learnt would change a seed's text.
+    recalls = name == "heuristic" and not (run.request.steady or shape.samples)
+    return Heuristic(first, memory if recalls else None, f"draft_length/{key}")
 
 
 def _schedule_name(run: DecodingRun) -> str:
