@@ -13,9 +13,10 @@ from app.state.requests import RunRequest, plain_request
 from app.state.rounds import Rounds
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.base import View
+from app.views.base import Table, View
 from app.views.shared.empty_page import paint_empty_page
 from app.views.shared.reports import NodeReport
+from app.views.shared.tables import of_rounds
 from app.views.speculation.cards import SpecCards
 from app.views.speculation.legend import SpecLegend
 from app.views.speculation.report import EXTRA, describe, drafter_names, report_on, tree_of
@@ -118,6 +119,10 @@ class SpeculationView(View):
     def header_widget(self) -> QWidget:
         """The view's tools, for the right end of the tab bar."""
         return self._tools
+
+    def figures(self) -> Table:
+        """Every round up to the cursor."""
+        return of_rounds(self._rounds.rounds[: self._shown()]) if self._shown() else ()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.base import View
+from app.views.base import Table, View
+from app.views.shared.tables import of_tokens
 from app.views.text.origins import KEY
 from app.views.text.paint import COLOURINGS
 from app.views.text.wording import spoken
@@ -74,6 +75,11 @@ class TokenView(View):
     def header_widget(self) -> QWidget:
         """The view's tools, for the right end of the tab bar."""
         return self._tools
+
+    def figures(self) -> Table:
+        """Every token of the shown text."""
+        run = self.area.run
+        return of_tokens(run.tokens) if run is not None and run.tokens else ()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""

@@ -12,7 +12,8 @@ from app.state.beam_tree import BeamTree
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.base import View
+from app.views.base import Table, View
+from app.views.shared.tables import of_candidates
 from app.views.tree.empty import paint_empty
 from app.views.tree.finder import Finder
 from app.views.tree.growth import ROOT, Growth, label, root_label, shown_path
@@ -82,6 +83,10 @@ class TreeView(View):
     def header_widget(self) -> QWidget:
         """The view's tools, for the right end of the tab bar."""
         return self._tools
+
+    def figures(self) -> Table:
+        """Every continuation that was considered."""
+        return of_candidates(self._tree) if self._tree is not None else ()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""

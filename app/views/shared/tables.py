@@ -1,0 +1,35 @@
+"""What views show as tables for files, a head first; every value as exact as the events have it. No Qt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from app.state.beam_tree import BeamTree
+from app.views.base import Table
+from core.events import DraftRound, TokenChosen
+
+
+def of_tokens(tokens: Sequence[TokenChosen]) -> Table:
+    """A line for each token of a text."""
+    head = ("token", "id", "text", "rank", "probability_by_the_model", "probability_after_the_settings",
+            "surprise_bits", "entropy_bits", "seconds", "written_by")  # fmt: skip
+    nat = math.log(2)
+    return [head, *((token.step + 1, token.id, token.piece, token.rank, token.raw_probability, token.probability,
+                     -token.raw_log_probability / nat, token.entropy / nat, token.seconds, token.origin)
+                    for token in tokens)]  # fmt: skip
+
+
+def of_candidates(tree: BeamTree) -> Table:
+    """A line for each continuation that a beam search considered; parent 0 is the prompt."""
+    head = ("step", "node", "parent", "id", "text", "probability", "log_probability", "score", "fate")
+    return [head, *((number, c.node, c.parent, c.id, c.piece, c.probability, c.log_probability, c.score, c.fate)
+                    for number, step in enumerate(tree.steps, 1) for c in step.candidates)]  # fmt: skip
+
+
+def of_rounds(rounds: Sequence[DraftRound]) -> Table:
+    """A line for each round of speculation."""
+    head = ("round", "tokens_before", "draft_length", "drafted", "accepted", "extra", "draft_seconds",
+            "verify_seconds", "overhead_seconds")  # fmt: skip
+    return [head, *((number, r.step, r.length, len(r.nodes), len(r.accepted), r.extra_kind, r.draft_seconds,
+                     r.verify_seconds, r.overhead_seconds) for number, r in enumerate(rounds, 1))]  # fmt: skip
