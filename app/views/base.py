@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from app.state.requests import ModelInfo
     from app.state.run import Run
     from app.theme.theme import Theme
-    from app.views.shared.reports import NodeReport
+    from app.views.reports import NodeReport
     from core.events import Event
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.arithmetic import worked_out
 from core.caches.description import Description, Situation
+from core.caches.measurement import Measurement
 from core.caches.needs import Need, explain
 from core.caches.reasons import cannot_follow
 from core.parameter import Parameter
@@ -16,21 +17,6 @@ if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
     from core.models.model import LoadedModel
-
-
-@dataclass(frozen=True, slots=True)
-class Measurement:
-    """Bytes a cache holds; `parts` sums up to `bytes`, `layers` too."""
-
-    bytes: int
-    tokens: int
-    parts: tuple[tuple[str, str, int], ...] = ()
-    """(place, part, bytes): place device/host/disk; part keys, values, scales, residual, self, cross, state."""
-    layers: tuple[int, ...] = ()
-    held: tuple[tuple[int, int], ...] = ()
-    """Places in the text, [start, stop), that the most forgetful layer still holds; () when none forgets."""
-    error: float | None = None
-    """Quantized: ‖keys − kept keys‖ / ‖keys‖ over all that was quantized."""
 
 
 EDITS: frozenset[Need] = frozenset({"reorder", "truncate", "select", "copy"})

@@ -15,7 +15,7 @@ from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.inspector.node_card import NodeCard
-from app.views.shared.reports import NodeReport
+from app.views.reports import NodeReport
 from app.views.tree.hypotheses import SCORE, TEXT, shared_words
 from app.views.tree.report import formula, report_on
 from app.views.tree.view import TreeView

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLay
 
 from app.theme.theme import Theme, theme_for
 from app.views.inspector.rows import emphasized
-from app.views.shared.reports import NodeReport, ReportRow
+from app.views.reports import NodeReport, ReportRow
 from app.views.tree.report import report_of
 from app.widgets.text_block import TextBlock
 from core.events import BeamCandidate, BeamStep

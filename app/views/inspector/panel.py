@@ -12,7 +12,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.base import View
 from app.views.inspector import rows
 from app.views.inspector.node_card import NodeCard
-from app.views.shared.reports import NodeReport
+from app.views.reports import NodeReport
 from app.views.text.wording import token_text
 from app.views.tokens.headings import is_waiting
 from app.widgets.bars import Bars

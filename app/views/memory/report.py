@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.state.cache_history import CacheHistory, Part, Point
 from app.state.run import Run
 from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
-from app.views.shared.reports import NodeReport, ReportRow
+from app.views.reports import NodeReport, ReportRow
 from core import caches, sizes, words
 
 _PARTS = {"self": "self-attention", "cross": "cross-attention", "scales": "scales and offsets", "residual": "exact"}

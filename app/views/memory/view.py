@@ -18,7 +18,7 @@ from app.views.memory.legend import Key, MemoryLegend
 from app.views.memory.plots import by_layer, colour_of, layers_title, over_the_run
 from app.views.memory.report import formula_line, part_name, report_on, reuse_line
 from app.views.memory.tools import MemoryTools
-from app.views.shared.reports import NodeReport
+from app.views.reports import NodeReport
 from app.views.shared.scrolled_page import ScrolledPage
 from app.widgets.plots import PlotPanel
 from core import sizes, words

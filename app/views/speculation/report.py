@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.state.requests import RunRequest
 from app.state.rounds import proposers
-from app.views.shared.reports import NodeReport, ReportRow
+from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
 from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode

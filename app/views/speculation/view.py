@@ -14,8 +14,8 @@ from app.state.rounds import Rounds
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
+from app.views.reports import NodeReport
 from app.views.shared.empty_page import paint_empty_page
-from app.views.shared.reports import NodeReport
 from app.views.shared.tables import of_rounds
 from app.views.speculation.cards import SpecCards
 from app.views.speculation.legend import SpecLegend

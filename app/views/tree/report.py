@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.state.beam_tree import BeamTree
-from app.views.shared.reports import NodeReport, ReportRow
+from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
 from core import explain_candidate, words
 from core.events import BeamCandidate, BeamStep

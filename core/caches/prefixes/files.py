@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,17 +18,17 @@ from core.errors import CacheError
 from core.models.files import is_file
 from core.models.model import LoadedModel
 
-if TYPE_CHECKING:
-    from core.caches.prefixes.store import Prefix
-
 _FORMAT = "tokenscope-prefix-2"
 _OLDER = {"tokenscope-prefix-1"}
 _Layout = list[list[tuple[int, int, torch.dtype]]]
 """Of each layer, of its keys and its values: heads, width, type."""
 
 
-def save_prefix(path: str | Path, model: LoadedModel, prefix: Prefix) -> None:
-    """Keys and values of every layer, the token ids, and hashes of both and of the model. Raises CacheError."""
+def save_prefix(path: str | Path, model: LoadedModel, read: Sequence[int], cache: Any) -> None:
+    """Keys and values of every layer of `cache`, the token ids it has `read`, and hashes of both and of the model.
+
+    Raises CacheError.
+    """
     if model.is_recurrent or model.is_encoder_decoder:
         raise CacheError(
             f"{model.name} does not read its prompt into keys and values of single tokens that could be saved.",
@@ -35,10 +36,10 @@ def save_prefix(path: str | Path, model: LoadedModel, prefix: Prefix) -> None:
         )
     tensors = {
         f"{number}.{part}": tensor.to("cpu").contiguous()
-        for number, layer in enumerate(to_legacy(prefix.cache))
+        for number, layer in enumerate(to_legacy(cache))
         for part, tensor in zip(("keys", "values"), layer, strict=True)
     }
-    ids = json.dumps(list(prefix.ids))
+    ids = json.dumps(list(read))
     about = {
         "format": _FORMAT, "model": model.name.encode("utf-8", "replace").decode(), "fingerprint": fingerprint(model),
         "ids": ids, "digest": digest(ids, tensors),

@@ -120,7 +120,8 @@ class PrefixStore:
         """
         from core.caches.prefixes.files import save_prefix  # needs torch
 
-        save_prefix(path, model, prefix or self._latest(model))
+        chosen = prefix or self._latest(model)
+        save_prefix(path, model, chosen.ids, chosen.cache)
 
     def load(self, path: Any, model: LoadedModel) -> Prefix:
         """Read a prefix saved with the same model; it counts as the latest one, for the dynamic cache.

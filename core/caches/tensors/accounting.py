@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
-from core.caches.base import Measurement
+from core.caches.measurement import Measurement
 from core.caches.tensors.editing import length_of
 from core.caches.tensors.faces import face
 from core.caches.tensors.layer import Layer, Spans
