@@ -82,7 +82,9 @@ def delete(path: Path) -> None:
 def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
     """The preset that a GenerationConfig's plain data means. Raises PresetProblem for a strategy that is not here."""
     own = _own(data)
+    odd = _unused(data, own)
     data, mode, refused = _mode(data)
+    refused |= {OWN_KEY: odd} if odd else {}
     strategy = _strategy(own["strategy"] or mode, name)
     told = {**data, **own["options"]}
     values = {p.name: told[p.name] for p in strategy.parameters if told.get(p.name) is not None}
@@ -104,6 +106,15 @@ def _own(data: Mapping[str, Any]) -> dict[str, Any]:
         "options": options if isinstance(options, dict) else {},
         "drafters": [draft for draft in drafters if is_name(draft)] if isinstance(drafters, list) else [],
     }
+
+
+def _unused(data: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """What under the program's own key is of another type than it must be; empty when all of it is used."""
+    found = data.get(OWN_KEY) or {}
+    if not isinstance(found, dict):
+        return f"“{OWN_KEY}” holds no names and values."
+    odd = [key for key in own if found.get(key) not in (None, own[key])]
+    return f"Not understood under “{OWN_KEY}”: {', '.join(odd)}." if odd else ""
 
 
 def to_config(
