@@ -24,7 +24,7 @@ ExtraKind = Literal["bonus", "correction", "none"]
 StageKind = Literal["model", "shift", "ban", "cut"]
 """What a stage of the funnel does: nothing (the model's own distribution), change weights, forbid single tokens, or
 cut all tokens but some of the likeliest."""
-NoticeKind = Literal["memory_fallback", "setting_ignored"]
+NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew"]
 RunEnd = Literal["completed", "stopped"]
 
 

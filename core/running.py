@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from core.caches.notices import notices
 from core.caches.prefixes.store import PrefixStore
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Written
@@ -109,6 +110,7 @@ def _decode(
     strategy, config = resolve(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
     yield decoding.begin()
+    yield from notices(model, decoding.backend, config)
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]
     else:

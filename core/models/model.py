@@ -19,6 +19,11 @@ from core.models.plan import check_purpose, plan_model
 from core.models.text import Pieces
 from core.models.tokenizers import load_tokenizer
 
+_LIMITS = ("max_decoder_position_embeddings", "max_target_positions", "max_position_embeddings", "max_seq_len")
+"""Fields that hold the decoder's longest text, in the order they are asked."""
+_RESERVED = {"prophetnet": 2, "xlm": 1}
+"""Places that no token can have: a padding's and the one that is predicted, a mask's."""
+
 
 @dataclass(eq=False)
 class LoadedModel:
@@ -90,8 +95,9 @@ class LoadedModel:
         """Longest sequence it was built for, in tokens; None without such a limit (T5's relative positions, Mamba)."""
         if self.is_mamba:
             return None
-        limit = getattr(self.config, "max_position_embeddings", None)
-        return int(limit) if limit else None
+        limits = (getattr(self.config, name, None) for name in _LIMITS)
+        limit = next((int(limit) for limit in limits if isinstance(limit, int)), 0)
+        return limit - _RESERVED.get(self.config.model_type, 0) if limit > 0 else None
 
     @cached_property
     def parameters(self) -> int:

@@ -11,6 +11,7 @@ from transformers import GenerationConfig
 import core
 from core.caches.tensors.reading import memory_of
 from core.errors import TokenscopeError
+from core.events import Event, Notice, SequenceFinished
 from tests.core import tiny, zoo
 
 NEW = 12
@@ -105,3 +106,28 @@ def test_a_model_that_keeps_nothing_is_read_anew_and_refuses_what_would_be_of_no
     assert "keeps nothing between tokens" in (registry["static"].why_not(model) or "")
     drafting = core.strategies.registry["prompt_lookup"]
     assert registry["dynamic"].why_not(model, drafting.needs) or drafting.why_not(model)
+
+
+@pytest.mark.parametrize("kind", ["mpt", "led", "prophetnet", "roberta", "xlm", "xlnet"])
+def test_a_text_ends_with_its_context(kind: str) -> None:
+    model = zoo.make(kind)
+    length = 10 if model.is_encoder_decoder else 240
+    config = GenerationConfig(max_new_tokens=300 if model.context else 20, num_beams=1, eos_token_id=60, pad_token_id=0)
+    events = core.run(model, core.Request([5] * length, config, "greedy")).events
+    ended = [event for event in events if isinstance(event, SequenceFinished)]
+    assert [event.reason for event in ended] == ["context" if model.context else "length"]
+
+
+def test_what_is_not_as_asked_for_is_told() -> None:
+    told = of_kind(core.run(zoo.make("openai-gpt"), core.Request(zoo.prompt(5), settings())).events)
+    assert told["read_anew"].startswith("tiny-openai-gpt keeps nothing between tokens")
+    model = tiny.make("llama")
+    model.model.generation_config.cache_implementation = "static"
+    ids = tiny.prompt()
+    assert "“Static” for that" in of_kind(core.run(model, core.Request(ids, settings())).events)["setting_ignored"]
+    assert of_kind(core.run(model, core.Request(ids, settings(), cache="static")).events) == {}
+
+
+def of_kind(events: list[Event]) -> dict[str, str]:
+    """Messages of notices by their kinds."""
+    return {event.kind: event.message for event in events if isinstance(event, Notice)}
