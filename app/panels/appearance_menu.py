@@ -70,4 +70,6 @@ class AppearanceMenu(QMenu):
 
     @Slot()
     def _on_action(self) -> None:
-        self.actionChosen.emit(self.sender().data())
+        action = self.sender()
+        assert isinstance(action, QAction)
+        self.actionChosen.emit(action.data())

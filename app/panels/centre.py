@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from app.panels.message_area import MessageArea
 from app.panels.view_tabs import ViewTabs
 from app.state.run import Run
-from app.theme.theme import Theme
+from app.theme.theme import Theme, Themed
 from app.views import ViewSpec
 from app.views.base import View
 from app.widgets.banner import Banner
@@ -137,7 +137,7 @@ class ViewColumn(QWidget):
         self._first.addWidget(self.tabs, 0, Qt.AlignmentFlag.AlignBottom)
         self._first.addWidget(self.tabs.more)
         self._first.addStretch(1)
-        side = QHBoxLayout(self.side)
+        side = self._side_row = QHBoxLayout(self.side)
         side.setContentsMargins(0, 0, 0, 0)
         side.setSpacing(2 * GAP)
         side.addWidget(self.tools)
@@ -148,11 +148,19 @@ class ViewColumn(QWidget):
         rows.setSpacing(0)
         rows.addLayout(self._first)
         rows.addLayout(self._second)
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
         column.addWidget(self.stack, 1)
+
+    def add_tool(self, tool: QWidget) -> None:
+        """Stand beside the shown view's own tools."""
+        self._side_row.addWidget(tool)
+
+    def add_message_area(self, area: QWidget) -> None:
+        """Stand under the tabs, which then keep their place."""
+        self._column.insertWidget(1, area)
 
     @Slot(int)
     def _on_tab(self, index: int) -> None:
@@ -167,7 +175,9 @@ class ViewColumn(QWidget):
         for number in range(self.tools.count()):
             shown = number == self.tools.currentIndex()
             policy = QSizePolicy.Policy.Preferred if shown else QSizePolicy.Policy.Ignored
-            self.tools.widget(number).setSizePolicy(policy, policy)
+            tools = self.tools.widget(number)
+            if tools is not None:
+                tools.setSizePolicy(policy, policy)
         self.tools.updateGeometry()
         self.fit_header()
 
@@ -308,7 +318,8 @@ class Centre(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of everything in the centre."""
         self._theme = theme
-        for part in (self.error_banner, self.notice_banner, self.split, *self.columns):
+        themed: tuple[Themed, ...] = (self.error_banner, self.notice_banner, self.split, *self.columns)
+        for part in themed:
             part.set_theme(theme)
         self.progress.setFixedHeight(2)
 
@@ -322,7 +333,7 @@ class Centre(QWidget):
         self.split.setCheckable(True)
         self.split.toggled.connect(self.set_split)
         self.split.setVisible(len(self._specs) > 1)
-        self.columns[0].side.layout().addWidget(self.texts)
+        self.columns[0].add_tool(self.texts)
         self.columns[0].corner.addWidget(self.split)
 
     def _lay_out(self) -> None:
@@ -332,5 +343,5 @@ class Centre(QWidget):
         column.addWidget(self.progress)
         first = self.columns[0]
         self.messages = MessageArea((self.error_banner, self.notice_banner), first)
-        first.layout().insertWidget(1, self.messages)  # under the tabs, which then keep their place
+        first.add_message_area(self.messages)
         column.addWidget(self.splitter, 1)

@@ -44,7 +44,8 @@ class ExportDialog(QDialog):
     chosen = Signal(int, str, object)
 
     def __init__(self, offers: Sequence[Offer], parent: QWidget | None = None) -> None:
-        super().__init__(parent, objectName="exportDialog")
+        super().__init__(parent)
+        self.setObjectName("exportDialog")
         self.setWindowTitle("Save a picture or figures")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._offers = tuple(offers)

@@ -55,8 +55,8 @@ class MessageArea(QScrollArea):
         layout = self._around.layout()
         if layout is None:
             return self._around.height()
-        items = [layout.itemAt(index) for index in range(layout.count())]
-        others = sum(item.minimumSize().height() for item in items if item.widget() is not self)
+        found = (layout.itemAt(index) for index in range(layout.count()))
+        others = sum(item.minimumSize().height() for item in found if item is not None and item.widget() is not self)
         return max(LEAST, self._around.height() - others)
 
     def _fit(self) -> None:

@@ -209,11 +209,15 @@ class ParameterRow(QWidget):
         assert self._scale is not None
         step = self.parameter.step or (1 if self.parameter.kind == "int" else 0.01)
         value = self._scale.value(place / SLIDER_STEPS, step)
-        self.editor.setValue(round(value) if self.parameter.kind == "int" else round(value, 6))
+        if isinstance(self.editor, IntEditor):
+            self.editor.setValue(round(value))
+        elif isinstance(self.editor, FloatEditor):
+            self.editor.setValue(round(value, 6))
 
     def _refresh(self) -> None:
-        if self.slider is not None and self._scale is not None:
-            share = self._scale.share(self.editor.value())
+        editor = self.editor
+        if self.slider is not None and self._scale is not None and isinstance(editor, IntEditor | FloatEditor):
+            share = self._scale.share(editor.value())
             with QSignalBlocker(self.slider):
                 self.slider.setValue(round(share * SLIDER_STEPS))
         problem = self.editor.problem

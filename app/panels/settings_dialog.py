@@ -62,7 +62,7 @@ class SettingsDialog(QDialog):
         """Let the fields of all sections begin at one edge."""
         forms = self.findChildren(QFormLayout)
         items = [form.itemAt(row, QFormLayout.ItemRole.LabelRole) for form in forms for row in range(form.rowCount())]
-        labels = [item.widget() for item in items if item is not None and item.widget() is not None]
+        labels = [label for item in items if item is not None and (label := item.widget()) is not None]
         for label in labels:
             label.ensurePolished()
         widest = max(label.sizeHint().width() for label in labels)
@@ -158,9 +158,15 @@ class SettingsDialog(QDialog):
             self._fill_allowed()
             self.changed.emit("models")
 
+    def _chosen(self) -> str:
+        """What the list that was touched now says."""
+        combo = self.sender()
+        assert isinstance(combo, QComboBox)
+        return str(combo.currentData())
+
     @Slot()
     def _on_theme(self) -> None:
-        self._settings.appearance.theme = self.sender().currentData()
+        self._settings.appearance.theme = self._chosen()
         self.changed.emit("appearance")
 
     @Slot(int)
@@ -170,12 +176,12 @@ class SettingsDialog(QDialog):
 
     @Slot()
     def _on_device(self) -> None:
-        self._settings.compute.device = self.sender().currentData()
+        self._settings.compute.device = self._chosen()
         self.changed.emit("compute")
 
     @Slot()
     def _on_dtype(self) -> None:
-        self._settings.compute.dtype = self.sender().currentData()
+        self._settings.compute.dtype = self._chosen()
         self.changed.emit("compute")
 
     @Slot(int)

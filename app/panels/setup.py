@@ -73,13 +73,13 @@ class SetupPanel(QFrame):
         for part in (self.prompt, self.parameters, self.cache_parameters):
             part.set_theme(theme)
         self._foot.setFixedHeight(theme.px(64) + theme.space(16))
-        self._content.layout().setSpacing(theme.space(16))
+        self._inner.setSpacing(theme.space(16))
         self.fit.setContentsMargins(MARGIN, theme.space(6), MARGIN, theme.space(6))
         self.fit.setFont(theme.font(12))
 
     def _lay_out(self) -> None:
         self._content = QWidget()
-        inner = QVBoxLayout(self._content)
+        inner = self._inner = QVBoxLayout(self._content)
         inner.setContentsMargins(0, 14, 0, 16)
         for part in (self.prompt, self.presets, self.parameters, self.cache_parameters):
             inner.addWidget(part)

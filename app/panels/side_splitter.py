@@ -74,7 +74,8 @@ class SideSplitter(QSplitter):
         if any(side.isHidden() for side in self._sides):
             return False
         least = sum(side.minimumWidth() for side in self._sides)
-        return least + self.widget(1).minimumSizeHint().width() > room
+        middle = self.widget(1)
+        return middle is not None and least + middle.minimumSizeHint().width() > room
 
     def _side_widths(self, room: int) -> list[int]:
         """What the side panels get: what is wanted, less what the middle lacks, shared by what each can spare."""

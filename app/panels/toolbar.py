@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolBut
 
 from app.panels.draft_picker import DraftPicker
 from app.panels.seed import SeedBox
-from app.theme.theme import Theme
+from app.theme.theme import Theme, Themed
 from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
 
@@ -52,10 +52,11 @@ class Toolbar(QFrame):
         """Colours and sizes."""
         self._theme = theme
         self.brand.setText(f'Token<span style="color:{theme.accent}">scope</span>')
-        for part in (*self.pickers, self.seed, self.run):
+        themed: tuple[Themed, ...] = (*self.pickers, self.seed, self.run)
+        for part in themed:
             part.set_theme(theme)
         self.text.setFixedSize(theme.px(38), theme.px(34))
-        self.layout().setContentsMargins(theme.space(16), 0, theme.space(16), 0)
+        self._row.setContentsMargins(theme.space(16), 0, theme.space(16), 0)
         self.setFixedHeight(theme.px(38) + theme.space(14))
         self._fit()
 
@@ -71,7 +72,7 @@ class Toolbar(QFrame):
         self.run.set_brief(width < KEYS_FROM)
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout(self)
+        row = self._row = QHBoxLayout(self)
         row.setContentsMargins(16, 0, 16, 0)
         row.setSpacing(8)
         row.addWidget(self.brand)
@@ -82,5 +83,5 @@ class Toolbar(QFrame):
         for part in (self.brand, self.seed):
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         row.addStretch(1)
-        for part in (self.seed, self.text, self.run):
-            row.addWidget(part, 0, Qt.AlignmentFlag.AlignVCenter)
+        for pressed in (self.seed, self.text, self.run):
+            row.addWidget(pressed, 0, Qt.AlignmentFlag.AlignVCenter)

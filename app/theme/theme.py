@@ -6,6 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Protocol
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication
@@ -160,3 +161,10 @@ def _between(stops: list[QColor], t: float) -> QColor:
     a, b = ((stop.red(), stop.green(), stop.blue()) for stop in stops[left : left + 2])
     red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
     return QColor(red, green, blue)
+
+
+class Themed(Protocol):
+    """Whatever takes colours and sizes."""
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take those of `theme` at once."""

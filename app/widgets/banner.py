@@ -47,7 +47,7 @@ class Banner(QFrame):
     @Slot()
     def dismiss(self) -> None:
         """Hide it and say so."""
-        if self.isVisibleTo(self.parentWidget()):
+        if not self.isHidden():
             self.hide()
             self.actionChosen.emit("dismiss")
 

@@ -42,7 +42,7 @@ def shape(number: int, box: QRectF) -> QPainterPath:
 
 def _polygon(middle: QPointF, radius: float, corners: int) -> QPolygonF:
     angles = (2 * math.pi * (n % corners) / corners for n in range(corners + 1))
-    return QPolygonF([middle + radius * QPointF(math.sin(angle), -math.cos(angle)) for angle in angles])
+    return QPolygonF([middle + QPointF(math.sin(angle), -math.cos(angle)) * radius for angle in angles])
 
 
 def paint_mark(painter: QPainter, theme: Theme, number: int, box: QRectF, strength: float = 1.0) -> None:

@@ -218,9 +218,9 @@ class PickerCombo(QComboBox):
         self.setItemData(row, item.reason or item.help or item.subtitle, Qt.ItemDataRole.ToolTipRole)
         description = ", ".join(part for part in (item.title, item.reason or item.subtitle) if part)
         self.setItemData(row, description, Qt.ItemDataRole.AccessibleTextRole)
-        entry = self.model().item(row)
-        assert isinstance(entry, QStandardItem)
-        entry.setEnabled(not item.reason)
+        model = self.model()
+        assert isinstance(model, QStandardItemModel)
+        model.item(row).setEnabled(not item.reason)
 
     def _scaled(self, width: int) -> QSize:
         return QSize(self._theme.px(width), self._theme.px(38)) if self._theme else QSize(width, 38)

@@ -20,7 +20,7 @@ class Popover(QFrame):
         self._theme = theme
         self._title = QLabel(self)
         self._grid = QGridLayout()
-        box = QVBoxLayout(self)
+        box = self._box = QVBoxLayout(self)
         box.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
         box.addWidget(self._title)
         box.addLayout(self._grid)
@@ -30,8 +30,8 @@ class Popover(QFrame):
         """Take other colours and sizes."""
         self._theme = theme
         self.setStyleSheet(f"Popover {{ background: {theme.panel}; border: 1px solid {theme.line}; }}")
-        self.layout().setContentsMargins(theme.px(12), theme.px(9), theme.px(12), theme.px(10))
-        self.layout().setSpacing(theme.px(6))
+        self._box.setContentsMargins(theme.px(12), theme.px(9), theme.px(12), theme.px(10))
+        self._box.setSpacing(theme.px(6))
         self._grid.setVerticalSpacing(theme.px(3))
         self._grid.setHorizontalSpacing(theme.px(18))
 

@@ -99,7 +99,9 @@ class Sparkline(QWidget):
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
 
     def _paint_values(self, painter: QPainter, foot: float, shown: QRect) -> None:
-        room, slot, played, rest = foot - self._theme.px(6), self.slot, [], []
+        room, slot = foot - self._theme.px(6), self.slot
+        played: list[QRectF] = []
+        rest: list[QRectF] = []
         count = len(self._values) if slot >= LEAST_BAR else int(len(self._values) * slot / LEAST_BAR)
         gap = 1.0 if slot < 8 else slot * 0.38
         for first, end, value in binned(self._values, count):

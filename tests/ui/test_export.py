@@ -88,10 +88,10 @@ def test_all_of_a_page_that_scrolls(window: MainWindow, tmp_path: Path) -> None:
     assert QImage(str(path)).height() > 300
     bars = window.parts.inspector.findChildren(QScrollBar)
     before = [bar.value() for bar in bars]
-    window.parts.inspector.scroll.verticalScrollBar().setValue(5)
+    window.parts.inspector.area.verticalScrollBar().setValue(5)
     window.parts.export.save_picture(number, Pose(low), str(path))
     assert QImage(str(path)).size() == low
-    assert [bar.value() for bar in bars] == [5 if bar is window.parts.inspector.scroll.verticalScrollBar() else value
+    assert [bar.value() for bar in bars] == [5 if bar is window.parts.inspector.area.verticalScrollBar() else value
                                              for bar, value in zip(bars, before, strict=True)]  # fmt: skip
 
 

@@ -249,10 +249,10 @@ def test_nothing_is_wrapped_anew_when_the_scroll_bar_comes(inspector: Inspector,
     speak(inspector, token(0, " fox", 0.31, 3))
     width = inspector._card.width()
     inspector.resize(324, 300)
-    qtbot.waitUntil(inspector.scroll.verticalScrollBar().isVisible)
+    qtbot.waitUntil(inspector.area.verticalScrollBar().isVisible)
     inspector._settle()
     assert inspector._card.width() == width
-    assert inspector.scroll.widget().width() <= inspector.scroll.viewport().width()
+    assert inspector.area.widget().width() <= inspector.area.viewport().width()
 
 
 def test_bars_go_below_the_words_where_it_is_narrow(inspector: Inspector, qtbot: QtBot) -> None:

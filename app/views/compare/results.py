@@ -42,7 +42,9 @@ class ResultTable(QTableWidget):
         header.setMinimumSectionSize(20)
         for column in range(len(HEAD)):
             side = Qt.AlignmentFlag.AlignRight if 0 < column < _TEXT else Qt.AlignmentFlag.AlignLeft
-            self.horizontalHeaderItem(column).setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+            title = self.horizontalHeaderItem(column)
+            if title is not None:
+                title.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""

@@ -78,8 +78,9 @@ class NodeCard(QFrame):
         self._text_title, self._text = self._title("Text so far"), TextBlock(self)
         self._table_title, self._table = self._title(""), ReportTable(self)
         self._score_title, self._score = self._title("Score"), TextBlock(self, "muted")
-        QHBoxLayout(self._card).addWidget(self._sentence)
-        column = QVBoxLayout(self)
+        self._inside = QHBoxLayout(self._card)
+        self._inside.addWidget(self._sentence)
+        column = self._column = QVBoxLayout(self)
         for widget in (self._heading, self._token, self._facts, self._card, self._text_title, self._text,
                        self._table_title, self._table, self._score_title, self._score):  # fmt: skip
             column.addWidget(widget)
@@ -93,9 +94,9 @@ class NodeCard(QFrame):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
-        self.layout().setSpacing(theme.px(5))
-        self.layout().setContentsMargins(theme.px(16), theme.px(14), theme.px(16), theme.px(14))
-        self._card.layout().setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
+        self._column.setSpacing(theme.px(5))
+        self._column.setContentsMargins(theme.px(16), theme.px(14), theme.px(16), theme.px(14))
+        self._inside.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
         for title in (self._text_title, self._table_title, self._score_title):
             title.setContentsMargins(0, theme.px(10), 0, 0)
         self._table.set_theme(theme)

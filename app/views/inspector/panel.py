@@ -67,8 +67,8 @@ class Inspector(View):
         theme = theme_for("light")
         self._run: Run | None = None
         self._told: TokenChosen | None = None
-        self.scroll = QScrollArea(self)
-        self._ring = FocusRing(self.scroll)
+        self.area = QScrollArea(self)
+        self._ring = FocusRing(self.area)
         self._body = QFrame(self)
         self._body.setProperty("role", "panel")
         self._heading = TextBlock(self._body, "heading")
@@ -96,10 +96,10 @@ class Inspector(View):
 
     def _build(self) -> None:
         self.setAccessibleName("Inspector")
-        self.scroll.setAccessibleName("Inspector")
-        self.scroll.setWidgetResizable(True)
-        self.scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self.area.setAccessibleName("Inspector")
+        self.area.setWidgetResizable(True)
+        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.area.setFrameShape(QFrame.Shape.NoFrame)
         self._inside = QHBoxLayout(self._card)
         self._inside.addWidget(self._sentence)
         column = self._column = QVBoxLayout(self._body)
@@ -114,10 +114,10 @@ class Inspector(View):
         pages.addWidget(self._body)
         pages.addWidget(self._card_of_node)
         self._card_of_node.hide()
-        self.scroll.setWidget(page)
-        self.scroll.verticalScrollBar().rangeChanged.connect(self._keep_width)
-        outer.addWidget(self.scroll)
-        self.setFocusProxy(self.scroll)
+        self.area.setWidget(page)
+        self.area.verticalScrollBar().rangeChanged.connect(self._keep_width)
+        outer.addWidget(self.area)
+        self.setFocusProxy(self.area)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
@@ -141,7 +141,7 @@ class Inspector(View):
     @Slot()
     def _keep_width(self) -> None:
         """The scroll bar takes its room from the margin, so that nothing is wrapped anew when it comes and goes."""
-        bar, margin = self.scroll.verticalScrollBar(), self._theme.px(16)
+        bar, margin = self.area.verticalScrollBar(), self._theme.px(16)
         taken = min(margin, bar.sizeHint().width()) if bar.maximum() > bar.minimum() else 0
         self._column.setContentsMargins(margin, self._theme.px(14), margin - taken, margin)
 

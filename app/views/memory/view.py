@@ -119,12 +119,12 @@ class MemoryView(ScrolledPage):
             self._draw()
 
     @property
-    def cursor(self) -> int:
+    def place(self) -> int:
         """Tokens written at the place that is shown."""
         return self._run.cursor if self._run is not None else 0
 
     def _point(self) -> Point | None:
-        return self.model.at(self.cursor)
+        return self.model.at(self.place)
 
     def _draw(self) -> None:
         point, run = self._point(), self._run
@@ -133,7 +133,7 @@ class MemoryView(ScrolledPage):
         if point is None or run is None:
             self._say(None)
             return
-        length = self.model.length_at(self.cursor)
+        length = self.model.length_at(self.place)
         self._draw_chart(run)
         self._draw_tokens(run)
         self._draw_layers(point)
@@ -144,16 +144,16 @@ class MemoryView(ScrolledPage):
         self._notice.setVisible(bool(self.model.notices))
         self._reuse.setText(reuse_line(run))
         self._reuse.setVisible(bool(self._reuse.text()))
-        self._say(report_on(self.model, run, self.cursor))
+        self._say(report_on(self.model, run, self.place))
 
     def _draw_chart(self, run: Run) -> None:
         right = self.model.limit if run.outcome is None else max(run.length, 1)
-        self.chart.show_figure(over_the_run(self.model, self.cursor, right))
-        self.chart.set_cursor(self.cursor, self._tip(self.cursor))
+        self.chart.show_figure(over_the_run(self.model, self.place, right))
+        self.chart.set_cursor(self.place, self._tip(self.place))
         self._axis.setText(f"{self.chart.unit()[1]} held, by tokens written")
 
     def _draw_tokens(self, run: Run) -> None:
-        rows = memory_tokens.rows(self.model, run, self.cursor)
+        rows = memory_tokens.rows(self.model, run, self.place)
         self.cells.set_rows(rows)
         self.cells.setVisible(bool(rows))
         names = self.model.parts
@@ -195,7 +195,7 @@ class MemoryView(ScrolledPage):
 
     def _token_tip(self, row: int, place: int) -> str:
         run = self._run
-        rows = memory_tokens.rows(self.model, run, self.cursor) if run is not None else []
+        rows = memory_tokens.rows(self.model, run, self.place) if run is not None else []
         if run is None or row >= len(rows) or place >= len(rows[row].states):
             return ""
         return memory_tokens.describe(self.model, run, rows[row], place)

@@ -97,8 +97,9 @@ def _settle(widget: QWidget) -> None:
         for part in parts:
             part.updateGeometry()
         for part in parts:
-            if part.layout() is not None:
-                part.layout().activate()
+            layout = part.layout()
+            if layout is not None:
+                layout.activate()
             QCoreApplication.sendPostedEvents(part, QEvent.Type.LayoutRequest)
 
 

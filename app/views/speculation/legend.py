@@ -66,7 +66,8 @@ class SpecLegend(TreeLegend):
         theme = self._look.theme
         fm, left = QFontMetricsF(theme.font(12)), float(theme.px(16))
         x, y, before = left, float(theme.px(2)), False
-        for what, text in (*enumerate(self._drafters), *_STATES):
+        entries: list[tuple[int | str, str]] = [*enumerate(self._drafters), *_STATES]
+        for what, text in entries:
             wide = theme.px(_MARK) + fm.horizontalAdvance(text)
             changes = before and isinstance(what, str)
             if x > left and (changes or x + wide > width - theme.px(8)):

@@ -112,8 +112,8 @@ class SpeculationView(View):
         for part in (self.canvas, self._legend, self._words, self.cards):
             page.addWidget(part, int(part is self.canvas))
         self._page.setWidget(inner)
-        for part in (self.strip, self._page):
-            column.addWidget(part, int(part is self._page))
+        column.addWidget(self.strip)
+        column.addWidget(self._page, 1)
         self.setFocusProxy(self.strip)
 
     def header_widget(self) -> QWidget:

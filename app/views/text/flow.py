@@ -69,7 +69,8 @@ class Flow:
         self._text = text
         last = self.rows.pop()
         kept = len(self.rows)
-        start, first, rtl = last.start, last.first, last.rtl
+        start: int | None = last.start
+        first, rtl = last.first, last.rtl
         while start is not None:
             start = self._paragraph(start, first, rtl)
             first = True

@@ -37,7 +37,7 @@ class TreeTools(QWidget):
         self.pruned.setMenu(self._pruned_menu())
         self.follow = self._button("followButton", "Follow", "Keep the newest tokens in sight", checkable=True)
         self.fit = self._button("fitButton", "Fit", "As much of the tree as can be read; again: all of it")
-        self.find = self._button("findButton", "Find", "Find a token (or just type)")
+        self.search = self._button("findButton", "Find", "Find a token (or just type)")
         self.table = self._button("tableButton", "Table", "Show the table of hypotheses", checkable=True)
         self.down = self._button("downButton", "↓", "Let the tree grow downwards", checkable=True)
         self.more = self._button("moreButton", "⋯", "More tools")
@@ -56,11 +56,11 @@ class TreeTools(QWidget):
     @property
     def _buttons(self) -> tuple[QToolButton, ...]:
         """In the order they appear; the last ones give way first."""
-        return self.pruned, self.fit, self.follow, self.find, self.table, self.down
+        return self.pruned, self.fit, self.follow, self.search, self.table, self.down
 
     def _connect(self) -> None:
         self.fit.clicked.connect(self.fitWanted)
-        self.find.clicked.connect(self.findWanted)
+        self.search.clicked.connect(self.findWanted)
         self.follow.toggled.connect(self.followToggled)
         self.down.toggled.connect(self.downToggled)
         self.table.toggled.connect(self.tableToggled)

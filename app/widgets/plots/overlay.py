@@ -19,6 +19,7 @@ class Tag(QLabel):
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._ground = parent
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
@@ -35,7 +36,7 @@ class Tag(QLabel):
             return
         self.setText(text)
         self.adjustSize()
-        room = self.parentWidget().rect()
+        room = self._ground.rect()
         left = mouse.x() + _AWAY
         if left + self.width() > room.right():
             left = mouse.x() - _AWAY - self.width()
@@ -50,7 +51,7 @@ class ResetButton(QToolButton):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setText("Show all")
-        self._edge = 0
+        self._ground, self._edge = parent, 0
         self.setToolTip("See the whole plot again (double click, or 0)")
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.hide()
@@ -64,7 +65,7 @@ class ResetButton(QToolButton):
         """Stand there, or go."""
         self.setVisible(on)
         self.adjustSize()
-        self.move(self.parentWidget().width() - self.width() - self._edge, 0)
+        self.move(self._ground.width() - self.width() - self._edge, 0)
         self.raise_()
 
 

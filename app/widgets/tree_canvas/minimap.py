@@ -25,7 +25,7 @@ class Minimap(QWidget):
 
     def __init__(self, scene: Scene, look: Look, parent: QWidget) -> None:
         super().__init__(parent)
-        self._scene, self._look = scene, look
+        self._scene, self._look, self._canvas = scene, look, parent
         self._frame = QRectF()
         self._picture = QPixmap()
         self._stale = True
@@ -41,8 +41,7 @@ class Minimap(QWidget):
         """`frame`: what the canvas shows, on the canvas. Hides the map when that is everything."""
         self._frame = frame
         bounds = self._scene.bounds()
-        parent = self.parentWidget()
-        roomy = parent.width() >= LEAST_ROOM[0] and parent.height() >= LEAST_ROOM[1]
+        roomy = self._canvas.width() >= LEAST_ROOM[0] and self._canvas.height() >= LEAST_ROOM[1]
         self.setVisible(roomy and not bounds.isEmpty() and not frame.contains(bounds))
         self.update()
 

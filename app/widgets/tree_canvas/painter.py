@@ -73,7 +73,7 @@ class TreePainter:
             spec = scene.model.nodes[node]
             self.nodes.words(painter, spec, box, look, camera.zoom, node in best and spec.parent is not None)
             self._fold_mark(painter, node, box)
-        if scene.shown(look.selected):
+        if look.selected is not None and scene.shown(look.selected):
             self._ring(painter, look.selected)
         painter.restore()
 
@@ -202,8 +202,9 @@ class TreePainter:
         self._highlight(painter, self.look.best, theme.color("best"), width, rect, filled=True)
         found = [self.scene.box(node) for node in self.look.found if self.scene.shown(node)]
         self._spots(painter, found, theme.color("accent"), width)
-        if self.scene.shown(self.look.selected):
-            self._spots(painter, [self.scene.box(self.look.selected)], theme.color("accent"), 1.5 * width)
+        selected = self.look.selected
+        if selected is not None and self.scene.shown(selected):
+            self._spots(painter, [self.scene.box(selected)], theme.color("accent"), 1.5 * width)
 
     def _highlight(
         self, painter: QPainter, path: list[int], colour: QColor, width: float, rect: QRectF, filled: bool = False

@@ -25,7 +25,8 @@ ORDER = ("unreached", "pruned", "refused", "root", "kept", "accepted", "correcti
 
 def mix(over: QColor, under: QColor, share: float) -> QColor:
     """`share` of one colour on the other, opaque."""
-    return QColor(*(round(b + (a - b) * share) for a, b in zip(over.getRgb()[:3], under.getRgb()[:3], strict=True)))
+    pairs = ((over.red(), under.red()), (over.green(), under.green()), (over.blue(), under.blue()))
+    return QColor(*(round(b + (a - b) * share) for a, b in pairs))
 
 
 @dataclass(slots=True)
