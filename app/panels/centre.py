@@ -204,8 +204,9 @@ class ViewColumn(QWidget):
 def _replace(stack: QStackedWidget, index: int, widget: QWidget) -> None:
     """Put `widget` into the place of another, which is shown no more."""
     shown, old = stack.currentIndex(), stack.widget(index)
-    stack.removeWidget(old)
-    old.deleteLater()
+    if old is not None:
+        stack.removeWidget(old)
+        old.deleteLater()
     stack.insertWidget(index, widget)
     stack.setCurrentIndex(shown)
 

@@ -80,14 +80,15 @@ class _Number:
         """Scroll the panel, unless this editor is being used."""
         box: Any = self
         if box.hasFocus():
-            super().wheelEvent(event)  # type: ignore[misc]
+            super().wheelEvent(event)  # type: ignore[misc]  # a mixin over a spin box
         else:
             event.ignore()
 
     def sizeHint(self) -> QSize:
         """Narrow: figures are short."""
         box: Any = self
-        return QSize(box.fontMetrics().horizontalAdvance("0") * 9 + 8, super().sizeHint().height())  # type: ignore[misc]
+        high = super().sizeHint().height()  # type: ignore[misc]  # a mixin over a spin box
+        return QSize(box.fontMetrics().horizontalAdvance("0") * 9 + 8, high)
 
     minimumSizeHint = sizeHint
 

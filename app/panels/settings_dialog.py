@@ -27,6 +27,19 @@ _TRACING = "Tokens listed for each step. 0 switches the listing off, which saves
 _ALLOWED = {"allow_pickle": "pickled weights", "allow_remote_code": "code of its own"}
 
 
+class _Form(QWidget):
+    """Names and editors, a row each."""
+
+    def __init__(self, *rows: tuple[str, QWidget]) -> None:
+        super().__init__()
+        self.rows = QFormLayout(self)
+        self.rows.setContentsMargins(0, 0, 0, 0)
+        self.rows.setHorizontalSpacing(18)
+        for label, part in rows:
+            part.setMinimumWidth(180)
+            self.rows.addRow(label, part)
+
+
 class SettingsDialog(QDialog):
     """Changes apply at once; `changed` names the section that did."""
 
@@ -79,7 +92,7 @@ class SettingsDialog(QDialog):
         scale.setSingleStep(10)
         scale.setSuffix(" %")
         scale.valueChanged.connect(self._on_scale)
-        return self._form(("Theme", theme), ("Text size", scale))
+        return _Form(("Theme", theme), ("Text size", scale))
 
     def _compute(self) -> QWidget:
         compute = self._settings.compute
@@ -96,8 +109,8 @@ class SettingsDialog(QDialog):
         top_n.setSpecialValueText("none")
         top_n.setToolTip(_TRACING)
         top_n.valueChanged.connect(self._on_top_n)
-        form = self._form(("Device", device), ("Number type", dtype), ("CPU threads", threads), ("Alternatives", top_n))
-        form.layout().addRow("", self._muted(_TRACING))  # type: ignore[union-attr]
+        form = _Form(("Device", device), ("Number type", dtype), ("CPU threads", threads), ("Alternatives", top_n))
+        form.rows.addRow("", self._muted(_TRACING))
         return form
 
     def _memory(self) -> QWidget:
@@ -115,9 +128,9 @@ class SettingsDialog(QDialog):
         fallback = self._check("fallbackChoice", title, compute.memory_fallback)
         fallback.setToolTip("Only with one that writes the same text; the window says so when it happens.")
         fallback.toggled.connect(self._on_fallback)
-        form = self._form(("At most", self.budget))
-        form.layout().insertRow(0, self.reuse)  # type: ignore[union-attr]
-        form.layout().addRow(fallback)  # type: ignore[union-attr]
+        form = _Form(("At most", self.budget))
+        form.rows.insertRow(0, self.reuse)
+        form.rows.addRow(fallback)
         return form
 
     def _permissions(self) -> QWidget:
@@ -238,17 +251,6 @@ class SettingsDialog(QDialog):
         spin.setValue(value)
         spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move a spin box's text
         return spin
-
-    @staticmethod
-    def _form(*rows: tuple[str, QWidget]) -> QWidget:
-        box = QWidget()
-        form = QFormLayout(box)
-        form.setContentsMargins(0, 0, 0, 0)
-        form.setHorizontalSpacing(18)
-        for label, part in rows:
-            part.setMinimumWidth(180)
-            form.addRow(label, part)
-        return box
 
     @staticmethod
     def _muted(text: str) -> QLabel:

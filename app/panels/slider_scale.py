@@ -31,7 +31,7 @@ class SliderScale:
         if share <= 0 or share >= 1:
             return self.end if share >= 1 else self.start
         if self.logarithmic:
-            exact = self.start * (self.end / self.start) ** share
+            exact = self.start * float((self.end / self.start) ** share)
         else:
             exact = self.start + (self.end - self.start) * share
         return min(self.end, max(self.start, round(exact / step) * step))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QRect
-from PySide6.QtGui import QColor, QImage, QPainter, QRegion
+from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
 SUFFIXES = (".png", ".svg")
@@ -28,7 +28,7 @@ def _save_png(widget: QWidget, path: Path, ground: QColor, scale: float) -> None
     painter = QPainter(image)
     painter.scale(scale, scale)
     _paint(widget, painter, ground)
-    if not image.save(str(path), "PNG"):
+    if not QImageWriter(str(path), b"png").write(image):
         raise OSError(None, "the file could not be written")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QPushButton, QStyle, QStyleOptionButton, QWidget
 
 from app.theme.theme import Theme
@@ -102,6 +102,6 @@ class RunButton(QPushButton):
             painter.setOpacity(0.8)
 
     @staticmethod
-    def _advance(painter: QPainter, font: object, text: str) -> int:
-        painter.setFont(font)  # type: ignore[arg-type]
+    def _advance(painter: QPainter, font: QFont, text: str) -> int:
+        painter.setFont(font)
         return painter.fontMetrics().horizontalAdvance(text)

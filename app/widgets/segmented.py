@@ -34,6 +34,7 @@ class Segmented(QWidget):
         self.setAccessibleName(label)
         self._group = QButtonGroup(self)
         self._values = [value for value, _title in choices]
+        self._buttons: dict[str, QPushButton] = {}
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
@@ -45,6 +46,7 @@ class Segmented(QWidget):
             button.setAccessibleName(f"{label}: {title}")
             button.setCursor(Qt.CursorShape.PointingHandCursor)
             self._group.addButton(button, number)
+            self._buttons[value] = button
             row.addWidget(button)
         self._group.button(0).setChecked(True)
         self._group.idClicked.connect(self._on_clicked)
@@ -60,7 +62,7 @@ class Segmented(QWidget):
 
     def button(self, value: str) -> QPushButton:
         """The button of one value."""
-        return self._group.button(self._values.index(value))  # type: ignore[return-value]
+        return self._buttons[value]
 
     @Slot(int)
     def _on_clicked(self, number: int) -> None:

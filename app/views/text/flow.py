@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QTextLayout, QTextLine, QTextOption
@@ -147,7 +148,7 @@ class Line:
         """Where the character at `offset` begins."""
         known = self._places.get(offset)
         if known is None:
-            known = self._places[offset] = float(self.line.cursorToX(self.to_qt(offset))[0])
+            known = self._places[offset] = _x(self.line, self.to_qt(offset))
         return known
 
     def offset_at(self, x: float, between: bool = False) -> int:
@@ -166,10 +167,9 @@ class Line:
         return _merged([self._cell(offset) for offset in range(start, end)])
 
     def _cell(self, offset: int) -> tuple[float, float]:
-        edge = QTextLine.Edge
         position = self.to_qt(offset)
-        a = float(self.line.cursorToX(position, edge.Leading)[0])
-        b = float(self.line.cursorToX(position, edge.Trailing)[0])
+        a = _x(self.line, position)
+        b = _x(self.line, position, QTextLine.Edge.Trailing)
         return min(a, b), max(a, b)
 
     @property
@@ -177,6 +177,11 @@ class Line:
         """Where the text ends on its far side: the right edge, or the left one in right-to-left paragraphs."""
         rect = self.line.naturalTextRect()
         return float(rect.left() if self.rtl else self.x(self.start + len(self.text)))
+
+
+def _x(line: QTextLine, position: int, edge: QTextLine.Edge = QTextLine.Edge.Leading) -> float:
+    """Where a UTF-16 position of the line stands; Qt gives it together with the position that it took."""
+    return float(cast("tuple[float, int]", line.cursorToX(position, edge))[0])
 
 
 def _merged(cells: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from app.widgets.plots.figure import Axis
+from app.widgets.plots.figure import PLAIN, Axis
 
 
 def nice_step(span: float, most: int, whole: bool = False) -> float:
@@ -32,4 +32,4 @@ def tick_text(axis: Axis, value: float, top: float) -> str:
         place = round(value)
         return axis.labels[place] if 0 <= place < len(axis.labels) else ""
     shown = value / axis.unit(top)[0]
-    return axis.words(value) if axis.units == ((1, ""),) else f"{shown:g}"
+    return axis.words(value) if axis.units == PLAIN else f"{shown:g}"
