@@ -118,10 +118,6 @@ class BeamTree:
         """Places in the text where, up to then, the search changed its mind; in order, each once."""
         return sorted({place for step, place in self._changes if step <= count})
 
-    def changed_at(self, count: int) -> int | None:
-        """The place where step `count` made another text lead than the step before; None when it only went on."""
-        return next((place for step, place in self._changes if step == count), None)
-
     # The table
 
     def hypotheses(self, count: int) -> list[Row]:
@@ -165,11 +161,6 @@ class BeamTree:
             token = self._tokens[key] = _as_token(candidate, self.steps[place], place, sequence)
             self._made[id(token)] = node
         return self._tokens[key]
-
-
-def best_path(tree: BeamTree, count: int) -> list[BeamCandidate]:
-    """The leading hypothesis after `count` steps, from its first token."""
-    return tree.leading(count)
 
 
 def parting(before: Sequence[BeamCandidate], after: Sequence[BeamCandidate]) -> int | None:

@@ -100,11 +100,6 @@ class Run:
         return self.beams.changes(self.cursor) if self.beams is not None and self.shown == 0 else []
 
     @property
-    def visible_tokens(self) -> list[TokenChosen]:
-        """The tokens of the shown text up to the cursor."""
-        return self.tokens[: self.cursor]
-
-    @property
     def text(self) -> str:
         """The shown text up to the cursor, without the prompt."""
         return self.sequence.text_until(self.cursor)
@@ -120,13 +115,6 @@ class Run:
         """The rounds of speculation so far, sorted in once for all who show them."""
         self._rounds.follow(self.events)
         return self._rounds
-
-    @property
-    def selected_token(self) -> TokenChosen | None:
-        """The token the inspector speaks of; None when there is none."""
-        if self.selected is None or not 0 <= self.selected < len(self.tokens):
-            return None
-        return self.tokens[self.selected]
 
     def apply(self, events: Iterable[Event]) -> None:
         """Append a batch; the cursor moves along while it follows the end."""

@@ -37,7 +37,6 @@ class Theme:
     danger: str
     danger_tint: str
     warning: str
-    good: str
     kept: str
     pruned: str
     best: str

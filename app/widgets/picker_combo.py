@@ -130,13 +130,6 @@ class PickerCombo(QComboBox):
             self.setCurrentIndex(index)
         return index >= 0
 
-    def choose_first_enabled(self) -> None:
-        """Keep the choice if it can be chosen, else take the first that can; none when there is none."""
-        model = self.model()
-        usable = [row for row in range(self.count()) if model.index(row, 0).flags() & Qt.ItemFlag.ItemIsEnabled]
-        if self.currentIndex() not in usable:
-            self.setCurrentIndex(usable[0] if usable else -1)
-
     def set_subtitle(self, text: str | None) -> None:
         """Second line of the box; None for the chosen item's own."""
         self._subtitle = text

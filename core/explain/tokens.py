@@ -27,7 +27,7 @@ def explain_token(event: TokenChosen) -> Sentence:
 
 def share(value: float) -> Figure:
     """A share as a figure of a sentence."""
-    return Figure(percent(value))
+    return Figure(percent(value, "under", "over"))
 
 
 # What the settings did
@@ -220,12 +220,16 @@ def _stayed_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
 def _dola(event: TokenChosen) -> Sentence:
     if event.layer_choice is None:
         return _sampled(event) if event.method == "dola_sampled" else _greedy(event)
+    layer = f"{event.layer_choice.layer}"
+    if _is_alone(event):
+        return say("layer {} differed most from the last one, but only {} was left to choose.",
+                   layer, quote(event.piece))  # fmt: skip
     how = f"{_place(event)}, and {_thrown(event)}" if event.method == "dola_sampled" else "the most of all"
     old, new = share(event.raw_probability), share(event.probability)
     moved = fill("kept its {}", new) if old == new else fill("went from {} to {}", old, new)
     return say(
         "layer {} differed most from the last one. Set against its guess, {} {}, {}.",
-        f"{event.layer_choice.layer}", quote(event.piece), moved, how,
+        layer, quote(event.piece), moved, how,
     )  # fmt: skip
 
 

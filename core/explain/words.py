@@ -39,15 +39,18 @@ ENDINGS: dict[Ending, EndingWords] = {
 }
 
 
-def percent(share: float) -> str:
-    """`0.314` → `31 %`; more digits where fewer would say 0 or 100 of what is neither."""
+def percent(share: float, under: str = "<", over: str = ">") -> str:
+    """`0.314` → `31 %`; more digits where fewer would say 0 or 100 of what is neither.
+
+    `under`, `over`: how the ends are told, `< 0.001 %` and `> 99.99 %`.
+    """
     value = share * 100
     if value <= 0 or value >= 100:
         return f"{min(max(value, 0), 100):.0f} %"
     if value < 0.001:
-        return "< 0.001 %"
+        return f"{under} 0.001 %"
     if value > 99.99:
-        return "> 99.99 %"
+        return f"{over} 99.99 %"
     if value < 0.0995:
         return f"{value:.3f} %"
     if value < 0.995 or value > 99:

@@ -10,8 +10,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.key_error import key_errors
-from core.caches.tensors.quantized import QuantizedLayer, Recipe
+from core.caches.tensors.quantized import QuantizedLayer, Recipe, Store
 from core.caches.tensors.quantizers import choose, is_installed, pack, unpack
 from core.errors import CacheError
 from core.events import CacheMeasured
@@ -144,11 +143,17 @@ def test_a_copy_goes_on_alone() -> None:
     assert torch.equal(twin.keys, keys[:, :, 64:])
 
 
-def test_the_error_table_falls_with_the_bits() -> None:
-    rows = [row for row in key_errors(tiny.shared("llama"), tiny.prompt(80)) if row.engine == "built-in"]
-    by_bits = [row.keys for row in rows if row.axis == "channel"]
-    assert [row.bits for row in rows if row.axis == "channel"] == [1, 2, 4, 8]
-    assert by_bits == sorted(by_bits, reverse=True)
+def test_more_bits_lose_less() -> None:
+    _, keys = filled(Recipe(), 64)
+
+    def lost(bits: int) -> float:
+        recipe = replace(Recipe(), bits=bits)
+        kept = Store(recipe, recipe.axis_key, recipe.check()).append(keys)
+        return float((kept - keys).norm() / keys.norm())
+
+    losses = [lost(bits) for bits in (1, 2, 4, 8)]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[0] > 10 * losses[-1] > 0
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from core.events import BeamStep, DraftRound, TokenChosen
 from tests.core import tiny
 
 NAME = r"(“.+?”|⟨.+?⟩|[Aa] line break|[Aa] space|[Ww]hite space|[Aa]n empty token)"
-SHARE = r"([<>]? ?[\d.]+ %)"
+SHARE = r"((?:over |under )?[\d.]+ %)"
 PROMPT = "I saw a red bird in the forest. The bird"
 NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -114,7 +114,7 @@ class Step:
 
 def near(said: str, share: float) -> bool:
     """Whether a share is said as it is; passes of one and of many tokens differ in the last digit."""
-    return any(said == words.percent(share * (1 + slack)) for slack in (0, -1e-3, 1e-3, -1e-2, 1e-2))
+    return any(said == words.percent(share * (1 + slack), "under", "over") for slack in (0, -1e-3, 1e-3, -1e-2, 1e-2))
 
 
 def best_other(step: Step) -> float:
@@ -239,6 +239,8 @@ CLAIMS: list[tuple[str, Callable[..., bool]]] = [
      r"(.+?)\.", _through_layers),
     (rf"Layer (\d+) differed most from the last one\. Set against its guess, {NAME} kept its {SHARE}, (.+?)\.",
      _kept_share),
+    (rf"Layer (\d+) differed most from the last one, but only {NAME} was left to choose\.",
+     lambda s, layer, name: is_mine(s, name) and s.left() == 1 and int(layer) == s.event.layer_choice.layer),
     (rf"{NAME} was likelier \({SHARE}\), but resembled the text before it more \(([\d.]+) against ([\d.]+)\), so "
      rf"{NAME} with {SHARE} had the better balance\.", _balanced),
     (rf"{NAME} was the likeliest of (\d+) candidates \({SHARE}\), and with a likeness of (−?[\d.]+) to the text before "

@@ -32,6 +32,10 @@ def test_brief_percentages(share: float, said: str) -> None:
     assert len(said) <= len(words.WIDEST_PERCENT)
 
 
+def test_the_ends_in_words() -> None:
+    assert [words.percent(share, "under", "over") for share in (1e-6, 0.99996)] == ["under 0.001 %", "over 99.99 %"]
+
+
 @pytest.mark.parametrize("say", [words.percent, words.brief_percent])
 def test_a_greater_share_is_never_said_to_be_less(say: object) -> None:
     def number(share: float) -> float:

@@ -325,7 +325,7 @@ def test_the_card_shows_a_report(qtbot: QtBot, theme: str) -> None:
     qtbot.addWidget(card)
     card.set_theme(theme_for(theme))
     node = run.beams.steps[4].candidates[-1]
-    card.show_candidate(node, run.beams.step_of(node.node), run.beams.width, run.beams.text(node.node))
+    card.show_report(report_on(run.beams, node.node))
     assert card.report is not None
     assert "of 8 continuations" in card._sentence.text()
     assert "<b>Pruned at step 5.</b>" in card._sentence.text()

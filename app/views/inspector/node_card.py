@@ -10,9 +10,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLay
 from app.theme.theme import Theme, theme_for
 from app.views.inspector.rows import emphasized
 from app.views.reports import NodeReport, ReportRow
-from app.views.tree.report import report_of
 from app.widgets.text_block import TextBlock
-from core.events import BeamCandidate, BeamStep
 
 
 class ReportTable(QWidget):
@@ -122,7 +120,3 @@ class NodeCard(QFrame):
         self._score_title.setText(report.formula_title.upper())
         self._score.set_text(report.formula)
         self._score_title.setVisible(bool(report.formula))
-
-    def show_candidate(self, candidate: BeamCandidate, step: BeamStep, num_beams: int, so_far: str) -> None:
-        """The report on one continuation of a beam search; `num_beams` are those of its group."""
-        self.show_report(report_of(candidate, step, num_beams, so_far))

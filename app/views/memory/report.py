@@ -6,7 +6,7 @@ from app.state.cache_history import CacheHistory, Part, Point
 from app.state.run import Run
 from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
 from app.views.reports import NodeReport, ReportRow
-from core import caches, sizes, words
+from core import sizes, words
 
 _PARTS = {"self": "self-attention", "cross": "cross-attention", "scales": "scales and offsets", "residual": "exact"}
 _PLACES = {"host": "memory", "device": "GPU", "disk": "disk"}
@@ -136,8 +136,3 @@ def formula_line(model: CacheHistory, length: int) -> str:
     """The formula in numbers and its result, on one line."""
     lines = formula_lines(model, length).split("\n")[1:]
     return "predicted " + " ".join(lines) if lines else ""
-
-
-def cache_title(name: str) -> str:
-    """The back end's title."""
-    return caches.registry[name].title if name in caches.registry else name

@@ -10,10 +10,15 @@ from app.views.text.wording import token_text
 from app.widgets.tree_canvas.model import TreeNode
 from app.widgets.tree_canvas.stage import Stage
 from core import words
-from core.events import BeamCandidate
+from core.events import BeamCandidate, BeamFate
 
 ROOT = 0
-_STATES = {"kept": "kept", "pruned": "pruned", "finished": "finished", "early_stopped": "unreached"}
+_STATES: dict[BeamFate, str] = {
+    "kept": "kept",
+    "pruned": "pruned",
+    "finished": "finished",
+    "early_stopped": "unreached",
+}
 
 
 class Growth:
@@ -70,7 +75,7 @@ def label(candidate: BeamCandidate) -> str:
 def _node(candidate: BeamCandidate, total: int) -> TreeNode:
     return TreeNode(
         candidate.node, candidate.parent, label(candidate), _share(candidate.probability),
-        note=words.decimal(candidate.score), weight=candidate.probability, state=_STATES.get(candidate.fate, "kept"),
+        note=words.decimal(candidate.score), weight=candidate.probability, state=_STATES[candidate.fate],
         lane=candidate.group,
         progress=(candidate.progress, total) if total else None,
     )  # fmt: skip

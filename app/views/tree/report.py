@@ -6,31 +6,41 @@ from app.state.beam_tree import BeamTree
 from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
 from core import explain_candidate, words
-from core.events import BeamCandidate, BeamStep
+from core.events import BeamCandidate, BeamFate, BeamStep
 
 MOST_ROWS = 12
-_VERDICTS = {
+_VERDICTS: dict[BeamFate, str] = {
     "kept": "Kept", "pruned": "Pruned", "finished": "Finished", "early_stopped": "Stopped early",
 }  # fmt: skip
-_FATES = {"kept": "kept", "pruned": "pruned", "finished": "ended", "early_stopped": "stopped"}
+_FATES: dict[BeamFate, str] = {"kept": "kept", "pruned": "pruned", "finished": "ended", "early_stopped": "stopped"}
 
 
 def report_on(tree: BeamTree, node: int) -> NodeReport:
     """Everything the inspector says of a node. Raises KeyError for the prompt and for strangers."""
     candidate, step = tree.candidate(node), tree.step_of(node)
-    return report_of(candidate, step, tree.width, tree.text(node), formula(tree, candidate, step))
+    return NodeReport(
+        heading="Beam node",
+        token=token_text(candidate.piece),
+        facts=_facts(candidate, step),
+        sentence=explain_candidate(candidate, step, tree.width),
+        verdict=f"{_VERDICTS[candidate.fate]} at step {step.step + 1}.",
+        so_far=tree.text(node),
+        table_title=f"Step {step.step + 1}" + (f", group {candidate.group + 1}" if _groups(step) > 1 else ""),
+        columns=("continuation", "log p", "score", ""),
+        rows=_rivals(candidate, step),
+        formula=formula(tree, candidate, step),
+    )
 
 
 def report_on_start(tree: BeamTree, last_word: str, prompt_tokens: int) -> NodeReport:
     """What the inspector says of the root: where the prompt ends, and what was considered first."""
     first = tree.steps[0].candidates if tree.steps else ()
     kept = sum(candidate.fate != "pruned" for candidate in first)
-    count = f"{prompt_tokens:,} token{'' if prompt_tokens == 1 else 's'}"
     rows = tuple(_row(candidate, False) for candidate in sorted(first, key=lambda c: (c.group, c.rank))[:MOST_ROWS])
     return NodeReport(
         heading="Start of the tree",
         token=last_word,
-        facts=f"prompt of {count}" if prompt_tokens else "",
+        facts=f"prompt of {words.count(prompt_tokens, 'token')}" if prompt_tokens else "",
         sentence=f"The first step considered {len(first):,} continuations and kept {kept:,}." if first else "",
         verdict="Here the prompt ends, and every hypothesis begins.",
         table_title="Step 1",
@@ -46,24 +56,7 @@ def tip(tree: BeamTree | None, node: int) -> str:
     candidate = tree.candidate(node)
     return (
         f"{token_text(candidate.piece)}  {words.percent(candidate.probability)}\n"
-        f"score {words.decimal(candidate.score)} · rank {candidate.rank} · {candidate.fate.replace('_', ' ')}"
-    )
-
-
-def report_of(candidate: BeamCandidate, step: BeamStep, num_beams: int, so_far: str, how: str = "") -> NodeReport:
-    """The same from its parts; `num_beams` are those of the candidate's group."""
-    rows = _rivals(candidate, step)
-    return NodeReport(
-        heading="Beam node",
-        token=token_text(candidate.piece),
-        facts=_facts(candidate, step),
-        sentence=explain_candidate(candidate, step, num_beams),
-        verdict=f"{_VERDICTS.get(candidate.fate, candidate.fate)} at step {step.step + 1}.",
-        so_far=so_far,
-        table_title=f"Step {step.step + 1}" + (f", group {candidate.group + 1}" if _groups(step) > 1 else ""),
-        columns=("continuation", "log p", "score", ""),
-        rows=rows,
-        formula=how,
+        f"score {words.decimal(candidate.score)} · rank {candidate.rank} · {_FATES[candidate.fate]}"
     )
 
 
@@ -89,7 +82,7 @@ def _rivals(candidate: BeamCandidate, step: BeamStep) -> tuple[ReportRow, ...]:
 
 def _row(rival: BeamCandidate, own: bool) -> ReportRow:
     cells = (f"{rival.rank}. {token_text(rival.piece)}", words.decimal(rival.log_probability),
-             words.decimal(rival.score), _FATES.get(rival.fate, rival.fate))  # fmt: skip
+             words.decimal(rival.score), _FATES[rival.fate])  # fmt: skip
     return ReportRow(cells, strong=own, faint=rival.fate == "pruned")
 
 

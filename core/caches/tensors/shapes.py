@@ -37,10 +37,6 @@ class LayerShape:
         """It keeps keys and values."""
         return self.heads > 0
 
-    def attention_bytes(self, tokens: int, rows: int) -> int:
-        """Bytes of keys and values."""
-        return rows * self.heads * tokens * (self.key_width + self.value_width) * self.size
-
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
