@@ -80,7 +80,7 @@ def _encode_text(model: LoadedModel, text: str) -> list[int]:
             return []
         raise TokenizerMissingError(
             f"{model.name} has no tokenizer, so text cannot be turned into tokens.",
-            "Give token ids, or put the tokenizer's files into the model's folder.",
+            "Put the tokenizer's files into the model's folder; from Python, a prompt of token ids needs none.",
         )
     return _tokenize(model, text)
 

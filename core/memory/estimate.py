@@ -15,7 +15,7 @@ from core.caches.description import Situation
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
 from core.errors import TokenscopeError, UnpredictableError
-from core.explain.words import size
+from core.explain.words import count, size
 from core.models.catalog import free_memory, has_room
 from core.models.model import LoadedModel
 from core.request import Request
@@ -188,7 +188,7 @@ class _Reckoning:
 
     def _rows_words(self, rows: int) -> str:
         kind = "beam" if int(self.config.num_beams or 1) > 1 else "text" if self.config.do_sample else "candidate"
-        return f"{rows} {kind}{'s' if rows > 1 else ''}"
+        return count(rows, kind)
 
     def _serving(self) -> list[CacheBackend]:
         """Other back ends that can hold this run; exact ones first."""

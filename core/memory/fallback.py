@@ -16,7 +16,7 @@ from core.caches.prefixes.store import PrefixStore
 from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
-from core.explain.words import size
+from core.explain import words
 from core.models.model import LoadedModel
 from core.request import Request
 from core.settings import resolve
@@ -123,9 +123,9 @@ def _free(prefixes: PrefixStore | None) -> int:
 
 def _notice(model: LoadedModel, request: Request, successor: CacheBackend, told: Told, freed: int) -> Notice:
     count = len(told.tokens)
-    tokens = f" after {count:,} token{'s' if count > 1 else ''}" if count else ""
-    held = f", with {size(told.cache_bytes)} in the cache" if told.cache_bytes else ""
-    kept = f" {size(freed)} of kept prefixes were freed." if freed else ""
+    tokens = f" after {words.count(count, 'token')}" if count else ""
+    held = f", with {words.size(told.cache_bytes)} in the cache" if told.cache_bytes else ""
+    kept = f" {words.size(freed)} of kept prefixes were freed." if freed else ""
     return Notice(
         "memory_fallback",
         f"{model.device} ran out of memory{tokens}{held}.{kept} Going on with the cache “{successor.title}” "

@@ -55,7 +55,7 @@ def _all_or(place: int | None, whole: int) -> str:
 
 
 def _tokens(count: float) -> str:
-    return f"{count:,.0f} token" if count == 1 else f"{count:,.0f} tokens"
+    return words.count(round(count), "token")
 
 
 def _sideways(rows: Sequence[tuple[Entry, float, str]], told: Callable[[float], str]) -> Figure:

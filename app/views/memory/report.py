@@ -19,9 +19,8 @@ def part_name(part: Part, parts: list[Part]) -> str:
     return f"{name}, {_PLACES.get(part[0], part[0])}" if several else name
 
 
-def tokens(count: int) -> str:
-    """`1 token`, `60 tokens`."""
-    return f"{count:,} token" if count == 1 else f"{count:,} tokens"
+def _tokens(number: int) -> str:
+    return words.count(number, "token")
 
 
 def report_on(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
@@ -64,9 +63,9 @@ def _rows(model: CacheHistory, point: Point, length: int) -> list[ReportRow]:
     marks = states(model, point, length)
     for state, word in ((SINK, "sinks"), (RECENT, "recent"), (PACKED, f"in {plan.bits} bits"), (EXACT, "exact")):
         if (count := marks.count(state)) and (plan.window or plan.block):
-            rows.append(ReportRow((f"{word} ({tokens(count)})", f"{count * cost(model, state):,}"), faint=True))
+            rows.append(ReportRow((f"{word} ({_tokens(count)})", f"{count * cost(model, state):,}"), faint=True))
     if evicted := marks.count(EVICTED):
-        rows.append(ReportRow(("evicted", tokens(evicted)), faint=True))
+        rows.append(ReportRow(("evicted", _tokens(evicted)), faint=True))
     return rows
 
 
@@ -76,7 +75,7 @@ def reuse_line(run: Run) -> str:
     if not reused:
         return ""
     computed = len(run.prompt) - reused
-    return f"Started from {tokens(reused)} of the prompt read before; {computed:,} computed."
+    return f"Started from {_tokens(reused)} of the prompt read before; {computed:,} computed."
 
 
 def sentence(model: CacheHistory, point: Point, length: int) -> str:
@@ -95,10 +94,10 @@ def sentence(model: CacheHistory, point: Point, length: int) -> str:
         )
     if plan.window is not None and plan.backend == "sink":
         if length < plan.window:
-            return f"There is room for {tokens(plan.window - 1)}; so far none had to go. Then the oldest will."
+            return f"There is room for {_tokens(plan.window - 1)}; so far none had to go. Then the oldest will."
         latest = plan.window - 1 - plan.sinks
         return (
-            f"The first {tokens(plan.sinks)} stay as sinks; of the rest only the latest {latest:,}. Without it, the "
+            f"The first {_tokens(plan.sinks)} stay as sinks; of the rest only the latest {latest:,}. Without it, the "
             f"cache would hold {dynamic} by now."
         )
     return _plain_sentence(model, point, length, dynamic)
