@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from app.session.jobs import serve_prefix, trimmed
+from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
@@ -59,7 +61,7 @@ class CoreEngine:
         if self._info is None or request != self._loaded:
             self._forget()
             self._model = _load(request)
-            self._loaded, self._info = request, _describe(self._model, request)
+            self._loaded, self._info = request, describe(self._model, request)
         return self._info
 
     def prepare(self, request: RunRequest) -> RunRequest:
@@ -189,40 +191,5 @@ def default_threads(parameters: int) -> int:
     """One for a small model, whose steps are too short to share; else as many as there are processors, up to eight."""
     if parameters < 30_000_000:
         return 1
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, min(8, usable))
-
-
-def _describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
-    import torch
-
-    import core
-
-    refused = {name: strategy.why_not(model) for name, strategy in core.strategies.registry.items()}
-    caches = {name: cache.why_not(model) for name, cache in core.caches.registry.items()}
-    return ModelInfo(
-        name=request.model,
-        title=model.name,
-        device=str(model.device),
-        dtype=str(model.dtype).removeprefix("torch."),
-        threads=torch.get_num_threads() if model.device.type == "cpu" else 0,
-        note=_why_here(request.device, model.device.type),
-        parameters=model.parameters,
-        context=model.context,
-        vocabulary=model.vocabulary,
-        has_chat=bool(getattr(model.tokenizer, "chat_template", None)),
-        defaults=_own_defaults(model.generation_config),
-        refused_strategies={name: why for name, why in refused.items() if why},
-        refused_caches={name: why for name, why in caches.items() if why},
-    )
-
-
-def _why_here(wish: str, device: str) -> str:
-    """Why a model runs on the CPU although the choice of a device was left open; empty elsewhere."""
-    return "no GPU that this torch can use" if wish == "auto" and device == "cpu" else ""
-
-
-def _own_defaults(config: Any) -> Mapping[str, Any]:
-    """What the model's generation_config sets itself."""
-    plain: dict[str, Any] = config.to_diff_dict()
-    return {name: value for name, value in plain.items() if value is not None}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
 from core import Request, strategies
+from core.errors import ParameterError, TokenscopeError
 from core.strategies import Strategy
 
 Prompt = str | tuple[Mapping[str, str], ...]
@@ -160,29 +161,18 @@ class Outcome:
     error: ErrorReport | None = None
 
 
-_REMEDIES = {
-    "MemoryError": "Close other programs, choose a smaller model, or write fewer tokens.",
-    "OSError": "Check that the folder is there and can be read.",
+_REMEDIES: Mapping[type[BaseException], str] = {
+    MemoryError: "Close other programs, choose a smaller model, or write fewer tokens.",
+    OSError: "Check that the folder is there and can be read.",
 }
 
 
 def report(error: BaseException, details: str = "") -> ErrorReport:
     """`error` in words: an error of the core brings its own, any other one its message and its class."""
     kind = type(error).__name__
-    cause = getattr(error, "cause", "") or str(error) or kind
-    remedy = getattr(error, "remedy", None)
-    if remedy is None:
-        remedy = next((text for name, text in _REMEDIES.items() if name in _ancestry(error)), "Try again.")
-    own = getattr(error, "details", "")
-    return ErrorReport(
-        title=getattr(error, "title", "Something unexpected went wrong"),
-        cause=cause,
-        remedy=remedy,
-        details="\n\n".join(part for part in (own, details) if part),
-        kind=kind,
-        parameter=getattr(error, "parameter", ""),
-    )
-
-
-def _ancestry(error: BaseException) -> Iterable[str]:
-    return {base.__name__ for base in type(error).__mro__}
+    if not isinstance(error, TokenscopeError):
+        remedy = next((words for cls, words in _REMEDIES.items() if isinstance(error, cls)), "Try again.")
+        return ErrorReport("Something unexpected went wrong", str(error) or kind, remedy, details, kind)
+    unfolded = "\n\n".join(part for part in (error.details, details) if part)
+    blamed = error.parameter if isinstance(error, ParameterError) else ""
+    return ErrorReport(error.title, error.cause, error.remedy, unfolded, kind, blamed)

@@ -1,4 +1,4 @@
-"""Builds the parts of the main window, hands each the few that it works on, and connects what each of them says."""
+"""Builds the parts of the main window and hands each the few that it works on; `wiring` connects what they say."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ from app.storage.settings_file import SettingsStore
 from app.views import VIEWS
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
-from app.window.actions import Actions, bind_view_keys
+from app.window.action_table import action_table
+from app.window.actions import Actions
 from app.window.appearance import Appearance
 from app.window.panel_layout import Panel, PanelLayout
 from app.window.parts import Controllers, Panels, Parts
 from app.window.run_feed import RunFeed
 from app.window.tab_order import TabOrder
 from app.window.view_feed import ViewFeed
+from app.window.wiring import connect
 from core import caches, strategies
 
 if TYPE_CHECKING:
@@ -76,9 +78,9 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) ->
         layout=layout,
         run_feed=RunFeed(session, panels.toolbar.run, panels.centre, panels.status, controllers.messages),
         view_feed=ViewFeed(session, panels.centre, panels.inspector, panels.timeline),
-        actions=Actions(_actions(window, panels, controllers, appearance, layout)),
+        actions=Actions(action_table(window, panels, controllers, appearance, layout)),
     )
-    _connect(window, parts)
+    connect(window, parts)
     _restore(parts)
     window.at_close(*_last_steps(parts))
     window.tab_order = TabOrder(window, lambda: _tab_panels(panels))
@@ -166,96 +168,6 @@ def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Se
     cache = Choice(toolbar.cache, setup.cache_parameters, caches.registry, kept.cache, kept.cache_values)
     drafts = DraftChoice(toolbar.draft, models, model, strategy)
     return Chosen(model, strategy, cache, drafts, toolbar.seed)
-
-
-def _actions(
-    window: MainWindow, panels: Panels, controllers: Controllers, appearance: Appearance, layout: PanelLayout
-) -> dict[str, Callable[[], object]]:
-    """Everything that can be done by name."""
-    toolbar, runs, dialogs = panels.toolbar, controllers.runs, controllers.dialogs
-    return {
-        "run": runs.run,
-        "escape": runs.escape,
-        "run_again": runs.run_again,
-        "lock_seed": toolbar.seed.lock.toggle,
-        "focus_prompt": controllers.controller.focus_prompt,
-        "choose_model": toolbar.model.showPopup,
-        "choose_strategy": toolbar.strategy.showPopup,
-        "open_folder": controllers.library.open_folder,
-        "save_preset": controllers.library.save_preset,
-        "save_picture": controllers.export.ask,
-        "toggle_setup": layout.toggle_setup,
-        "toggle_inspector": layout.toggle_inspector,
-        "toggle_timeline": layout.toggle_timeline,
-        "enlarge_text": appearance.enlarge_text,
-        "reduce_text": appearance.reduce_text,
-        "reset_text": appearance.reset_text,
-        "open_settings": dialogs.open_settings,
-        "open_shortcuts": dialogs.open_shortcuts,
-        "open_used_settings": dialogs.open_used_settings,
-        "quit": window.close,
-    }
-
-
-def _connect(window: MainWindow, parts: Parts) -> None:
-    _connect_frame(window, parts)
-    _connect_setup(parts)
-    session, chat = parts.session, parts.chat
-    for signal, slot in (
-        (session.runStarted, chat.on_started),
-        (session.promptTrimmed, chat.on_trimmed),
-        (session.finished, chat.on_finished),
-        (session.modelReady, chat.on_model),
-        (chat.answerWanted, parts.runs.answer),
-        (chat.promptWanted, parts.controller.focus_prompt),
-        (parts.toolbar.run.clicked, parts.runs.run_or_stop),
-        (parts.centre.sequenceWanted, session.show_sequence),
-        (parts.status.exportWanted, parts.export.ask),
-        (parts.status.settingsWanted, parts.dialogs.open_used_settings),
-        (parts.runs.loadWanted, parts.loading.warm_up),
-        (parts.view_feed.inspectorRequested, parts.layout.show_inspector),
-        (parts.view_feed.prefixSaveWanted, parts.prefixes.save),
-        (parts.view_feed.prefixLoadWanted, parts.prefixes.load),
-        (parts.view_feed.failed, parts.messages.show_error),
-    ):
-        signal.connect(slot)
-
-
-def _connect_setup(parts: Parts) -> None:
-    """What is set, and what follows from it."""
-    setup, chosen = parts.controller, parts.chosen
-    for signal, slot in (
-        (chosen.model.ready, setup.show_model),
-        (setup.notice, parts.messages.show_notice),
-        (setup.panelWanted, parts.layout.show_setup),
-        (setup.changed, parts.fit.later),
-        (setup.changed, parts.changes.look),
-        (parts.dialogs.changed, parts.changes.look),
-        (parts.fit.reckoned, chosen.model.reckon),
-        (parts.prefixes.textWanted, setup.write_prompt),
-        (parts.messages.allowed, parts.loading.allow),
-        (parts.messages.allowed, parts.keeper.keep_settings),
-        (parts.dialogs.appearanceChanged, parts.appearance.apply),
-        (parts.dialogs.loadingChanged, parts.loading.load),
-        (parts.dialogs.changed, parts.keeper.keep_settings),
-        (parts.keeper.refused, parts.messages.show_notice),
-    ):
-        signal.connect(slot)
-
-
-def _connect_frame(window: MainWindow, parts: Parts) -> None:
-    """Theme, menu and keys; and what waits until the window has been drawn."""
-    appearance = parts.appearance
-    themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
-    for part in (window, *themed, parts.export):
-        appearance.changed.connect(part.set_theme)
-    parts.toolbar.text.setMenu(appearance.menu)
-    appearance.menu.actionChosen.connect(parts.actions.do)
-    parts.layout.changed.connect(appearance.menu.show_panels)
-    parts.actions.bind_keys(window)
-    bind_view_keys(window, parts.centre)
-    window.painted.connect(parts.loading.warm_up)
-    window.painted.connect(parts.centre.make_the_rest)
 
 
 def _restore(parts: Parts) -> None:

@@ -1,0 +1,40 @@
+"""Everything that can be done by name, and by which part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QWidget
+
+from app.window.appearance import Appearance
+from app.window.panel_layout import PanelLayout
+from app.window.parts import Controllers, Panels
+
+
+def action_table(
+    window: QWidget, panels: Panels, controllers: Controllers, appearance: Appearance, layout: PanelLayout
+) -> dict[str, Callable[[], object]]:
+    """Everything that can be done by name."""
+    toolbar, runs, dialogs = panels.toolbar, controllers.runs, controllers.dialogs
+    return {
+        "run": runs.run,
+        "escape": runs.escape,
+        "run_again": runs.run_again,
+        "lock_seed": toolbar.seed.lock.toggle,
+        "focus_prompt": controllers.controller.focus_prompt,
+        "choose_model": toolbar.model.showPopup,
+        "choose_strategy": toolbar.strategy.showPopup,
+        "open_folder": controllers.library.open_folder,
+        "save_preset": controllers.library.save_preset,
+        "save_picture": controllers.export.ask,
+        "toggle_setup": layout.toggle_setup,
+        "toggle_inspector": layout.toggle_inspector,
+        "toggle_timeline": layout.toggle_timeline,
+        "enlarge_text": appearance.enlarge_text,
+        "reduce_text": appearance.reduce_text,
+        "reset_text": appearance.reset_text,
+        "open_settings": dialogs.open_settings,
+        "open_shortcuts": dialogs.open_shortcuts,
+        "open_used_settings": dialogs.open_used_settings,
+        "quit": window.close,
+    }

@@ -1,0 +1,73 @@
+"""Which part hears of what another says. A part knows nothing of this: it only says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.window.actions import bind_view_keys
+from app.window.parts import Parts
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+
+def connect(window: MainWindow, parts: Parts) -> None:
+    """Let each part hear of what concerns it."""
+    _connect_frame(window, parts)
+    _connect_setup(parts)
+    session, chat = parts.session, parts.chat
+    for signal, slot in (
+        (session.runStarted, chat.on_started),
+        (session.promptTrimmed, chat.on_trimmed),
+        (session.finished, chat.on_finished),
+        (session.modelReady, chat.on_model),
+        (chat.answerWanted, parts.runs.answer),
+        (chat.promptWanted, parts.controller.focus_prompt),
+        (parts.toolbar.run.clicked, parts.runs.run_or_stop),
+        (parts.centre.sequenceWanted, session.show_sequence),
+        (parts.status.exportWanted, parts.export.ask),
+        (parts.status.settingsWanted, parts.dialogs.open_used_settings),
+        (parts.runs.loadWanted, parts.loading.warm_up),
+        (parts.view_feed.inspectorRequested, parts.layout.show_inspector),
+        (parts.view_feed.prefixSaveWanted, parts.prefixes.save),
+        (parts.view_feed.prefixLoadWanted, parts.prefixes.load),
+        (parts.view_feed.failed, parts.messages.show_error),
+    ):
+        signal.connect(slot)
+
+
+def _connect_setup(parts: Parts) -> None:
+    """What is set, and what follows from it."""
+    setup, chosen = parts.controller, parts.chosen
+    for signal, slot in (
+        (chosen.model.ready, setup.show_model),
+        (setup.notice, parts.messages.show_notice),
+        (setup.panelWanted, parts.layout.show_setup),
+        (setup.changed, parts.fit.later),
+        (setup.changed, parts.changes.look),
+        (parts.dialogs.changed, parts.changes.look),
+        (parts.fit.reckoned, chosen.model.reckon),
+        (parts.prefixes.textWanted, setup.write_prompt),
+        (parts.messages.allowed, parts.loading.allow),
+        (parts.messages.allowed, parts.keeper.keep_settings),
+        (parts.dialogs.appearanceChanged, parts.appearance.apply),
+        (parts.dialogs.loadingChanged, parts.loading.load),
+        (parts.dialogs.changed, parts.keeper.keep_settings),
+        (parts.keeper.refused, parts.messages.show_notice),
+    ):
+        signal.connect(slot)
+
+
+def _connect_frame(window: MainWindow, parts: Parts) -> None:
+    """Theme, menu and keys; and what waits until the window has been drawn."""
+    appearance = parts.appearance
+    themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
+    for part in (window, *themed, parts.export):
+        appearance.changed.connect(part.set_theme)
+    parts.toolbar.text.setMenu(appearance.menu)
+    appearance.menu.actionChosen.connect(parts.actions.do)
+    parts.layout.changed.connect(appearance.menu.show_panels)
+    parts.actions.bind_keys(window)
+    bind_view_keys(window, parts.centre)
+    window.painted.connect(parts.loading.warm_up)
+    window.painted.connect(parts.centre.make_the_rest)
