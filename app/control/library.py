@@ -41,11 +41,7 @@ class Library(QObject):
     def use_folder(self, folder: str) -> None:
         """List a model folder and choose it."""
         if not self._model.add_folder(folder):
-            self._messages.show_setup_error(
-                "This folder holds no model",
-                f"There is no usable config.json in {folder}.",
-                "Choose the folder that holds config.json beside the weights.",
-            )
+            self._messages.show_setup_error("This folder holds no model", *self._model.why_not(folder))
 
     @Slot()
     def open_preset(self) -> None:

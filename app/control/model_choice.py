@@ -62,6 +62,10 @@ class ModelChoice(QObject):
         self._show_models()
         return self._picker.choose(entry.name)
 
+    def why_not(self, folder: str) -> tuple[str, str]:
+        """Why a folder cannot be listed: cause and remedy."""
+        return self._models.why_not(folder)
+
     def reckon(self, tokens: int, rows: int) -> None:
         """Say of each listed model what a run of that size would take; not while the list is open."""
         if not self._picker.view().isVisible() and self._models.reckon(tokens, rows):

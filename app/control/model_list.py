@@ -60,6 +60,14 @@ class ModelList:
         self._entries[entry.name] = entry
         return entry
 
+    def why_not(self, folder: str) -> tuple[str, str]:
+        """Why a folder cannot be listed: cause and remedy; empty when it can."""
+        try:
+            catalog.inspect(folder)
+        except TokenscopeError as error:
+            return error.cause, error.remedy
+        return "", ""
+
     def get(self, name: str) -> ModelEntry | None:
         """The entry of that name."""
         return self._entries.get(name)

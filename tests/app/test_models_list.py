@@ -46,3 +46,12 @@ def test_a_remembered_folder_that_is_broken_is_told(tmp_path: Path) -> None:
     assert "no folder" in reasons[str(gone)]
     assert not reasons["storyteller"]
     assert len(models.drafts_for("storyteller")) == len(models.names) - 1
+
+
+def test_why_a_folder_is_no_model_is_said(models: ModelList, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("[" * 100_000)
+    assert models.add_folder(str(tmp_path)) is None
+    cause, remedy = models.why_not(str(tmp_path))
+    assert "config.json" in cause
+    assert remedy
+    assert models.why_not(str(catalog.BUNDLED / "storyteller")) == ("", "")

@@ -267,3 +267,9 @@ def test_a_folder_that_may_not_be_read(folder: Path) -> None:
         assert_refused(folder)
     finally:
         folder.chmod(0o700)
+
+
+def test_a_context_of_minus_one_is_none() -> None:
+    model = tiny.make("llama")
+    model.model.config.max_position_embeddings = -1
+    assert model.context is None

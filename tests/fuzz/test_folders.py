@@ -14,6 +14,8 @@ from core.models import catalog
 from tests.fuzz.folders import Change, cases, damaged, make_folders
 from tests.fuzz.outcomes import Tally, long, short
 
+WORDS = 2048
+"""Tokens of the storyteller; families whose small model knows fewer are given ids."""
 CHAT = [{"role": "user", "content": "Who is there?"}]
 
 
@@ -28,11 +30,12 @@ def use(folder: Path) -> None:
     catalog.fits(entry, tokens=100)
     config = GenerationConfig(max_new_tokens=3)
     plan = core.blueprint(folder)
-    core.estimate(plan, core.Request("Once", config))
+    request = core.Request("Once" if plan.vocabulary >= WORDS else [5, 6], config)
+    core.estimate(plan, request)
     model = core.load(folder)
-    for _ in islice(core.stream(model, core.Request("Once", config)), 100):
+    for _ in islice(core.stream(model, request), 100):
         pass
-    if model.tokenizer is not None and model.tokenizer.chat_template:
+    if plan.vocabulary >= WORDS and model.tokenizer is not None and model.tokenizer.chat_template:
         core.encode(model, CHAT)
 
 
@@ -45,7 +48,7 @@ def check(case: tuple[str, list[Change]], good: dict[str, Path], where: Path, ta
 def test_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> None:
     tally = Tally()
 
-    @short(30)
+    @short(60)
     @given(cases)
     def run(case: tuple[str, list[Change]]) -> None:
         check(case, good, tmp_path, tally)
