@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from core.errors import ParameterError
 from core.token_values import SHAPES, Form, fits, ids_in
 
+Settings = Mapping[str, Any]
+"""Values by the names of their settings; which types they have, each `Parameter` says."""
 Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens"]
 """`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases."""
 
@@ -44,7 +46,7 @@ class Parameter:
     """Value that switches the setting off, where that is not the default."""
 
 
-def check(parameter: Parameter, value: Any) -> None:
+def check(parameter: Parameter, value: object) -> None:
     """Type and range of one setting. Raises ParameterError naming both."""
     wrong = _CHECKS[parameter.kind](parameter, value)
     if wrong is not None:
@@ -69,7 +71,7 @@ class _Wrong:
     more: str = ""
 
 
-def _number(parameter: Parameter, value: Any) -> _Wrong | None:
+def _number(parameter: Parameter, value: object) -> _Wrong | None:
     low, high = parameter.minimum, parameter.maximum
     if isinstance(value, int if parameter.kind == "int" else (int, float)) and not isinstance(value, bool):
         below = low is not None and (value < low or (parameter.exclusive and value == low))
@@ -81,39 +83,39 @@ def _number(parameter: Parameter, value: Any) -> _Wrong | None:
     return _Wrong(f"It must be {kind}{span}", ", out of its range")
 
 
-def _truth(parameter: Parameter, value: Any) -> _Wrong | None:
+def _truth(parameter: Parameter, value: object) -> _Wrong | None:
     return None if isinstance(value, bool) else _Wrong("Use true or false")
 
 
-def _choice(parameter: Parameter, value: Any) -> _Wrong | None:
+def _choice(parameter: Parameter, value: object) -> _Wrong | None:
     if value in parameter.choices or (parameter.form is not None and fits(parameter.form, value)):
         return None
     return _Wrong(f"Choose one of: {', '.join(str(choice) for choice in parameter.choices)}")
 
 
-def _text(parameter: Parameter, value: Any) -> _Wrong | None:
+def _text(parameter: Parameter, value: object) -> _Wrong | None:
     if parameter.form is not None and fits(parameter.form, value):
         return None
     return None if isinstance(value, str) and "\0" not in value else _Wrong("Give a text")
 
 
-def _lines(parameter: Parameter, value: Any) -> _Wrong | None:
+def _lines(parameter: Parameter, value: object) -> _Wrong | None:
     several = isinstance(value, (list, tuple)) and all(isinstance(line, str) for line in value)
     return None if several or isinstance(value, str) else _Wrong("Give a text, or a list of texts")
 
 
-def _tokens(parameter: Parameter, value: Any) -> _Wrong | None:
+def _tokens(parameter: Parameter, value: object) -> _Wrong | None:
     form = parameter.form or "ids"
     return None if fits(form, value) else _Wrong(f"Give {SHAPES[form]}")
 
 
-_CHECKS: dict[Kind, Callable[[Parameter, Any], _Wrong | None]] = {
+_CHECKS: dict[Kind, Callable[[Parameter, object], _Wrong | None]] = {
     "int": _number, "float": _number, "bool": _truth, "choice": _choice, "text": _text, "lines": _lines,
     "tokens": _tokens,
 }  # fmt: skip
 
 
-def check_vocabulary(parameter: Parameter, value: Any, vocabulary: int) -> None:
+def check_vocabulary(parameter: Parameter, value: object, vocabulary: int) -> None:
     """The ids of a value that `check` has passed, against a model's vocabulary. Raises ParameterError."""
     outside = [i for i in ids_in(parameter.form or "ids", value) if i >= vocabulary]
     if outside:

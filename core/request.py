@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from core.parameter import Settings
+
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
@@ -24,12 +26,12 @@ class Request:
     """
 
     prompt: str | Messages | Sequence[int]
-    config: GenerationConfig | Mapping[str, Any] | None = None
+    config: GenerationConfig | Settings | None = None
     """Or the same settings by name: a request in plain values can be made without transformers, kept and sent."""
     strategy: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Settings = field(default_factory=dict)
     cache: str = "dynamic"
-    cache_options: Mapping[str, Any] = field(default_factory=dict)
+    cache_options: Settings = field(default_factory=dict)
     drafters: Sequence[LoadedModel] = ()
     """Draft models. `core.stream(…, drafters=)` takes them beside the request, which then is plain data throughout."""
     top_n: int = 10

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from core.errors import CacheError, ParameterError, StrategyError
-from core.parameter import Parameter, check, shortened
+from core.parameter import Parameter, Settings, check, shortened
 from core.request import Request
 
 _FIELDS = (
@@ -29,7 +28,7 @@ def check_fields(request: Request) -> None:
         settings_by_name(name, getattr(request, name))
 
 
-def settings_by_name(field: str, value: Any) -> Mapping[str, Any]:
+def settings_by_name(field: str, value: object) -> Settings:
     """`value`, which has to be that. Raises ParameterError naming the request's field."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise ParameterError(f"{field} is {shortened(value)}.", "Give settings by name.", field)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
 
 from transformers import GenerationConfig
 
@@ -12,7 +10,7 @@ from core import strategies
 from core.defaults import DEFAULTS
 from core.errors import ParameterError, StrategyError
 from core.models.model import LoadedModel
-from core.parameter import Parameter, check, shortened
+from core.parameter import Parameter, Settings, check, shortened
 from core.request import Request
 from core.request_fields import check_fields, settings_by_name
 from core.strategies.base import Strategy
@@ -63,7 +61,7 @@ def _given_config(request: Request) -> GenerationConfig:
     return given if isinstance(given, GenerationConfig) else make_config(settings_by_name("config", given))
 
 
-def make_config(settings: Mapping[str, Any]) -> GenerationConfig:
+def make_config(settings: Settings) -> GenerationConfig:
     """A GenerationConfig of plain values, unchecked: `resolve` checks them, with words for people."""
     config = _new_config()
     for name, value in settings.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 Form = Literal["ids", "phrases", "biases", "decay", "alternatives"]
 
@@ -19,66 +19,75 @@ SHAPES: dict[Form, str] = {
 }
 
 
-def fits(form: Form, value: Any) -> bool:
+def fits(form: Form, value: object) -> bool:
     """Whether `value` has the shape."""
     return _FITS[form](value)
 
 
-def ids_in(form: Form, value: Any) -> Iterator[int]:
+def ids_in(form: Form, value: object) -> Iterator[int]:
     """All token ids of a value that fits."""
     if form == "decay":
         return
     if form == "biases":
-        value = list(value) if isinstance(value, Mapping) else [phrase for phrase, _bias in value]
+        value = [phrase for phrase, _bias in _pairs(value)]
     yield from _flat(value)
 
 
-def _flat(value: Any) -> Iterator[int]:
+def _pairs(value: object) -> list[tuple[object, object]]:
+    """(phrase, bias) of biases in either form."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    return [(pair[0], pair[1]) for pair in value] if isinstance(value, (list, tuple)) else []
+
+
+def _flat(value: object) -> Iterator[int]:
     if isinstance(value, int):
         yield value
-        return
-    for item in value:
-        yield from _flat(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _flat(item)
 
 
-def is_id(value: Any) -> bool:
+def is_id(value: object) -> bool:
     """A whole number from 0."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= HIGHEST
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
 
 
-def _all(value: Any, each: Callable[[Any], bool]) -> bool:
+def _all(value: object, each: Callable[[object], bool]) -> bool:
     return isinstance(value, (list, tuple)) and all(map(each, value))
 
 
-def _is_ids(value: Any) -> bool:
+def _is_ids(value: object) -> bool:
     return is_id(value) or _all(value, is_id)
 
 
-def _is_phrase(value: Any) -> bool:
+def _is_phrase(value: object) -> bool:
     return bool(value) and _all(value, is_id)
 
 
-def _is_bias(value: Any) -> bool:
+def _is_bias(value: object) -> bool:
     return isinstance(value, (list, tuple)) and len(value) == 2 and _is_phrase(value[0]) and _is_number(value[1])
 
 
-def _is_biases(value: Any) -> bool:
+def _is_biases(value: object) -> bool:
     return _all(list(value.items()) if isinstance(value, Mapping) else value, _is_bias)
 
 
-def _is_decay(value: Any) -> bool:
-    return _all(value, _is_number) and len(value) == 2 and is_id(value[0]) and 0 < value[1] < float("inf")
+def _is_decay(value: object) -> bool:
+    if not isinstance(value, (list, tuple)) or len(value) != 2 or not _all(value, _is_number):
+        return False
+    return is_id(value[0]) and 0 < value[1] < float("inf")
 
 
-def _is_alternatives(value: Any) -> bool:
+def _is_alternatives(value: object) -> bool:
     return _all(value, lambda words: _is_phrase(words) or (bool(words) and _all(words, _is_phrase)))
 
 
-_FITS: dict[Form, Callable[[Any], bool]] = {
+_FITS: dict[Form, Callable[[object], bool]] = {
     "ids": _is_ids,
     "phrases": lambda value: _all(value, _is_phrase),
     "biases": _is_biases,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from core.caches.description import Description, Situation
 from core.caches.measurement import Measurement
 from core.caches.needs import Need, explain
 from core.caches.reasons import cannot_follow
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -30,7 +30,7 @@ class CacheBackend:
     name: str
     title: str
     summary: str
-    build: Callable[[LoadedModel, int, Mapping[str, Any]], Cache | None]
+    build: Callable[[LoadedModel, int, Settings], Cache | None]
     """(model, greatest length in tokens, options) → transformers cache, empty; None lets the model make its own."""
     describe: Callable[[LoadedModel, Situation], Description]
     """(model, run) → its size as arithmetic, and what else is known beforehand. Raises UnpredictableError."""
@@ -39,7 +39,7 @@ class CacheBackend:
     paper: str = ""
     aliases: tuple[str, ...] = ()
     order: int = 100
-    refuse: Callable[[LoadedModel, frozenset[Need], Mapping[str, Any]], str | None] | None = None
+    refuse: Callable[[LoadedModel, frozenset[Need], Settings], str | None] | None = None
     """(model, what is needed of it, options) → why it cannot serve."""
     offers: frozenset[Need] = EDITS
     """What can be done to it after it was filled, and with it."""
@@ -49,7 +49,7 @@ class CacheBackend:
     """It forgets, and counts positions inside itself: the text may outgrow the model's context."""
 
     def why_not(
-        self, model: LoadedModel, needs: frozenset[Need] = frozenset(), options: Mapping[str, Any] | None = None
+        self, model: LoadedModel, needs: frozenset[Need] = frozenset(), options: Settings | None = None
     ) -> str | None:
         """Sentence on why it cannot serve `model` and do what a strategy `needs`; None when it can. Cheap; raises
         nothing."""
@@ -67,7 +67,7 @@ class CacheBackend:
 
         return measure_storages(cache)
 
-    def predict(self, model: LoadedModel, length: int, rows: int, options: Mapping[str, Any]) -> int:
+    def predict(self, model: LoadedModel, length: int, rows: int, options: Settings) -> int:
         """Bytes at `length` tokens, which a cache of fixed size is made for; `options["tokens"]` when fewer were read.
 
         Encoder–decoders read the length of their source from `options["source_length"]` (as long as the text itself

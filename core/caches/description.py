@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from core.arithmetic import Term
+from core.parameter import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,7 @@ class Situation:
     """Tokens that a cache of fixed size is made for."""
     source: int | None = None
     """Tokens an encoder reads; None for a decoder."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Settings = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

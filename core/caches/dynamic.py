@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import own_memory
+from core.parameter import Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache | None:
+def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
     """A DynamicCache in which every attention layer keeps all tokens, windowed ones too; a recurrent model's states
     are part of it. None for models that make a memory of their own kind."""
     from core.caches.tensors.layouts import full_width  # torch is loaded only when something runs

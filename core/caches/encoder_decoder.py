@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import own_memory
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -29,7 +28,7 @@ CROSS = Parameter(
 )  # fmt: skip
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
+def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An EncoderDecoderCache of the two halves. Raises CacheError when a half cannot be built here."""
     from core.caches.tensors.windowed import paired  # torch is loaded only when something runs
 
@@ -41,14 +40,14 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
     return _half(situation.options, "self").describe(model, replace(situation, options={}))
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """There must be two halves, and the one that is written must do what is needed."""
     if not model.is_encoder_decoder:
         return f"{model.name} has no encoder, so there is no second half to keep."
     return own_memory(model) or _half(options, "self").why_not(model, needs)
 
 
-def _half(options: Mapping[str, Any], which: str) -> CacheBackend:
+def _half(options: Settings, which: str) -> CacheBackend:
     from core import caches  # the registry lists this file, so it cannot be imported above
 
     return caches.registry[str(options.get(which) or "dynamic")]

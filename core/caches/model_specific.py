@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.caches.reasons import keeps_refused_drafts, layer_kinds, own_memory
 from core.caches.sliding_window import build, describe
+from core.parameter import Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 
-def make(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache | None:
+def make(model: LoadedModel, length: int, options: Settings) -> Cache | None:
     """Every layer gets the memory it was designed with; None where only the model knows how."""
     return None if own_memory(model) else build(model, length, options)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """For plain attention it would be the dynamic cache under another name."""
     if own_memory(model):
         return None

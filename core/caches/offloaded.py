@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import keys_and_values_only, relies_on_windows
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -29,7 +28,7 @@ FOLDER = Parameter(
 )  # fmt: skip
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
+def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache whose layers wait in host memory or on disk. Raises CacheError when there is no such place."""
     from core.caches.tensors.places import offloaded  # torch is loaded only when something runs
 
@@ -47,7 +46,7 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
     return Description(kept(shapes, situation, everything, extra), resident=at_hand(shapes, situation))
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """A state of constant size is needed whole at every step."""
     return keys_and_values_only(model) or relies_on_windows(model)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.offloaded import FOLDER, PLACE
 from core.caches.reasons import keeps_refused_drafts, keys_and_values_only, relies_on_windows
+from core.parameter import Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
+def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache with room for `length` tokens in host memory or on disk. Raises CacheError without room there."""
     from core.caches.tensors.places import offloaded_fixed  # torch is loaded only when something runs
 
@@ -40,7 +40,7 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
     return Description(size, window=min(shapes.windows, default=None), capacity=room, resident=resident)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """As static, which it is in another place."""
     if reason := keys_and_values_only(model):
         return reason

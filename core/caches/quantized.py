@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -51,7 +50,7 @@ RESIDUAL = Parameter(
 )  # fmt: skip
 
 
-def recipe(options: Mapping[str, Any]) -> Recipe:
+def recipe(options: Settings) -> Recipe:
     """The settings, defaults filled in."""
     from core.caches.tensors.quantized import Recipe  # needs torch
 
@@ -64,7 +63,7 @@ def recipe(options: Mapping[str, Any]) -> Recipe:
     return Recipe(engine, int(bits), axis_key, axis_value, int(group), int(residual))
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
+def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty quantized cache. Raises CacheError when the quantizer is not installed or knows no such width."""
     from core.caches.tensors.quantized import build_quantized  # torch is loaded only when something runs
     from core.caches.tensors.windowed import with_cross
@@ -81,7 +80,7 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
     return Description(size_of(shapes_of(model), situation, chosen), block=chosen.residual, bits=chosen.width)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """Decoders with full attention in every layer."""
     return plain_attention_only(model, "Quantized")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -29,7 +28,7 @@ SINKS = Parameter(
 )  # fmt: skip
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
+def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty sink cache. Raises CacheError when the window does not fit the sinks or the model's context."""
     from core.caches.tensors.sink import build_sink  # torch is loaded only when something runs
 
@@ -46,7 +45,7 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
     return Description(size, window=window, sinks=sinks)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """Keys must be turnable to another place."""
     if model.is_encoder_decoder:
         return f"{model.name} is an encoder–decoder; a sink cache moves rotary positions, and it has none."
@@ -62,7 +61,7 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any
     return None
 
 
-def _sizes(options: Mapping[str, Any]) -> tuple[int, int]:
+def _sizes(options: Settings) -> tuple[int, int]:
     """(window, sinks), defaults filled in."""
     window, sinks = options.get("window_length"), options.get("num_sink_tokens")
     return int(WINDOW.default if window is None else window), int(SINKS.default if sinks is None else sinks)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import has_windows, keeps_refused_drafts, no_states
+from core.parameter import Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
+def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Windowed layers keep the last `sliding_window` − 1 tokens (the next one fills the window), others everything."""
     from core.caches.tensors.windowed import by_config, with_cross  # torch is loaded only when something runs
 
@@ -32,7 +32,7 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
     return Description(kept(shapes, situation, within_windows), window=min(shapes.windows, default=None))
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """Only layers trained with a window give the same text without the rest."""
     if reason := no_states(model):
         return reason

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import drafts_need_plain_layers, keeps_refused_drafts, no_states
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -29,7 +28,7 @@ ROOM = Parameter(
 )  # fmt: skip
 
 
-def build(model: LoadedModel, length: int, options: Mapping[str, Any]) -> Cache:
+def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache of fixed size. Raises CacheError when compiling is asked for and impossible here."""
     from core.caches.tensors.fixed import build_fixed  # torch is loaded only when something runs
 
@@ -48,7 +47,7 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
     return Description(size, window=min(shapes.windows, default=None), capacity=room)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Mapping[str, Any]) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """Needs attention layers, and a model that takes a cache longer than its text."""
     if reason := no_states(model):
         return reason

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 
@@ -15,6 +14,8 @@ from core.errors import ParameterError, StrategyError
 from core.events import Event, LayerChoice
 from core.models.model import LoadedModel
 
+Layers = str | int | Sequence[int]
+"""low, high, a layer or several."""
 RELATIVE_TOP = 0.1
 """Tokens below this share of the likeliest one's probability are out (the paper's adaptive plausibility)."""
 _FILLED = -1e-3
@@ -26,7 +27,7 @@ class LayerContrast:
 
     heading = Heading("dola_layers", "DoLa", phrase="DoLa")
 
-    def __init__(self, model: LoadedModel, layers: Any) -> None:
+    def __init__(self, model: LoadedModel, layers: Layers) -> None:
         self._head = model.head
         self._layers = candidate_layers(layers, model.layers, _is_tied(model))
 
@@ -49,7 +50,7 @@ def _is_tied(model: LoadedModel) -> bool:
     return model.model.get_input_embeddings().weight is model.head.weight
 
 
-def candidate_layers(setting: Any, layers: int, tied: bool) -> list[int]:
+def candidate_layers(setting: Layers, layers: int, tied: bool) -> list[int]:
     """Indices of hidden states to contrast with, by transformers' rule for `low`, `high` or a list.
 
     0 is the embedding's output; with tied embeddings it would only repeat its input, so counting begins at 2.
@@ -93,7 +94,7 @@ def contrast(final: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
 
 def decode_dola(run: DecodingRun) -> Iterator[Event]:
     """The loop of greedy decoding or sampling over contrasted scores."""
-    layers: str | Sequence[int] = run.config.dola_layers
+    layers: Layers = run.config.dola_layers
     picker = Multinomial() if run.config.do_sample else Greedy()
     picker.method = "dola_sampled" if run.config.do_sample else "dola"
     yield from decode_single(run, picker, LayerContrast(run.model, layers))

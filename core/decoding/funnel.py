@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -75,14 +75,14 @@ def build_funnel(context: Context) -> Funnel:
     ])  # fmt: skip
 
 
-def value_of(processor: Processor, context: Context) -> Any:
+def value_of(processor: Processor, context: Context) -> object:
     """What its setting says in this run; None when nothing."""
     if processor.parameter is not None and processor.parameter.option:
         return context.options.get(processor.name)
     return getattr(context.config, processor.name, None)
 
 
-def _takes_part(processor: Processor, value: Any, context: Context) -> bool:
+def _takes_part(processor: Processor, value: object, context: Context) -> bool:
     if value is None or (processor.samples and not context.config.do_sample):
         return False
     if processor.parameter is not None:
@@ -92,13 +92,13 @@ def _takes_part(processor: Processor, value: Any, context: Context) -> bool:
     return processor.is_on(value) and processor.applies(context)
 
 
-def _heading(processor: Processor, value: Any) -> Heading:
+def _heading(processor: Processor, value: object) -> Heading:
     words = processor.label, processor.phrase or processor.label
     label, phrase = (text.format(v=_short(value)) for text in words)
     return Heading(processor.name, label, _number(value), processor.kind, phrase)
 
 
-def _make(processor: Processor, value: Any, context: Context) -> Transform:
+def _make(processor: Processor, value: object, context: Context) -> Transform:
     try:
         return processor.make(value, context)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
@@ -109,11 +109,11 @@ def _make(processor: Processor, value: Any, context: Context) -> Transform:
         ) from error
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return str(value) if isinstance(value, (int, str)) else f"{len(value)}" if isinstance(value, Sequence) else ""
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

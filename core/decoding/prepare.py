@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from transformers import GenerationConfig
 
@@ -14,7 +11,7 @@ from core.decoding.stopping import Stopping
 from core.decoding.way import Way
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.model import LoadedModel
-from core.parameter import check, shortened
+from core.parameter import Settings, check, shortened
 from core.request import Request
 from core.token_values import is_id
 
@@ -32,7 +29,7 @@ def backend_of(request: Request, model: LoadedModel, strategy: Way) -> CacheBack
     return backend
 
 
-def _check_options(backend: CacheBackend, given: Mapping[str, Any]) -> None:
+def _check_options(backend: CacheBackend, given: Settings) -> None:
     """Types and ranges of the cache's settings. Raises ParameterError."""
     known = {parameter.name: parameter for parameter in backend.parameters}
     for name, value in given.items():

@@ -17,7 +17,7 @@ from core.models.text import Pieces
 from core.models.tokenizers import is_foreign_failure
 
 
-def encode(model: LoadedModel, prompt: str | Sequence[Any], unbounded: bool = False) -> list[int]:
+def encode(model: LoadedModel, prompt: object, unbounded: bool = False) -> list[int]:
     """Token ids of the prompt, special tokens included as the tokenizer adds them; `unbounded` lifts the limit of the
     model's context.
 
@@ -40,7 +40,7 @@ def prompt_tokens(ids: Sequence[int], pieces: Pieces) -> tuple[PromptToken, ...]
     return tuple(PromptToken(token, text, piece if piece != text else "") for token, text, piece in named)
 
 
-def _ids(model: LoadedModel, prompt: Any) -> list[int]:
+def _ids(model: LoadedModel, prompt: object) -> list[int]:
     if isinstance(prompt, str):
         return _encode_text(model, prompt)
     items = _items(prompt)
@@ -56,7 +56,7 @@ def _ids(model: LoadedModel, prompt: Any) -> list[int]:
 _REMEDY = "Give a text, the messages of one chat, or the token ids of one text."
 
 
-def _items(prompt: Any) -> list[Any]:
+def _items(prompt: object) -> list[Any]:
     """A sequence's parts; of a tensor or an array, which must have one row, its numbers."""
     if isinstance(prompt, (torch.Tensor, np.ndarray)):
         prompt = prompt.tolist()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.events import StageKind
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     import torch
@@ -36,7 +36,7 @@ class Context:
     keep: int
     """Fewest tokens that a filter leaves over."""
     negative_ids: torch.Tensor | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Settings = field(default_factory=dict)
     """`Request.options`: the settings that GenerationConfig has no field for."""
 
 
@@ -110,6 +110,6 @@ def inside_unit(value: float) -> bool:
     return 0.0 < value < 1.0
 
 
-def given(value: Any) -> bool:
+def given(value: object) -> bool:
     """Any value switches it on."""
     return True

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, library
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from core.processors.base import Transform
 
 
-def _make(value: Any, context: Context) -> Transform:
+def _make(value: Sequence[int], context: Context) -> Transform:
     shift = 1 if context.start <= 1 and context.config.forced_bos_token_id is not None else 0
     processor: Transform = library().SuppressTokensAtBeginLogitsProcessor(
         value, context.start + shift, device=context.model.device

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.caches.needs import Need
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 from core.strategies.flags import Flags
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
+    from core.request import Request
 
 
 def texts(config: GenerationConfig, vocabulary: int) -> int:
@@ -42,9 +43,9 @@ class Strategy:
     summary: str
     parameters: tuple[Parameter, ...]
     decode: Callable[[DecodingRun], Iterator[Event]]
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    flags: Settings = field(default_factory=dict)
     """GenerationConfig values that select it; they win when a request names the strategy."""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Settings = field(default_factory=dict)
     """Values for settings that such a request leaves open; they go before the model's own."""
     paper: str = ""
     aliases: tuple[str, ...] = ()
@@ -61,9 +62,9 @@ class Strategy:
     """It drafts, and has the model check the drafts."""
     takes_drafters: bool = False
     """Draft models run ahead (`Request.drafters`): it needs one and can merge several."""
-    refuse: Callable[[LoadedModel, Any], str | None] | None = None
+    refuse: Callable[[LoadedModel, Request | None], str | None] | None = None
 
-    def why_not(self, model: LoadedModel, request: Any = None) -> str | None:
+    def why_not(self, model: LoadedModel, request: Request | None = None) -> str | None:
         """Sentence on why `model` (with `request`) cannot be decoded so; None when it can."""
         return self.refuse(model, request) if self.refuse else None
 

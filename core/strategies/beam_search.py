@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.strategies.base import Strategy, beams
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
+    from core.request import Request
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
@@ -21,7 +22,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_beams(run, Plan())
 
 
-def refuse(model: LoadedModel, request: Any) -> str | None:
+def refuse(model: LoadedModel, request: Request | None) -> str | None:
     """Beams change places in the memory, which must be a cache or a state that transformers can reorder."""
     if model.model._supports_default_dynamic_cache():
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.strategies.base import Strategy
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
+    from core.request import Request
 
 ALPHA = Parameter(
     "penalty_alpha", "Penalty alpha", "float", 0.6,
@@ -33,7 +34,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_contrastive(run)
 
 
-def refuse(model: LoadedModel, request: Any) -> str | None:
+def refuse(model: LoadedModel, request: Request | None) -> str | None:
     """The candidates are tried on copies of the cache, which a recurrent state does not offer."""
     if model.is_recurrent:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.strategies.base import Strategy
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
+    from core.request import Request
 
 LAYERS = Parameter(
     "dola_layers", "Premature layers", "choice", "low",
@@ -35,7 +36,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_dola(run)
 
 
-def refuse(model: LoadedModel, request: Any) -> str | None:
+def refuse(model: LoadedModel, request: Request | None) -> str | None:
     """Needs the hidden state of every layer of a decoder-only stack, readable by the output head."""
     if model.is_encoder_decoder:
         return f"{model.name} is an encoder–decoder; DoLa is defined for decoder-only models."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.strategies.speculative import speculative
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
+    from core.request import Request
 
 LAYERS = Parameter(
     "assistant_early_exit", "Draft layers", "int", 2,
@@ -17,7 +18,7 @@ LAYERS = Parameter(
 )  # fmt: skip
 
 
-def has_lower_layers(model: LoadedModel, request: Any) -> str | None:
+def has_lower_layers(model: LoadedModel, request: Request | None) -> str | None:
     """A plain stack, and fewer layers than it has."""
     from core.decoding.speculation.drafters.fit import layer_list_name  # keeps this package light
 

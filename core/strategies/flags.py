@@ -5,12 +5,11 @@ Each strategy says in its own file which flags mean it (`Strategy.selects`); for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from core.defaults import DEFAULTS
-from core.parameter import Parameter, check
+from core.parameter import Parameter, Settings, check
 
 _COUNTS = tuple(Parameter(name, name, "int", DEFAULTS[name], "") for name in ("num_beams", "num_beam_groups", "top_k"))
 _ALPHA = Parameter("penalty_alpha", "penalty_alpha", "float", 0.0, "")
@@ -49,7 +48,7 @@ class Flags:
         return self.single and not (self.drafters or self.lookup or self.early_exit or self.layers)
 
 
-def flags_of(settings: Mapping[str, Any], drafters: bool = False) -> Flags:
+def flags_of(settings: Settings, drafters: bool = False) -> Flags:
     """The flags among plain settings by GenerationConfig's names; what is missing or None has its default.
 
     Raises ParameterError for a count that is no number.

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
+    from core.request import Request
 
-Check = Callable[["LoadedModel", Any], "str | None"]
+Check = Callable[["LoadedModel", "Request | None"], "str | None"]
 """(model, request or None) → why it cannot serve; None when it can."""
 
 SAMPLE = Parameter(
@@ -86,7 +87,7 @@ def _generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
 def refusal(*checks: Check) -> Check:
     """A strategy's `refuse`: the first reason that any check gives, those of every speculative strategy before."""
 
-    def refuse(model: LoadedModel, request: Any) -> str | None:
+    def refuse(model: LoadedModel, request: Request | None) -> str | None:
         for check in (_rollback, _one_text, *checks):
             if reason := check(model, request):
                 return reason
@@ -95,7 +96,7 @@ def refusal(*checks: Check) -> Check:
     return refuse
 
 
-def needs_draft(model: LoadedModel, request: Any) -> str | None:
+def needs_draft(model: LoadedModel, request: Request | None) -> str | None:
     """Every draft model has to fit; without a request only the target is judged."""
     from core.decoding.speculation.drafters.fit import why_not_draft  # keeps this package light
 
@@ -107,13 +108,13 @@ def needs_draft(model: LoadedModel, request: Any) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-def _rollback(model: LoadedModel, request: Any) -> str | None:
+def _rollback(model: LoadedModel, request: Request | None) -> str | None:
     from core.decoding.speculation.drafters.fit import why_not_target  # keeps this package light
 
     return why_not_target(model)
 
 
-def _one_text(model: LoadedModel, request: Any) -> str | None:
+def _one_text(model: LoadedModel, request: Request | None) -> str | None:
     if request is None:
         return None
     if (request.asked("num_beams") or 1) > 1:

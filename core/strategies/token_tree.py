@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.strategies.speculative import CHAINS, needs_draft, speculative
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
+    from core.request import Request
 
 WIDTHS = Parameter(
     "widths", "Widths", "text", None,
@@ -22,7 +23,7 @@ CHILDREN = Parameter(
 )  # fmt: skip
 
 
-def takes_trees(model: LoadedModel, request: Any) -> str | None:
+def takes_trees(model: LoadedModel, request: Request | None) -> str | None:
     """Nodes of one depth need one position, in the target and in every draft model."""
     from core.decoding.speculation.tree_support import places_nodes  # a model is there, so torch is loaded
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from core.parameter import Settings
 
 if TYPE_CHECKING:
     from core.caches.base import CacheBackend
@@ -26,7 +28,7 @@ class Prefix:
     options: tuple[tuple[str, Any], ...]
     network: weakref.ref[Any]
 
-    def fits(self, model: LoadedModel, backend: CacheBackend, options: Mapping[str, Any]) -> bool:
+    def fits(self, model: LoadedModel, backend: CacheBackend, options: Settings) -> bool:
         """Whether it was made by the same model with the same kind of cache."""
         return self.network() is model.model and (self.backend, self.options) == (backend.name, _key(options))
 
@@ -60,7 +62,7 @@ class PrefixStore:
         self,
         model: LoadedModel,
         backend: CacheBackend,
-        options: Mapping[str, Any],
+        options: Settings,
         ids: Sequence[int],
         fresh: Callable[[], Any],
     ) -> Found | None:
@@ -83,9 +85,7 @@ class PrefixStore:
         self._touch(best)
         return Found(beginning(best.cache, length, fresh), length)
 
-    def put(
-        self, model: LoadedModel, backend: CacheBackend, options: Mapping[str, Any], ids: Sequence[int], cache: Any
-    ) -> bool:
+    def put(self, model: LoadedModel, backend: CacheBackend, options: Settings, ids: Sequence[int], cache: Any) -> bool:
         """Keep a cache that has read exactly `ids` and that nobody else will change; False when it exceeds the budget.
 
         Shorter ones it can stand in for are dropped.
@@ -185,7 +185,7 @@ def _stands_in(ids: tuple[int, ...], least: int, old: tuple[int, ...]) -> bool:
     return ids[: len(old)] == old and (len(ids) == len(old) or least == 0)
 
 
-def _key(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _key(options: Settings) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted((name, value) for name, value in options.items() if value is not None))
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+
+import torch
+from transformers import GenerationConfig
 
 from core.decoding.beams.constraints import Alternative, Phrase, phrase
 from core.errors import ParameterError, TokenizerMissingError
@@ -65,7 +67,7 @@ def _spells(model: LoadedModel, ids: Alternative, word: str) -> bool:
     return unknown not in ids and str(text).strip() == word
 
 
-def from_config(config: Any) -> list[Phrase]:
+def from_config(config: GenerationConfig) -> list[Phrase]:
     """`force_words_ids` and `constraints` as transformers 4 had them. Raises ParameterError for another shape."""
     given = list(config.force_words_ids or ())
     for constraint in config.constraints or ():
@@ -73,8 +75,8 @@ def from_config(config: Any) -> list[Phrase]:
     return [_checked(words) for words in given]
 
 
-def _checked(words: Any) -> Phrase:
-    words = words.tolist() if hasattr(words, "tolist") else words
+def _checked(words: object) -> Phrase:
+    words = words.tolist() if isinstance(words, torch.Tensor) else words
     nested = [words] if isinstance(words, (list, tuple)) and words and isinstance(words[0], int) else words
     if not isinstance(nested, (list, tuple)) or not nested or not all(map(_is_ids, nested)):
         raise ParameterError(
@@ -85,7 +87,7 @@ def _checked(words: Any) -> Phrase:
     return phrase(nested)
 
 
-def _is_ids(ids: Any) -> bool:
+def _is_ids(ids: object) -> bool:
     return isinstance(ids, (list, tuple)) and bool(ids) and all(isinstance(i, int) and i >= 0 for i in ids)
 
 
@@ -111,7 +113,7 @@ def _possible(item: Phrase, bans: Sequence[Ban], names: Callable[[int], str]) ->
     )
 
 
-def bans_of(config: Any, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
+def bans_of(config: GenerationConfig, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
     """What can make a phrase impossible: the vocabulary, end tokens and the settings that forbid tokens."""
     suppressed = set(config.suppress_tokens or ())
     words = [tuple(word) for word in config.bad_words_ids or ()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 
@@ -28,6 +27,7 @@ from core.models.model import LoadedModel
 
 _LEAST_SHARE = 0.01
 """A drafter without weights takes some time too."""
+_APART = str.maketrans(",⟨⟩", "   ")
 DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
 
 
@@ -65,13 +65,13 @@ def decode_tree(run: DecodingRun) -> Iterator[Event]:
     yield from _decode(run, drafters, shape)
 
 
-def widths_of(value: Any) -> tuple[int, ...]:
+def widths_of(value: object) -> tuple[int, ...]:
     """Widths from a list or from text as "1 1 3 1 1"; empty when unset. Raises ParameterError."""
     if value is None or value == "":
         return ()
-    words = value.replace(",", " ").replace("⟨", " ").replace("⟩", " ").split() if isinstance(value, str) else value
+    words = value.translate(_APART).split() if isinstance(value, str) else value
     try:
-        widths = tuple(int(word) for word in words)
+        widths = tuple(int(word) for word in words) if isinstance(words, (list, tuple)) else ()
     except (TypeError, ValueError):
         widths = ()
     nodes, level = 0, 1
