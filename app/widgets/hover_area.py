@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Signal
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QAbstractScrollArea
 
 
@@ -16,6 +17,11 @@ class HoverArea(QAbstractScrollArea):
         """The pointer went elsewhere."""
         self.left.emit()
         super().leaveEvent(event)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Another page is shown in its place; its card is a window of its own and would stay."""
+        self.left.emit()
+        super().hideEvent(event)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         """What the pointer was over has moved away."""

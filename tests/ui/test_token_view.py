@@ -448,6 +448,14 @@ def test_hovering_shows_the_figures(view: TokenView, qtbot: QtBot) -> None:
     assert not view.pointer.popover.isVisible()
 
 
+def test_a_card_goes_with_the_page_it_lies_on(view: TokenView, qtbot: QtBot) -> None:
+    Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
+    QTest.mouseMove(view.area.viewport(), view.token_rect(1).center())
+    qtbot.waitUntil(view.pointer.popover.isVisible)
+    view.hide()
+    assert not view.pointer.popover.isVisible()
+
+
 def test_showing_another_sequence_does_not_scroll(view: TokenView) -> None:
     view.resize(1000, 300)
     reader = Reader(view, make_run([t for n in range(2) for t in story(300, n)], sequences=2))

@@ -1,0 +1,91 @@
+"""Random hands on the window: nothing is uncaught, no menu or card stays behind, and at the end it still runs."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QMenu, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.widgets.popover import Popover
+from app.window.main_window import MainWindow
+from tests.fuzz.hands import Hands
+from tests.fuzz.outcomes import LONG
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import open_window, run
+
+DEEDS_A_WINDOW = 60
+
+
+def play(qtbot: QtBot, seed: int) -> None:
+    """One window under one pair of hands; what they did is told with any failure."""
+    with tempfile.TemporaryDirectory(prefix="tokenscope-fuzz-") as folder:
+        window = open_window(qtbot, Path(folder), ScriptedEngine(delay=0.001))
+        before, hands = menus(window), Hands(window, seed)
+        with qtbot.captureExceptions() as raised:
+            for _ in range(DEEDS_A_WINDOW):
+                hands.act()
+                assert not raised, (seed, hands.done, raised)
+                assert not lost_cards(window), (seed, hands.done)
+        settle(qtbot, window, hands)
+        left = menus(window) - before
+        assert not left, (seed, hands.done, left)
+        assert not any(card.isVisible() for card in window.findChildren(Popover)), (seed, hands.done)
+        still_works(qtbot, window, (seed, hands.done))
+        window.close()
+
+
+def lost_cards(window: MainWindow) -> list[Popover]:
+    """Cards that tell of something that is not to be seen any more."""
+    cards = [card for card in window.findChildren(Popover) if card.isVisible()]
+    return [card for card in cards if not card.parentWidget().isVisible()]
+
+
+def menus(window: MainWindow) -> Counter[str]:
+    """How many menus and dialogs each part has, leaving out what Qt's own editors make for themselves."""
+    found = [*window.findChildren(QMenu), *window.findChildren(QDialog)]
+    return Counter(f"{type(part).__name__} of {type(part.parent()).__name__}" for part in found)
+
+
+def settle(qtbot: QtBot, window: MainWindow, hands: Hands) -> None:
+    """Nothing is open any more, nothing runs, and what was to be deleted is."""
+    hands.let_go()
+    window.parts.runs.stop()
+    qtbot.waitUntil(lambda: not window.session.busy)
+    hands.let_go()
+    window.parts.centre.split.setChecked(False)  # the second column has menus and cards of its own
+    QApplication.processEvents()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def still_works(qtbot: QtBot, window: MainWindow, told: object) -> None:
+    """A plain run from here ends as it should."""
+    problems = window.parts.controller.choose("storyteller", "greedy", "dynamic")
+    window.parts.controller.set_values({})
+    window.parts.setup.prompt.set_prompt("Once upon a time", False)
+    assert not problems
+    assert not window.parts.requests.problems, (told, window.parts.requests.problems)
+    assert run(qtbot, window).kind == "completed", told
+    assert window.session.state == "idle", told
+
+
+@pytest.fixture(autouse=True)
+def _drawn_dialogs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's own file dialogs belong to nobody's fuzz."""
+    monkeypatch.setattr(QFileDialog, "open", lambda dialog, *_: QWidget.show(dialog))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_hands(qtbot: QtBot, seed: int) -> None:
+    play(qtbot, seed)
+
+
+@pytest.mark.fuzz
+def test_many_random_hands(qtbot: QtBot) -> None:
+    for _ in range(max(1, LONG // 100)):
+        play(qtbot, random.randrange(2**31))
