@@ -13,26 +13,25 @@ _DOTS_PER_INCH, _DOTS_PER_METER = 96, 3780
 """What a scale of 1 stands for."""
 
 
-def save_picture(widget: QWidget, path: Path, ground: QColor, scale: float = 1.0) -> None:
-    """Write `widget` as the path's suffix says, on `ground`. Raises OSError."""
+def save_picture(widget: QWidget, path: Path, ground: QColor | None = None, scale: float = 1.0) -> None:
+    """Write `widget` as the path's suffix says, on `ground`, or on its own where that is None. Raises OSError."""
     if path.suffix.lower() == ".svg":
         _save_svg(widget, path, ground)
     else:
         _save_png(widget, path, ground, scale)
 
 
-def _save_png(widget: QWidget, path: Path, ground: QColor, scale: float) -> None:
-    image = QImage(widget.size() * scale, QImage.Format.Format_RGB32)
+def _save_png(widget: QWidget, path: Path, ground: QColor | None, scale: float) -> None:
+    image = QImage((widget.size().toSizeF() * scale).toSize(), QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(scale)
     image.setDotsPerMeterX(round(_DOTS_PER_METER * scale))
     image.setDotsPerMeterY(round(_DOTS_PER_METER * scale))
-    painter = QPainter(image)
-    painter.scale(scale, scale)
-    _paint(widget, painter, ground)
+    _paint(widget, QPainter(image), ground)
     if not QImageWriter(str(path), b"png").write(image):
         raise OSError(None, "the file could not be written")
 
 
-def _save_svg(widget: QWidget, path: Path, ground: QColor) -> None:
+def _save_svg(widget: QWidget, path: Path, ground: QColor | None) -> None:
     from PySide6.QtSvg import QSvgGenerator
 
     path.touch()  # the generator says nothing of a file that cannot be written
@@ -41,14 +40,18 @@ def _save_svg(widget: QWidget, path: Path, ground: QColor) -> None:
     generator.setResolution(_DOTS_PER_INCH)  # a unit of the picture is then a pixel of a browser
     generator.setSize(widget.size())
     generator.setViewBox(QRect(QPoint(), widget.size()))
-    generator.setTitle(widget.accessibleName() or "Tokenscope")
+    generator.setTitle(widget.accessibleName() or widget.windowTitle())
     generator.setDescription(widget.accessibleDescription())
     _paint(widget, QPainter(generator), ground)
 
 
-def _paint(widget: QWidget, painter: QPainter, ground: QColor) -> None:
+def _paint(widget: QWidget, painter: QPainter, ground: QColor | None) -> None:
     painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
-    painter.fillRect(widget.rect(), ground)
+    flags = QWidget.RenderFlag.DrawChildren
+    if ground is None:
+        flags |= QWidget.RenderFlag.DrawWindowBackground
+    else:
+        painter.fillRect(widget.rect(), ground)
     # A view of graphics has a render of its own, which means something else.
-    QWidget.render(widget, painter, QPoint(), QRegion(), QWidget.RenderFlag.DrawChildren)
+    QWidget.render(widget, painter, QPoint(), QRegion(), flags)
     painter.end()
