@@ -50,6 +50,11 @@ class Messages(QObject):
         """Something to know that stopped nothing; `actions` are (name, label)."""
         self._notices.show_message(title, text, actions=actions)
 
+    def withdraw_notice(self, title: str) -> None:
+        """Close the notice of that title, which is no longer true; any other stays."""
+        if self._notices.title.text() == title:
+            self._notices.dismiss()
+
     @Slot()
     def dismiss(self) -> None:
         """Close whatever is open."""

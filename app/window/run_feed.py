@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.control.messages import Messages
 from app.panels.centre import Centre
@@ -14,6 +14,10 @@ from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from app.widgets.run_button import RunButton
 from core.events import Event, Notice
+
+LONG_STOP_MS = 5000
+"""After so long without an end, it is said why a stopped run goes on."""
+_STILL_STOPPING = "Still stopping"
 
 
 class RunFeed(QObject):
@@ -25,6 +29,9 @@ class RunFeed(QObject):
         super().__init__(session)
         self._session, self._button, self._centre, self._status = session, button, centre, status
         self._messages = messages
+        self._patience = QTimer(self)
+        self._patience.setSingleShot(True)
+        self._patience.timeout.connect(self._on_long_stop)
         session.runStarted.connect(self.on_started)
         session.eventsArrived.connect(self.on_events)
         session.cursorMoved.connect(centre.show_texts)
@@ -63,6 +70,11 @@ class RunFeed(QObject):
         """Run, Stop or Stopping…, and whether the thin bar runs."""
         face = "stopping" if state == "stopping" else "stop" if self._session.busy else "run"
         self._button.set_face(face)
+        if state == "stopping":
+            self._patience.start(LONG_STOP_MS)
+        else:
+            self._patience.stop()
+            self._messages.withdraw_notice(_STILL_STOPPING)
         self._centre.set_loading(state == "loading")
 
     @Slot(object)
@@ -74,3 +86,11 @@ class RunFeed(QObject):
         else:
             self._status.show_state("No model loaded")
         self._messages.show_error(error)
+
+    @Slot()
+    def _on_long_stop(self) -> None:
+        self._messages.show_notice(
+            "A run ends between two steps, and the one under way takes long: a model is being loaded, or a long prompt "
+            "read. Whatever it has written stays. Closing the window ends it at once.",
+            _STILL_STOPPING,
+        )

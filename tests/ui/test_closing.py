@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.session import thread
 from app.state.requests import RunRequest
+from app.window import run_feed
 from core.events import Event
 from tests.ui.fake_engine import ScriptedEngine, chosen
 from tests.ui.windows import WAIT_MS, open_window
@@ -46,6 +47,21 @@ def test_a_worker_that_hangs_does_not_keep_the_window_open(
     engine.release.set()
     assert thread._stuck.pop()[0].wait(WAIT_MS)
     assert not thread.is_any_stuck()
+
+
+def test_a_stop_that_takes_long_is_explained(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_feed, "LONG_STOP_MS", 10)
+    engine = HangingEngine()
+    window = open_window(qtbot, config_dir, engine)
+    window.parts.runs.run()
+    qtbot.waitUntil(lambda: window.session.run is not None and bool(window.session.run.tokens), timeout=WAIT_MS)
+    window.parts.runs.stop()
+    banner = window.parts.centre.notice_banner
+    qtbot.waitUntil(lambda: banner.isVisible() and banner.accessibleName() == "Still stopping", timeout=WAIT_MS)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        engine.release.set()
+    assert window.session.run.text == " a"
+    assert not banner.isVisible(), "it is no longer true"
 
 
 SCRIPT = """
