@@ -22,7 +22,7 @@ _TINY = 0.01
 
 def explain_token(event: TokenChosen) -> Sentence:
     """Plain words for a step; a string that knows its figures."""
-    return together(_overruled(event), *_settings(event), _TELLERS[event.method](event), _draft(event))
+    return together(_overruled(event) or _changed(event), _cut(event), _TELLERS[event.method](event), _draft(event))
 
 
 def share(value: float) -> Figure:
@@ -92,15 +92,10 @@ def _end_of(item: Alternative, funnel: tuple[Stage, ...]) -> Stage | None:
     return None if last is None or last + 1 >= len(funnel) else funnel[last + 1]
 
 
-def _settings(event: TokenChosen) -> tuple[str, ...]:
-    """What dice were thrown over: what changed the share of the chosen token most, and the filter that cut most."""
-    if event.method == "sampled":
-        return _changed(event), _cut(event)
-    return (_cut(event),) if event.method == "dola_sampled" else ()
-
-
 def _changed(event: TokenChosen) -> str:
-    """The stage that changed the chosen token's share most, where it is known before and behind it."""
+    """The stage that changed the share that dice were thrown over most, where it is known before and behind it."""
+    if event.method != "sampled":
+        return ""
     best, told = _TELLING, ""
     for before, stage in pairwise(event.funnel):
         old, new = dict(before.top).get(event.id, 0.0), dict(stage.top).get(event.id, 0.0)
@@ -114,7 +109,9 @@ def _changed(event: TokenChosen) -> str:
 
 
 def _cut(event: TokenChosen) -> str:
-    """What the filter that cut most left over."""
+    """What the filter that cut most left over for the dice."""
+    if event.method not in ("sampled", "dola_sampled"):
+        return ""
     best, removed = None, 0.0
     for before, stage in pairwise(event.funnel):
         part = 1 - stage.survivors / before.survivors if before.survivors else 0.0

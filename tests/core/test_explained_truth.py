@@ -18,7 +18,7 @@ from transformers import GenerationConfig
 from transformers.generation import logits_process as lp
 
 import core
-from core import explain, words
+from core import explain_token, words
 from core.events import BeamStep, DraftRound, TokenChosen
 from tests.core import tiny
 
@@ -300,7 +300,7 @@ def check(model: core.LoadedModel, prompt: Any, settings: dict[str, Any], **more
     prompt_ids = [token.id for token in run.events[0].prompt]  # type: ignore[attr-defined]
     tokens = [event for event in run.events if isinstance(event, TokenChosen)]
     for step in processed(model, prompt_ids + run.sequences[0], start, settings, run, tokens):
-        made |= set(claims(_without_draft(explain(step.event)), step))
+        made |= set(claims(_without_draft(explain_token(step.event)), step))
     return made
 
 
@@ -343,12 +343,12 @@ def test_what_is_said_of_drafts_is_true(strategy: str, settings: dict[str, Any])
     prompt_ids = [token.id for token in run.events[0].prompt]  # type: ignore[attr-defined]
     tokens = [event for event in run.events if isinstance(event, TokenChosen)]
     for step in processed(model, prompt_ids + run.sequences[0], len(prompt_ids), settings, run, tokens):
-        list(claims(_without_draft(explain(step.event)), step))
+        list(claims(_without_draft(explain_token(step.event)), step))
     rounds = {event.step: event for event in run.events if isinstance(event, DraftRound)}
     assert rounds
     for at, event in rounds.items():
         written = tokens[at : at + len(event.accepted) + (event.extra_kind != "none")]
-        said = [explain(token) for token in written]
+        said = [explain_token(token) for token in written]
         assert all(text.endswith("The draft had proposed it.") for text in said[: len(event.accepted)])
         if event.extra_kind == "bonus":
             assert all(node.fate != "refused" for node in event.nodes if node.parent in (0, *event.accepted))
