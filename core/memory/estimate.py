@@ -16,8 +16,8 @@ from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
 from core.errors import TokenscopeError, UnpredictableError
 from core.explain.words import count, size
-from core.models.catalog import free_memory, has_room
 from core.models.model import LoadedModel
+from core.models.room import free_memory, has_room
 from core.request import Request
 from core.settings import resolve
 

@@ -16,9 +16,10 @@ from transformers.models.auto.modeling_auto import (
 
 from core.errors import ConfigInvalidError, CorruptWeightsError, RemoteCodeError, UnknownArchitectureError
 from core.explain.words import size
-from core.models.catalog import free_memory, read_config
+from core.models.entry import read_config
 from core.models.files import check_folder
 from core.models.purpose import foreign_input, why_not_text
+from core.models.room import free_memory
 from core.models.sanity import foreign_attention, impossible, misnamed
 from core.models.weights import WeightFiles, count_stored, find_weights
 

@@ -120,7 +120,14 @@ def test_a_damaged_repository_is_told_and_the_others_stay(
 
 @pytest.mark.parametrize(
     "config",
-    [{"architectures": [5]}, {"architectures": None}, {"architectures": 5}, {"architectures": ["BertForMaskedLM"]}, {}],
+    [
+        {"architectures": [5]},
+        {"architectures": None},
+        {"architectures": 5},
+        {"architectures": ["BertForMaskedLM"]},
+        {},
+        {"architectures": ["WhisperForConditionalGeneration"], "num_mel_bins": 80},
+    ],
 )
 def test_only_what_writes_text_is_listed(config: dict[str, Any], hub: Path, good: Path) -> None:
     snapshot = put(hub, "some/model", good) / "snapshots" / FIRST

@@ -1,0 +1,112 @@
+"""A model on this disk, described by its files alone; importing this does not import torch."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.errors import ConfigMissingError, ModelError, ModelFileError
+from core.models.files import is_file, read_json
+from core.models.sanity import impossible, misnamed
+from core.models.weights import Stored, WeightFiles, count_stored, find_weights
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A model on this disk, described without loading it."""
+
+    name: str
+    """What `core.load` takes."""
+    title: str
+    source: str
+    """bundled, hub or folder."""
+    path: Path
+    architecture: str
+    """Family and shape in a few words: `Llama · 12 layers × 192`."""
+    model_type: str
+    parameters: int | None
+    bytes: int
+    """Of the weights as stored."""
+    context: int | None
+    encoder_decoder: bool
+    pickled: bool = False
+    """Its weights are pickles, which must be allowed first."""
+    problem: str | None = None
+    """Why it cannot be loaded as it is, in a sentence."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """config.json of the folder. Raises ConfigMissingError when there is none or it cannot be read."""
+    file = path / "config.json"
+    try:
+        return read_json(file)
+    except FileNotFoundError:
+        raise ConfigMissingError(
+            f"{path} holds no config.json, so it is not a Hugging Face model folder.",
+            "Choose the folder that holds config.json beside the weights.",
+        ) from None
+    except ModelFileError as error:
+        raise ConfigMissingError(error.cause, error.remedy) from error
+
+
+def describe(path: Path, name: str, source: str) -> ModelEntry:
+    """What config.json and the weights' headers tell; never raises for a broken model, but says so in `problem`."""
+    config, problem = _read_or_say(path)
+    weights, stored, trouble = _weigh(path)
+    values = misnamed(config) or impossible(config, stored.tensors if stored is not None else None)
+    usable = config if values is None else {}
+    return ModelEntry(
+        name=name,
+        title=Path(name).name if source == "folder" else name,
+        source=source,
+        path=path,
+        architecture=_shape(usable),
+        model_type=str(usable.get("model_type", "")),
+        parameters=stored.numbers if stored is not None else None,
+        bytes=weights.bytes,
+        context=_first_size(usable, ("max_position_embeddings", "n_positions")),
+        encoder_decoder=bool(usable.get("is_encoder_decoder")),
+        pickled=weights.pickled and not (problem or values),
+        problem=problem or values or trouble,
+    )
+
+
+def _read_or_say(path: Path) -> tuple[dict[str, Any], str | None]:
+    if not os.path.isdir(path):
+        return {}, f"there is no folder {path}"
+    try:
+        return read_config(path), None
+    except ConfigMissingError as error:
+        return {}, error.cause
+
+
+def _weigh(path: Path) -> tuple[WeightFiles, Stored | None, str | None]:
+    """The files, what their headers promise, and what is wrong with them."""
+    try:
+        weights = find_weights(path)
+    except ModelError as error:
+        return WeightFiles((), False), None, error.cause
+    return weights, count_stored(weights), _weights_problem(weights)
+
+
+def _weights_problem(weights: WeightFiles) -> str | None:
+    if not weights.files:
+        return "holds no weights"
+    if missing := [file.name for file in weights.files if not is_file(file)]:
+        return f"{missing[0]} is missing"
+    return "only pickled weights; they must be allowed first" if weights.pickled else None
+
+
+def _shape(config: dict[str, Any]) -> str:
+    family = str(config.get("model_type", "unknown")).replace("_", " ").title()
+    layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
+    width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
+    return f"{family} · {layers} layers × {width}" if layers and width else family
+
+
+def _first_size(config: dict[str, Any], names: tuple[str, ...]) -> int | None:
+    """The first of these that is a number above 0."""
+    sizes = (config.get(name) for name in names)
+    return next((size for size in sizes if isinstance(size, int) and size > 0), None)

@@ -1,0 +1,67 @@
+"""Whether a model fits into the memory that is free, before it is loaded; importing this does not import torch."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import ModelError
+from core.explain.words import size
+from core.models.entry import ModelEntry, read_config
+from core.models.footprint import cache_bytes
+
+_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether a model's weights fit into memory; sizes in bytes."""
+
+    ok: bool
+    needed: int
+    free: int
+    sentence: str
+
+
+def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
+    """Whether the weights, in `dtype`, fit into the memory that is free now (the host's; a GPU is asked on loading).
+
+    With `tokens`, the keys and values of `rows` texts of that length are reckoned in, or of the context where it is
+    shorter. `core.estimate` reckons a whole request, with the model's own shape.
+    """
+    weights = entry.parameters * _BYTES.get(dtype, 4) if entry.parameters else entry.bytes
+    tokens = min(tokens, entry.context or tokens)
+    cache = rows * _cache_bytes(entry, tokens, _BYTES.get(dtype, 4)) if tokens else 0
+    needed, free = weights + cache, free_memory()
+    ok = has_room(needed, free)
+    texts = f" × {rows}" if rows > 1 else ""
+    parts = f" ({size(weights)} of weights, {size(cache)} for {tokens:,} tokens{texts})" if cache else ""
+    words = f"needs {size(needed)}{parts} of {size(free)} free"
+    return Fit(ok, needed, free, words if ok else f"{words}: it does not fit")
+
+
+def has_room(needed: int, free: int) -> bool:
+    """Whether so many bytes fit into those that are free, with a tenth to spare for what is computed on the way."""
+    return needed * 1.1 < free
+
+
+def _cache_bytes(entry: ModelEntry, tokens: int, element_bytes: int) -> int:
+    try:
+        return cache_bytes(read_config(entry.path), tokens, element_bytes)
+    except ModelError:
+        return 0
+
+
+def free_memory() -> int:
+    """Bytes of memory that can be had without swapping; a large guess where the system does not tell."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 8 * 2**30
