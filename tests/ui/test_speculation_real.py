@@ -81,8 +81,8 @@ def test_every_drafter_writes_the_text_of_greedy_decoding(qtbot: QtBot, window: 
         assert outcome.kind == "completed", (strategy, outcome.error)
         assert window.session.run.text == expected, (strategy, drafts)
         assert window.session.run.request.draft_names == drafts
-        assert len(view._rounds) > 0 or strategy == "prompt_lookup"
-        assert len(view._legend.drafters) == (len(drafts) if len(drafts) > 1 else 0)
+        assert len(view.place.rounds) > 0 or strategy == "prompt_lookup"
+        assert len(view.page.legend.drafters) == (len(drafts) if len(drafts) > 1 else 0)
         origins = {token.origin for token in window.session.run.tokens}
         assert origins <= {"target", "draft", "correction", "bonus"}
         assert "draft" in origins or strategy == "prompt_lookup"

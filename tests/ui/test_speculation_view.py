@@ -14,9 +14,10 @@ from app.state.rounds import Rounds
 from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.speculation.legend import SpecLegend
+from app.views.speculation.page import READABLE
 from app.views.speculation.report import EXTRA
 from app.views.speculation.strip import MOST_CELLS, _cells
-from app.views.speculation.view import READABLE, SpeculationView
+from app.views.speculation.view import SpeculationView
 from core.events import Finished, Metrics, RunStarted
 from tests.app.test_spec_model import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen

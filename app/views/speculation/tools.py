@@ -1,0 +1,43 @@
+"""The speculation view's tools: which round is shown, one back, one on."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+
+from app.theme.theme import Theme
+
+
+class SpecTools(QWidget):
+    """For the right end of the tab bar."""
+
+    stepped = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.label = QLabel("", self)
+        self.label.setProperty("role", "muted")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        row.addWidget(self.label)
+        for text, name, slot in (("‹", "Previous round", self._back), ("›", "Next round", self._on)):
+            button = QToolButton(self)
+            button.setText(text)
+            button.setAccessibleName(name)
+            button.setToolTip(name)
+            button.clicked.connect(slot)
+            row.addWidget(button)
+
+    @Slot()
+    def _back(self) -> None:
+        self.stepped.emit(-1)
+
+    @Slot()
+    def _on(self) -> None:
+        self.stepped.emit(1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        for button in self.findChildren(QToolButton):
+            button.setFont(theme.font(12))
