@@ -10,8 +10,9 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from app.theme.theme import Theme
-from app.views.text.column import Column, Mark, RowArt
+from app.views.text.column import Column
 from app.views.text.origins import paint_origin
+from app.views.text.shape import Mark, RowArt
 from core.events import TokenChosen
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {

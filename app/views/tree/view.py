@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Slot
+from PySide6.QtCore import Slot
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -44,7 +44,6 @@ class TreeView(View):
         self.finder = Finder(self.canvas, self._find_bar)
         self._tools = TreeTools(self)
         self._tools.hide()
-        self._wants_table = True
         self._lay_out()
         self._connect()
         self.set_theme(self._theme)
@@ -75,7 +74,7 @@ class TreeView(View):
         tools.findWanted.connect(self.finder.open)
         tools.followToggled.connect(canvas.travel.set_follow)
         tools.downToggled.connect(canvas.stage.set_down)
-        tools.tableToggled.connect(self._show_table)
+        tools.tableToggled.connect(self.table.setVisible)
         tools.follow.setChecked(canvas.travel.follow)
 
     # What the shell calls
@@ -195,17 +194,7 @@ class TreeView(View):
         grown = self._tree is not None
         for part in (self._split, self._path, self._legend):
             part.setVisible(grown)
-        self.table.setVisible(grown and self._wants_table)
         self.update()
-
-    @Slot(bool)
-    def _show_table(self, shown: bool) -> None:
-        self._wants_table = shown
-        self._show_parts()
-
-    def sizeHint(self) -> QSize:
-        """Room for a tree of some steps."""
-        return QSize(self._theme.px(700), self._theme.px(480))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The ground; what to do where there is no tree."""
