@@ -24,7 +24,7 @@ ExtraKind = Literal["bonus", "correction", "none"]
 StageKind = Literal["model", "shift", "ban", "cut"]
 """What a stage of the funnel does: nothing (the model's own distribution), change weights, forbid single tokens, or
 cut all tokens but some of the likeliest."""
-NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew"]
+NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew", "half_precision"]
 RunEnd = Literal["completed", "stopped"]
 
 

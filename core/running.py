@@ -110,7 +110,7 @@ def _decode(
     strategy, config = resolve(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
     yield decoding.begin()
-    yield from notices(model, decoding.backend, config)
+    yield from notices(model, decoding.backend, config, strategy.speculates)
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]
     else:

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 
-def notices(model: LoadedModel, backend: CacheBackend, config: GenerationConfig) -> Iterator[Notice]:
-    """For a run of `config`, every default filled in, on the cache `backend`."""
+def notices(model: LoadedModel, backend: CacheBackend, config: GenerationConfig, speculates: bool) -> Iterator[Notice]:
+    """For a run of `config`, every default filled in, on the cache `backend`; `speculates`: drafts are checked."""
+    if speculates and not model.counts_finely:
+        yield Notice(
+            "half_precision",
+            "Drafts are checked several at once, and in half precision such a pass rounds otherwise than one over a "
+            "single token: where two tokens are almost equally likely, the text may part from the one written without "
+            "drafts. In float32 it does not.",
+        )
     if keeps_nothing(model):
         yield Notice(
             "read_anew",

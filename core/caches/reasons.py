@@ -53,6 +53,15 @@ def cannot_follow(model: LoadedModel, needs: frozenset[Need]) -> str | None:
     return None
 
 
+def windows_of_its_own(model: LoadedModel) -> str | None:
+    """Refuses to drop what a model hides by itself (GPT-Neo): it counts on places in a cache that keeps everything."""
+    from core.caches.tensors.reading import windows_of  # a model is there, so torch is loaded
+
+    if any(windows_of(model)):
+        return f"{model.name} lays its windows over a cache that keeps everything; a shorter one would shift them."
+    return None
+
+
 def relies_on_windows(model: LoadedModel) -> str | None:
     """Refuses models whose text would change if their windowed layers kept everything."""
     if _memory(model) == "windows":

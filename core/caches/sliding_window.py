@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.caches.description import Description, Situation
-from core.caches.reasons import has_windows, keeps_refused_drafts, no_states
+from core.caches.reasons import has_windows, keeps_refused_drafts, no_states, windows_of_its_own
 from core.parameter import Settings
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """Only layers trained with a window give the same text without the rest."""
     if reason := no_states(model):
+        return reason
+    if not has_windows(model) and (reason := windows_of_its_own(model)):
         return reason
     if not has_windows(model):
         return (

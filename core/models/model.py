@@ -48,6 +48,11 @@ class LoadedModel:
         return dtype
 
     @property
+    def counts_finely(self) -> bool:
+        """Its numbers have 32 bits or more: computing in another order changes nothing that decides."""
+        return self.dtype in (torch.float32, torch.float64)
+
+    @property
     def config(self) -> Any:
         """Configuration of the text decoder (the part of a larger one that generates)."""
         return self.model.config.get_text_config(decoder=True)

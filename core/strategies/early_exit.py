@@ -19,11 +19,11 @@ LAYERS = Parameter(
 
 
 def has_lower_layers(model: LoadedModel, request: Request | None) -> str | None:
-    """A plain stack, and fewer layers than it has."""
-    from core.decoding.speculation.drafters.fit import layer_list_name  # keeps this package light
+    """A list of layers that can be left half-way, and fewer layers than it has."""
+    from core.decoding.speculation.drafters.early_exit import reads_half_way  # a model is there, so torch is loaded
 
-    if layer_list_name(model) is None:
-        return f"{model.name} is no plain stack of layers that its head could read half-way up."
+    if not reads_half_way(model):
+        return f"{model.name} has no single stack of layers that its head could read half-way up."
     wanted = (request.asked("assistant_early_exit") if request is not None else None) or 1
     if int(wanted) >= model.layers:
         return f"{model.name} has {model.layers} layers; drafting with {wanted} of them would save nothing."

@@ -22,7 +22,8 @@ Check = Callable[["LoadedModel", "Request | None"], "str | None"]
 
 SAMPLE = Parameter(
     "do_sample", "Sample", "bool", False,
-    "Roll dice as sampling does; off, the text is exactly that of greedy decoding.",
+    "Roll dice as sampling does; off, the text is that of greedy decoding (in half precision a near tie may fall "
+    "otherwise).",
 )  # fmt: skip
 SCHEDULE = Parameter(
     "schedule", "Draft length", "choice", "auto",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
 from transformers import GenerationConfig
 
 import core
@@ -126,6 +127,37 @@ def test_what_is_not_as_asked_for_is_told() -> None:
     ids = tiny.prompt()
     assert "“Static” for that" in of_kind(core.run(model, core.Request(ids, settings())).events)["setting_ignored"]
     assert of_kind(core.run(model, core.Request(ids, settings(), cache="static")).events) == {}
+
+
+def test_drafts_in_half_precision_promise_no_more_than_they_keep() -> None:
+    for dtype, told in ((torch.bfloat16, True), (torch.float32, False)):
+        model = tiny.make("llama")
+        model.model.to(dtype)
+        request = core.Request(tiny.prompt(), settings(prompt_lookup_num_tokens=3))
+        assert ("half_precision" in of_kind(core.run(model, request).events)) is told
+        assert of_kind(core.run(model, core.Request(tiny.prompt(), settings())).events) == {}
+
+
+@pytest.mark.parametrize("kind", ["opt", "falcon", "mixtral", "olmo", "deepseek_v3", "mpt"])
+def test_early_exit_finds_the_layers(kind: str) -> None:
+    model, config = zoo.make(kind), settings(assistant_early_exit=2, num_assistant_tokens=3)
+    result = core.run(model, core.Request(zoo.prompt(20), config, "early_exit"))
+    assert result.sequences == tiny.reference(model, zoo.prompt(20), settings())
+    assert result.metrics.acceptance_rate is not None
+
+
+@pytest.mark.parametrize(("kind", "words"), [("gpt_neo", "lays its windows over"), ("gpt2", "trained without")])
+def test_windows_are_told_as_they_are(kind: str, words: str) -> None:
+    assert words in (core.caches.registry["sliding_window"].why_not(zoo.make(kind)) or "")
+
+
+@pytest.mark.parametrize("kind", ["laguna", "mellum"])
+def test_a_sink_turns_keys_by_the_table_of_their_layers(kind: str) -> None:
+    model = zoo.make(kind)
+    if "full attention in every layer" in (core.caches.registry["sink"].why_not(model) or ""):
+        pytest.skip("this one has windows")
+    runs = [core.run(model, core.Request(zoo.prompt(20), settings(), cache=cache)) for cache in ("sink", "dynamic")]
+    assert runs[0].sequences == runs[1].sequences
 
 
 def of_kind(events: list[Event]) -> dict[str, str]:

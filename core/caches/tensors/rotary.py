@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from functools import partial as partial_of
 from typing import Any
 
 import torch
@@ -25,7 +26,13 @@ def rotary_functions(model: LoadedModel) -> tuple[Any, Any] | None:
     if list(inspect.signature(table.forward).parameters)[:2] != ["x", "position_ids"]:
         return None
     partial = any(getattr(model.config, name, None) for name in ("no_rope_layers", "kv_lora_rank", "nope_layers"))
-    return None if partial or "layer_type" in inspect.signature(table.forward).parameters else (table, apply)
+    return None if partial else (_of_full_attention(table), apply)
+
+
+def _of_full_attention(table: Any) -> Any:
+    """The table of layers with full attention, where other kinds have tables of their own (Laguna, Mellum)."""
+    by_kind = "layer_type" in inspect.signature(table.forward).parameters
+    return partial_of(table, layer_type="full_attention") if by_kind else table
 
 
 class Rotary:

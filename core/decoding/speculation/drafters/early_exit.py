@@ -3,33 +3,84 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
-from core.decoding.speculation.drafters.fit import layer_list_name
+import torch
+
+from core.caches.tensors.layouts import roomy
+from core.caches.tensors.reading import trial_text
+from core.decoding.forward.forward import Forward
+from core.device_memory import is_out_of_memory
 from core.models.model import LoadedModel
+
+_DEPTH = 4
+"""How far below the whole network its list of layers is looked for."""
+_KEY = "reads_half_way"
+
+
+def reads_half_way(model: LoadedModel) -> bool:
+    """Whether the lowest layer alone, with norm and head, reads a text; tried once and remembered."""
+    if model.is_encoder_decoder or layer_path(model) is None:
+        return False
+    if next(model.model.parameters()).is_meta:
+        return True
+    if _KEY not in model.remembered:
+        model.remembered[_KEY] = _try(model)
+    return bool(model.remembered[_KEY])
 
 
 def lower_layers(model: LoadedModel, count: int) -> LoadedModel:
     """The target with only its first `count` layers; modules and weights are the target's own.
 
-    Raises ValueError when the model is no plain stack of layers.
+    Raises ValueError when it has no list of layers.
     """
-    name = layer_list_name(model)
-    if name is None:
-        raise ValueError(f"{model.name} is no plain stack of layers")
-    network = _shallow(model.model)
-    base = _shallow(network.base_model)
-    base.config = _shorter(base.config, count)
-    base._modules[name] = base._modules[name][:count]
-    network._modules[network.base_model_prefix] = base
-    network.config = _shorter(network.config, count)
+    path = layer_path(model)
+    if path is None:
+        raise ValueError(f"{model.name} has no list of layers")
+    network = module = _shallow(model.model, count)
+    for name in path[:-1]:
+        module._modules[name] = module = _shallow(module._modules[name], count)
+    module._modules[path[-1]] = module._modules[path[-1]][:count]
     return LoadedModel(network, model.tokenizer, f"{model.name}, {count} layers")
 
 
-def _shallow(module: Any) -> Any:
-    """A module object of its own around the same children."""
+def layer_path(model: LoadedModel) -> tuple[str, ...] | None:
+    """Names that lead from the network to its list of layers; None without a single such list."""
+    found = list(_lists(model.model, model.layers, ()))
+    return found[0] if len(found) == 1 else None
+
+
+def _lists(module: Any, count: int, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Ways to lists of `count` modules that are not parts of one another."""
+    for name, child in module.named_children():
+        if isinstance(child, torch.nn.ModuleList):
+            if len(child) == count:
+                yield (*path, name)
+        elif len(path) < _DEPTH:
+            yield from _lists(child, count, (*path, name))
+
+
+@torch.inference_mode()
+def _try(model: LoadedModel) -> bool:
+    try:
+        lower = lower_layers(model, 1)
+        forward = Forward(lower, roomy(lower))
+        for token in trial_text(model)[:3]:
+            scores = forward(torch.tensor([[token]], device=model.device)).last
+        return scores.shape[-1] == model.vocabulary
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        return False
+
+
+def _shallow(module: Any, count: int) -> Any:
+    """A module object of its own around the same children, whose configuration knows `count` layers."""
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
+    if "config" in vars(module):
+        twin.config = _shorter(module.config, count)
     return twin
 
 

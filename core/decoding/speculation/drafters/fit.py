@@ -7,16 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
-_STACKS = {"gpt2": "h", "llama": "layers", "mistral": "layers", "qwen2": "layers", "qwen3": "layers",
-           "gemma": "layers", "gemma2": "layers", "gemma3_text": "layers", "phi3": "layers",
-           "gpt_neox": "layers", "smollm3": "layers", "olmo2": "layers"}  # fmt: skip
-"""Architectures that are embedding, layers, norm and head, with the name of the list of layers."""
-
-
-def layer_list_name(model: LoadedModel) -> str | None:
-    """Attribute of the base model that holds its layers; None where it is no plain stack."""
-    return _STACKS.get(str(model.model.config.model_type))
-
 
 def why_not_target(model: LoadedModel) -> str | None:
     """Why rejected tokens could not be taken back out of this model's memory; None when they can."""
