@@ -70,7 +70,7 @@ def make_config(settings: Settings) -> GenerationConfig:
 
 
 def _new_config() -> GenerationConfig:
-    config: GenerationConfig = GenerationConfig()  # type: ignore[no-untyped-call]
+    config: GenerationConfig = GenerationConfig()
     return config
 
 

@@ -178,13 +178,17 @@ class _Reckoning:
         for case in (single, *caches_too, *(replace(other, halved=True) for other in (single, *caches_too))):
             if case.halved and self.model.dtype != torch.float32:
                 return
-            if new := _most(case.new + 1, lambda count, case=case: self._fits(replace(case, new=count))):  # type: ignore[misc]
+            if new := self._most_new(case):
                 words = [f"at most {new:,} new tokens"] if new < case.new else []
                 words += [self._rows_words(1)] if self.case.rows > 1 else []
                 words += [f"the cache “{caches.registry[case.cache].title}”"] if case.cache != self.case.cache else []
                 words += ["float16"] if case.halved else []
                 yield f"with {', '.join(words[:-1])}{' and ' if words[:-1] else ''}{words[-1]}"
                 return
+
+    def _most_new(self, case: _Case) -> int:
+        """New tokens that fit, up to those of the case; 0 when not even one does."""
+        return _most(case.new + 1, lambda count: self._fits(replace(case, new=count)))
 
     def _rows_words(self, rows: int) -> str:
         kind = "beam" if int(self.config.num_beams or 1) > 1 else "text" if self.config.do_sample else "candidate"

@@ -21,7 +21,7 @@ _FIRST_ROOM = 256
 """Tokens a growing file has room for at first; then it doubles."""
 
 
-class DiskLayer(CacheLayerMixin, Layer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+class DiskLayer(CacheLayerMixin, Layer):
     """Keys and values [B, H, T, D] in two mapped files; a pass gets copies in memory.
 
     `room`: tokens to allocate for at once, and to count from the start; None for files that grow.
@@ -130,12 +130,12 @@ class DiskLayer(CacheLayerMixin, Layer):  # type: ignore[no-untyped-call]  # tra
             new[:, :, : self.length] = old[:, :, : self.length]
 
     @property
-    def keys(self) -> Any:  # type: ignore[override]
+    def keys(self) -> Any:  # type: ignore[override]  # an attribute there
         """All keys, read from the file as they are needed; None when empty."""
         return self._view(0)
 
     @property
-    def values(self) -> Any:  # type: ignore[override]
+    def values(self) -> Any:  # type: ignore[override]  # as above
         """All values, as `keys`."""
         return self._view(1)
 

@@ -28,12 +28,13 @@ _ROUND = 128
 class _InPlace:
     """Rows change places inside the storage, whose address compiled code relies on."""
 
+    is_initialized: bool
     keys: Any
     values: Any
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Row i becomes what row `beam_idx[i]` was; another number of rows needs new storages."""
-        if not self.is_initialized:  # type: ignore[attr-defined]
+        if not self.is_initialized:
             return
         for name in ("keys", "values"):
             old = getattr(self, name)
@@ -44,7 +45,7 @@ class _InPlace:
                 setattr(self, name, rows)
 
 
-class FixedLayer(_InPlace, StaticLayer, Layer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+class FixedLayer(_InPlace, StaticLayer, Layer):
     """Keeps everything, up to its size.
 
     While it is `trimmed` it shows only the tokens it holds, as a growing layer does: drafts are read through a mask of
@@ -141,7 +142,7 @@ class FixedLayer(_InPlace, StaticLayer, Layer):  # type: ignore[no-untyped-call]
         self.max_cache_len = tokens
 
 
-class FixedWindowLayer(_InPlace, StaticSlidingWindowLayer):  # type: ignore[no-untyped-call]  # as above
+class FixedWindowLayer(_InPlace, StaticSlidingWindowLayer):
     """Keeps its window."""
 
 

@@ -17,5 +17,5 @@ def full_width(model: LoadedModel) -> Cache:
 def roomy(model: LoadedModel) -> Cache:
     """An empty cache that keeps every token in every layer and the past of its states: drafts can be taken back."""
     cache = with_cross(model, full_width(model))
-    cache.activate_past_recording()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+    cache.activate_past_recording()
     return cache

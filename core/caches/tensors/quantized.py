@@ -105,7 +105,7 @@ class Store:
                 setattr(self, name, tensor.index_select(0, rows))
 
 
-class QuantizedLayer(DynamicLayer, Layer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+class QuantizedLayer(DynamicLayer, Layer):
     """`keys` and `values` are the latest tokens, fewer than a block; everything older is in the two stores."""
 
     keys: Any
@@ -114,7 +114,7 @@ class QuantizedLayer(DynamicLayer, Layer):  # type: ignore[no-untyped-call]  # t
     keeps_keys_as_read = False
 
     def __init__(self, recipe: Recipe) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
         quantizer = recipe.check()
         self.recipe = recipe
         self.written = (Store(recipe, recipe.axis_key, quantizer), Store(recipe, recipe.axis_value, quantizer))

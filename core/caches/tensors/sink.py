@@ -14,7 +14,7 @@ from core.errors import CacheError
 from core.models.model import LoadedModel
 
 
-class SinkLayer(DynamicLayer, Layer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+class SinkLayer(DynamicLayer, Layer):
     """Keys [B, H, T, D] are kept without their place and get the one they have in the cache at every pass.
 
     At most `window` − 1 tokens stay after a pass: the next token makes it `window`. A pass of several tokens reads what
@@ -27,7 +27,7 @@ class SinkLayer(DynamicLayer, Layer):  # type: ignore[no-untyped-call]  # transf
     keeps_keys_as_read = False
 
     def __init__(self, rotary: Rotary, window: int, sinks: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
         self.rotary, self.window, self.sinks = rotary, window, sinks
         self.seen = 0
         """Tokens read since the text began, forgotten ones included."""

@@ -12,7 +12,7 @@ from core.caches.tensors.layer import compacted
 from core.models.model import LoadedModel
 
 
-class WindowLayer(DynamicSlidingWindowLayer):  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+class WindowLayer(DynamicSlidingWindowLayer):
     """transformers' windowed layer, made to hold only what it shows: no view over a longer storage."""
 
     keys: Any
@@ -71,4 +71,4 @@ def _laid_out(model: LoadedModel, windowed: Callable[[int], DynamicLayer]) -> Ca
 
 
 def _plain() -> DynamicLayer:
-    return DynamicLayer()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+    return DynamicLayer()
