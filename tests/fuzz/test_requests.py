@@ -10,10 +10,17 @@ from hypothesis import given
 import core
 from tests.core import tiny
 from tests.fuzz.outcomes import Tally, long, short
-from tests.fuzz.requests import Case, cases, request
+from tests.fuzz.requests import KINDS, Case, cases, request
 
 EVENTS = 600
 """A text without an end is believed after so many."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _models() -> None:
+    """Made before any case: what is imported for them has no limit of time."""
+    for kind in KINDS:
+        core.run(tiny.shared(kind), core.Request(tiny.prompt(), core.make_config({"max_new_tokens": 2})))
 
 
 def use(case: Case) -> None:
