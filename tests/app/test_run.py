@@ -84,16 +84,17 @@ def test_notices_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "string", "words"),
+    ("reason", "string", "limit", "words"),
     [
-        ("eos", "", "EOS after 1 token"),
-        ("length", "", "length limit after 1 token"),
-        ("stop_string", "The end", "stop text after 1 token: 'The end'"),
+        ("eos", "", None, "EOS after 1 token"),
+        ("length", "", 1, "length limit after 1 token"),
+        ("time", "", 2.5, "time limit of 2.5 s after 1 token"),
+        ("stop_string", "The end", None, "stop text after 1 token: 'The end'"),
     ],
 )
-def test_endings_in_words(reason: Ending, string: str, words: str) -> None:
+def test_endings_in_words(reason: Ending, string: str, limit: float | None, words: str) -> None:
     run = Run(RunRequest(""))
-    ended = SequenceFinished(0, reason, string)
+    ended = SequenceFinished(0, reason, string, limit)
     run.apply([chosen(0, " a"), ended, Finished("completed", ((1,),), (" a",), Metrics())])
     assert outcomes.completed(run) == outcomes.Outcome("completed", words)
 

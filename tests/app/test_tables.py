@@ -6,7 +6,7 @@ import math
 
 from app.views.base import Table
 from app.views.shared.tables import of_candidates, of_rounds, of_tokens
-from tests.app.test_spec_model import ROUNDS
+from tests.app.test_rounds import ROUNDS
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.scripted import story
 

@@ -17,7 +17,7 @@ from app.views import VIEWS
 from app.views.memory.tokens import EVICTED, TokenRow
 from app.views.memory.view import MemoryView
 from core.events import Event, Notice, Prefilled
-from tests.app.test_memory_model import EACH, START, events, plan
+from tests.app.test_cache_history import EACH, START, events, plan
 from tests.ui.scripted import started
 
 

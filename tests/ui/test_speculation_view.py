@@ -19,7 +19,7 @@ from app.views.speculation.report import EXTRA
 from app.views.speculation.strip import MOST_CELLS, _cells
 from app.views.speculation.view import SpeculationView
 from core.events import Finished, Metrics, RunStarted
-from tests.app.test_spec_model import MERGED, ROUNDS, entry
+from tests.app.test_rounds import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
 
 REQUEST = RunRequest(
