@@ -48,8 +48,9 @@ class Session(QObject):
         self._state = "idle"
         self._is_over = False
         self._held, self._delivery, self._collector = HeldModel(self), Delivery(self), Collector(self)
-        self._thread = WorkerThread(Worker(engine or CoreEngine()), self)
-        self._connect()
+        worker = Worker(engine or CoreEngine())
+        self._thread = WorkerThread(worker, self)
+        self._connect(worker)
         self._collector.start()
 
     @property
@@ -148,8 +149,8 @@ class Session(QObject):
             self._on_ended(Ended(self._underway.job.number))
         self._collector.stop()
 
-    def _connect(self) -> None:
-        held, worker, queued = self._held, self._thread.worker, Qt.ConnectionType.QueuedConnection
+    def _connect(self, worker: Worker) -> None:
+        held, queued = self._held, Qt.ConnectionType.QueuedConnection
         worker.loading.connect(held.on_loading, queued)
         worker.loaded.connect(held.on_loaded, queued)
         worker.prepared.connect(self._on_prepared, queued)

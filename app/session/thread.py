@@ -19,7 +19,10 @@ _stuck: list[tuple[QThread, Worker]] = []
 
 
 class WorkerThread(QObject):
-    """`load(LoadRequest)`, `run(Job)` and `serve(request)` cross to the worker, whose answers cross back queued."""
+    """`load(LoadRequest)`, `run(Job)` and `serve(request)` cross to the worker, whose answers cross back queued.
+
+    The worker, and with it the model, is let go at the end.
+    """
 
     load = Signal(object)
     run = Signal(object)
@@ -27,7 +30,6 @@ class WorkerThread(QObject):
 
     def __init__(self, worker: Worker, parent: QObject) -> None:
         super().__init__(parent)
-        self.worker = worker
         self._thread = QThread(self)
         self._thread.setObjectName("worker")
         self._cancels: list[threading.Event] = []

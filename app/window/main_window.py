@@ -47,7 +47,8 @@ class MainWindow(QMainWindow):
     def __init__(self, store: SettingsStore, assemble: Callable[[MainWindow], Parts]) -> None:
         super().__init__()
         self.setWindowTitle("Tokenscope")
-        self._store, self._assemble = store, assemble
+        self._store = store
+        self._assemble: Callable[[MainWindow], Parts] | None = assemble
         self.is_assembled = self.is_closed = False
         self._is_painted = False
         self.tab_order: TabOrder | None = None
@@ -66,9 +67,10 @@ class MainWindow(QMainWindow):
 
     def assemble(self) -> None:
         """Put everything into the frame; once."""
-        if not self.is_assembled:
+        assemble, self._assemble = self._assemble, None
+        if assemble is not None:
             self.is_assembled = True
-            self.parts = self._assemble(self)
+            self.parts = assemble(self)
 
     def at_close(self, before_hiding: Sequence[Step], after_hiding: Sequence[Step]) -> None:
         """What is done at the end: what is remembered while it can still be seen, then whatever may take its time."""

@@ -10,6 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app import build_window
+from app.session.engine import CoreEngine
 from app.views.memory.view import MemoryView
 from app.window.main_window import MainWindow
 from core import caches
@@ -21,7 +22,13 @@ PROMPT = "Once upon a time, there was a little fox who lived in a den under the 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
-    window = build_window(config_dir)
+    window = opened(qtbot, config_dir, CoreEngine())
+    yield window
+    window.close()
+
+
+def opened(qtbot: QtBot, config_dir: Path, engine: CoreEngine) -> MainWindow:
+    window = build_window(config_dir, engine)
     qtbot.addWidget(window)
     window.parts.controller.choose(strategy="greedy")
     with qtbot.waitSignal(window.session.modelReady, timeout=LONG_MS):
@@ -29,8 +36,7 @@ def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
     window.parts.controller.set_values({"max_new_tokens": 24, "min_new_tokens": 24})
     window.parts.setup.prompt.set_prompt(PROMPT)
     window.parts.centre.show_view("memory")
-    yield window
-    window.close()
+    return window
 
 
 def write(qtbot: QtBot, window: MainWindow) -> str:
@@ -72,9 +78,11 @@ def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
     assert len(set(texts.values())) == 1
 
 
-def test_memory_that_ends(qtbot: QtBot, window: MainWindow) -> None:
+def test_memory_that_ends(qtbot: QtBot, config_dir: Path) -> None:
+    engine = CoreEngine()
+    window = opened(qtbot, config_dir, engine)
     whole = write(qtbot, window)
-    hook = window.session._worker._engine._model.model.register_forward_pre_hook(NoMemory(28), with_kwargs=True)
+    hook = engine._model.model.register_forward_pre_hook(NoMemory(28), with_kwargs=True)
     window.parts.settings.compute.reuse = False
     assert write(qtbot, window) == whole
     assert "ran out of memory" in window.parts.centre.notice_banner.accessibleDescription()

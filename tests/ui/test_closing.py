@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +108,17 @@ def test_a_step_that_fails_keeps_nothing_else_from_being_done(
     assert json.loads((config_dir / "settings.json").read_text())["choices"]["prompt"] == "Remember me"
     assert (seen, window.isVisible()) == ([True], False), "it remembers while it can still be seen"
     assert [record.exc_info is not None for record in caplog.records] == [True, True]
+
+
+def test_the_engine_and_its_model_are_let_go(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    kept = weakref.ref(engine)
+    window = open_window(qtbot, config_dir, engine)
+    window.close()
+    del engine
+    gc.collect()
+    assert kept() is None, "the window may live on for a while, the model must not"
+    assert window.is_closed
 
 
 def test_a_second_close_says_nothing_more(qtbot: QtBot, config_dir: Path) -> None:

@@ -108,14 +108,14 @@ def test_both_themes_draw_the_boxes(qtbot: QtBot, picker: DraftPicker) -> None:
 
 def test_several_reach_the_run(window: MainWindow, drafts: list[str]) -> None:
     assert window.parts.controller.choose(drafts=drafts[:2]) == []
-    assert window.parts.requests.request().drafters == tuple(drafts[:2])
+    assert window.parts.requests.request().draft_names == tuple(drafts[:2])
     window.parts.toolbar.strategy.choose("greedy")
-    assert window.parts.requests.request().drafters == ()
+    assert window.parts.requests.request().draft_names == ()
 
 
 def test_the_command_line_takes_several(window: MainWindow, drafts: list[str]) -> None:
     apply(window, parse(["--draft", drafts[1], "--draft", drafts[0]]))
-    assert window.parts.requests.request().drafters == (drafts[1], drafts[0])
+    assert window.parts.requests.request().draft_names == (drafts[1], drafts[0])
 
 
 def test_a_draft_that_is_missing_or_writes_otherwise_is_told(window: MainWindow, drafts: list[str]) -> None:
@@ -145,4 +145,4 @@ def test_presets_keep_them(tmp_path: Path, window: MainWindow, drafts: list[str]
     assert saved.drafters == tuple(drafts[:2])
     window.parts.toolbar.draft.choose(drafts[0])
     window.parts.controller.apply_preset(saved)
-    assert window.parts.requests.request().drafters == tuple(drafts[:2])
+    assert window.parts.requests.request().draft_names == tuple(drafts[:2])
