@@ -79,6 +79,7 @@ async def _leave_picture(window: MainWindow, options: Options, path: Path) -> in
         await (_run(window) if options.run else _loaded(window))
         await _settled(window)
         if options.still:
+            await _draw_anew(window)
             hold_still(window)
             await painted(window)
         save_picture(window, path)
@@ -160,6 +161,17 @@ async def _settled(window: MainWindow) -> None:
             return
         await next_value(due[0].timeout)
         await painted(window)
+
+
+async def _draw_anew(window: MainWindow) -> None:
+    """Show nothing, then the whole run at once: how its events came, in which batches, is then not to be seen."""
+    parts = window.parts
+    for run in (None, window.session.run):
+        for view in (*parts.centre.made, parts.inspector, parts.timeline):
+            view.show_run(run)
+        parts.appearance.apply()  # measures every text again
+        await painted(window)
+    await _settled(window)
 
 
 class _Paints(QObject):
