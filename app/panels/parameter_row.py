@@ -5,31 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QBoxLayout, QLabel, QMenu, QSlider, QVBoxLayout, QWidget
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
-from app.panels.slider_scale import SliderScale, scale_of
+from app.panels.value_slider import slider_for
 from app.state import values
 from app.theme.theme import Theme
 from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
 
-SLIDER_STEPS = 1000
 MARGIN = 16
 _WIDE = ("text", "lines", "tokens")
 """Kinds whose editor takes a line of its own."""
-
-
-class SlimSlider(QSlider):
-    """A slider that leaves the wheel to the panel and the keyboard to the editor beside it."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 class ParameterRow(QWidget):
@@ -46,7 +34,6 @@ class ParameterRow(QWidget):
         self.unavailable = ""
         """Why it has no effect now; empty when it has."""
         self._theme: Theme | None = None
-        self._scale: SliderScale | None = None
         self._editor_width = 0
         """What a list of choices wants; 0 for any other editor."""
         self._build()
@@ -78,7 +65,7 @@ class ParameterRow(QWidget):
     def set_default(self, default: Any) -> None:
         """What counts as unchanged: the parameter's default, or the model's own."""
         self.default = default
-        self._explain()
+        self.setToolTip(_tip(self.parameter, self.unavailable, self.default))
         self.update()
 
     @Slot()
@@ -95,7 +82,7 @@ class ParameterRow(QWidget):
             if part is not None:
                 part.setEnabled(not reason)
         self.editor.setAccessibleDescription(reason or self.parameter.help)
-        self._explain()
+        self.setToolTip(_tip(self.parameter, self.unavailable, self.default))
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -154,10 +141,6 @@ class ParameterRow(QWidget):
         directions = QBoxLayout.Direction
         self._top.setDirection(directions.LeftToRight if beside else directions.TopToBottom)
 
-    def _explain(self) -> None:
-        lines = [f"<b>{self.parameter.title}</b>", self.unavailable, self.parameter.help]
-        self.setToolTip("<br>".join(line for line in lines if line) + f"<br>Default: {values.short(self.default)}.")
-
     def _build(self) -> None:
         self.editor = make_editor(self.parameter, self)
         self.editor.edited.connect(self._on_edited)
@@ -168,19 +151,7 @@ class ParameterRow(QWidget):
         self.note = QLabel(self, wordWrap=True)
         self.note.setProperty("role", "muted")
         self.note.hide()
-        self.slider = self._make_slider()
-
-    def _make_slider(self) -> SlimSlider | None:
-        if not isinstance(self.editor, IntEditor | FloatEditor):
-            return None
-        self._scale = scale_of(self.parameter, self.editor.minimum())
-        if self._scale is None:
-            return None
-        slider = SlimSlider(self)
-        slider.setRange(0, SLIDER_STEPS)
-        slider.setAccessibleName(f"{self.parameter.title} slider")
-        slider.valueChanged.connect(self._on_slider)
-        return slider
+        self.slider = slider_for(self.parameter, self.editor)
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
@@ -204,23 +175,15 @@ class ParameterRow(QWidget):
         self._refresh()
         self.edited.emit()
 
-    @Slot(int)
-    def _on_slider(self, place: int) -> None:
-        assert self._scale is not None
-        step = self.parameter.step or (1 if self.parameter.kind == "int" else 0.01)
-        value = self._scale.value(place / SLIDER_STEPS, step)
-        if isinstance(self.editor, IntEditor):
-            self.editor.setValue(round(value))
-        elif isinstance(self.editor, FloatEditor):
-            self.editor.setValue(round(value, 6))
-
     def _refresh(self) -> None:
-        editor = self.editor
-        if self.slider is not None and self._scale is not None and isinstance(editor, IntEditor | FloatEditor):
-            share = self._scale.share(editor.value())
-            with QSignalBlocker(self.slider):
-                self.slider.setValue(round(share * SLIDER_STEPS))
+        if self.slider is not None:
+            self.slider.follow()
         problem = self.editor.problem
         self.note.setText(problem)
         self.note.setVisible(bool(problem))
         self.update()
+
+
+def _tip(parameter: Parameter, unavailable: str, default: Any) -> str:
+    lines = [f"<b>{parameter.title}</b>", unavailable, parameter.help]
+    return "<br>".join(line for line in lines if line) + f"<br>Default: {values.short(default)}."

@@ -44,7 +44,10 @@ class ParameterPanel(QWidget):
 
     def show_parameters(self, parameters: Sequence[Parameter]) -> None:
         """Draw editors for `parameters`, with the values they had when they were last shown."""
-        self._clear()
+        for row in self._rows.values():
+            row.setParent(None)
+            row.deleteLater()
+        self._rows = {}
         for parameter in parameters:
             self._add(parameter)
         self.setVisible(bool(self._rows))
@@ -148,12 +151,6 @@ class ParameterPanel(QWidget):
         self._rows[parameter.name] = row
         (self._advanced if parameter.advanced else self._common).addWidget(row)
 
-    def _clear(self) -> None:
-        for row in self._rows.values():
-            row.setParent(None)
-            row.deleteLater()
-        self._rows = {}
-
     def _default(self, parameter: Parameter) -> Any:
         if parameter.kind not in ("int", "float"):
             return parameter.default
@@ -177,18 +174,8 @@ class ParameterPanel(QWidget):
             if row.is_changed:
                 self._kept[row.parameter] = row.value
         self.reset_button.setEnabled(any(row.is_changed for row in self._rows.values()))
-        self._grey_out()
+        _grey_out(self._rows)
         self._name_more()
-
-    def _grey_out(self) -> None:
-        """Settings of the draw have no effect while a strategy that could draw does not."""
-        draws = self._rows.get("do_sample")
-        if draws is None:
-            return
-        reason = "" if draws.value else f"Has an effect only with “{draws.parameter.title}” on."
-        for row in self._rows.values():
-            if row.parameter.name in _DRAWING:
-                row.set_unavailable(reason)
 
     def _name_more(self) -> None:
         hidden = [row for row in self._rows.values() if row.parameter.advanced]
@@ -196,6 +183,17 @@ class ParameterPanel(QWidget):
         marks = f" · {changed} changed" if changed else ""
         self.more.setVisible(bool(hidden))
         self.more.setText("Fewer settings" if self.is_advanced else f"{len(hidden)} more settings{marks}")
+
+
+def _grey_out(rows: Mapping[str, ParameterRow]) -> None:
+    """Settings of the draw have no effect while a strategy that could draw does not."""
+    draws = rows.get("do_sample")
+    if draws is None:
+        return
+    reason = "" if draws.value else f"Has an effect only with “{draws.parameter.title}” on."
+    for row in rows.values():
+        if row.parameter.name in _DRAWING:
+            row.set_unavailable(reason)
 
 
 def _column() -> QVBoxLayout:

@@ -65,7 +65,7 @@ class SettingsDialog(QDialog):
             column.addWidget(heading)
             column.addWidget(part)
             column.addSpacing(8)
-        column.addWidget(self._muted(f"Kept in {folder}"))
+        column.addWidget(_muted(f"Kept in {folder}"))
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         column.addWidget(buttons)
@@ -84,9 +84,9 @@ class SettingsDialog(QDialog):
 
     def _appearance(self) -> QWidget:
         look = self._settings.appearance
-        theme = self._combo("themeChoice", "Theme", tuple((name, name.capitalize()) for name in SCHEMES), look.theme)
+        theme = _combo("themeChoice", "Theme", tuple((name, name.capitalize()) for name in SCHEMES), look.theme)
         theme.currentIndexChanged.connect(self._on_theme)
-        scale = self._spin("scaleChoice", "Text size", round(look.font_scale * 100))
+        scale = _spin("scaleChoice", "Text size", round(look.font_scale * 100))
         scale.setRange(round(SMALLEST_SCALE * 100), round(LARGEST_SCALE * 100))
         scale.setValue(round(look.font_scale * 100))
         scale.setSingleStep(10)
@@ -96,36 +96,36 @@ class SettingsDialog(QDialog):
 
     def _compute(self) -> QWidget:
         compute = self._settings.compute
-        device = self._combo("deviceChoice", "Device", DEVICES, compute.device)
+        device = _combo("deviceChoice", "Device", DEVICES, compute.device)
         device.currentIndexChanged.connect(self._on_device)
-        dtype = self._combo("dtypeChoice", "Number type", DTYPES, compute.dtype)
+        dtype = _combo("dtypeChoice", "Number type", DTYPES, compute.dtype)
         dtype.currentIndexChanged.connect(self._on_dtype)
-        threads = self._spin("threadsChoice", "CPU threads", compute.threads)
+        threads = _spin("threadsChoice", "CPU threads", compute.threads)
         threads.setSpecialValueText("automatic")
         threads.valueChanged.connect(self._on_threads)
-        top_n = self._spin("topChoice", "Alternatives listed", compute.top_n)
+        top_n = _spin("topChoice", "Alternatives listed", compute.top_n)
         top_n.setRange(0, 100)
         top_n.setValue(compute.top_n)
         top_n.setSpecialValueText("none")
         top_n.setToolTip(_TRACING)
         top_n.valueChanged.connect(self._on_top_n)
         form = _Form(("Device", device), ("Number type", dtype), ("CPU threads", threads), ("Alternatives", top_n))
-        form.rows.addRow("", self._muted(_TRACING))
+        form.rows.addRow("", _muted(_TRACING))
         return form
 
     def _memory(self) -> QWidget:
         compute = self._settings.compute
-        self.reuse = self._check("reuseChoice", "Reuse what earlier runs have read", compute.reuse)
+        self.reuse = _check("reuseChoice", "Reuse what earlier runs have read", compute.reuse)
         self.reuse.setToolTip("A run whose prompt begins like an earlier text starts from the cache that has read it.")
         self.reuse.toggled.connect(self._on_reuse)
-        self.budget = self._spin("reuseBudget", "Memory for what earlier runs have read", compute.reuse_mib)
+        self.budget = _spin("reuseBudget", "Memory for what earlier runs have read", compute.reuse_mib)
         self.budget.setRange(1, LARGEST_REUSE)
         self.budget.setValue(compute.reuse_mib)
         self.budget.setSuffix(" MiB")
         self.budget.setEnabled(compute.reuse)
         self.budget.valueChanged.connect(self._on_budget)
         title = "When memory ends, go on with a cheaper cache"
-        fallback = self._check("fallbackChoice", title, compute.memory_fallback)
+        fallback = _check("fallbackChoice", title, compute.memory_fallback)
         fallback.setToolTip("Only with one that writes the same text; the window says so when it happens.")
         fallback.toggled.connect(self._on_fallback)
         form = _Form(("At most", self.budget))
@@ -144,7 +144,7 @@ class SettingsDialog(QDialog):
         self.revoke = QPushButton("Take the permission back")
         self.revoke.setObjectName("revokeButton")
         self.revoke.clicked.connect(self._on_revoke)
-        self.none_allowed = self._muted("No model may load pickled weights or run code of its own.")
+        self.none_allowed = _muted("No model may load pickled weights or run code of its own.")
         column.addWidget(self.none_allowed)
         column.addWidget(self.allowed)
         column.addWidget(self.revoke, 0, Qt.AlignmentFlag.AlignLeft)
@@ -223,37 +223,37 @@ class SettingsDialog(QDialog):
         self._settings.compute.memory_fallback = on
         self.changed.emit("reuse")
 
-    @staticmethod
-    def _check(name: str, title: str, on: bool) -> QCheckBox:
-        box = QCheckBox(title)
-        box.setObjectName(name)
-        box.setChecked(on)
-        return box
 
-    @staticmethod
-    def _combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
-        combo = QComboBox()
-        combo.setObjectName(name)
-        combo.setAccessibleName(label)
-        for value, title in choices:
-            combo.addItem(title, value)
-        if combo.findData(chosen) < 0:
-            combo.addItem(chosen, chosen)
-        combo.setCurrentIndex(combo.findData(chosen))
-        return combo
+def _check(name: str, title: str, on: bool) -> QCheckBox:
+    box = QCheckBox(title)
+    box.setObjectName(name)
+    box.setChecked(on)
+    return box
 
-    @staticmethod
-    def _spin(name: str, label: str, value: int) -> QSpinBox:
-        spin = QSpinBox()
-        spin.setObjectName(name)
-        spin.setAccessibleName(label)
-        spin.setRange(0, 1024)
-        spin.setValue(value)
-        spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move a spin box's text
-        return spin
 
-    @staticmethod
-    def _muted(text: str) -> QLabel:
-        label = WrappedLabel(text)
-        label.setProperty("role", "muted")
-        return label
+def _combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
+    combo = QComboBox()
+    combo.setObjectName(name)
+    combo.setAccessibleName(label)
+    for value, title in choices:
+        combo.addItem(title, value)
+    if combo.findData(chosen) < 0:
+        combo.addItem(chosen, chosen)
+    combo.setCurrentIndex(combo.findData(chosen))
+    return combo
+
+
+def _spin(name: str, label: str, value: int) -> QSpinBox:
+    spin = QSpinBox()
+    spin.setObjectName(name)
+    spin.setAccessibleName(label)
+    spin.setRange(0, 1024)
+    spin.setValue(value)
+    spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move a spin box's text
+    return spin
+
+
+def _muted(text: str) -> QLabel:
+    label = WrappedLabel(text)
+    label.setProperty("role", "muted")
+    return label

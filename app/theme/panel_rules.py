@@ -14,7 +14,7 @@ QAbstractSpinBox[plain="true"]::up-arrow, QAbstractSpinBox[plain="true"]::down-a
     image: none; width: 0; height: 0;
 }}
 QAbstractSpinBox[plain="true"] {{ padding: 2px 4px; }}
-SlimSlider {{ min-height: {px(14)}px; max-height: {px(14)}px; }}
+ValueSlider {{ min-height: {px(14)}px; max-height: {px(14)}px; }}
 #usedSettings[changed="true"] {{ color: {theme.accent}; }}
 QPushButton[role="chip"] {{ border-radius: {px(12)}px; }}
 #seedBox {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; background: transparent; }}

@@ -1,0 +1,50 @@
+"""The slider under a number: the useful range of a setting, while the editor beside it takes any value."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSignalBlocker, Qt, Slot
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QSlider, QWidget
+
+from app.panels.editors import FloatEditor, IntEditor
+from app.panels.slider_scale import SliderScale, scale_of
+from core.strategies import Parameter
+
+SLIDER_STEPS = 1000
+
+
+class ValueSlider(QSlider):
+    """Leaves the wheel to the panel and the keyboard to the editor, which it follows and sets."""
+
+    def __init__(self, parameter: Parameter, editor: IntEditor | FloatEditor, scale: SliderScale) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
+        self._editor, self._scale = editor, scale
+        self._step = parameter.step or (1 if isinstance(editor, IntEditor) else 0.01)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setRange(0, SLIDER_STEPS)
+        self.setAccessibleName(f"{parameter.title} slider")
+        self.valueChanged.connect(self._on_value)
+
+    def follow(self) -> None:
+        """Stand where the editor's value is."""
+        with QSignalBlocker(self):
+            self.setValue(round(self._scale.share(self._editor.value()) * SLIDER_STEPS))
+
+    @Slot(int)
+    def _on_value(self, place: int) -> None:
+        value = self._scale.value(place / SLIDER_STEPS, self._step)
+        if isinstance(self._editor, IntEditor):
+            self._editor.setValue(round(value))
+        else:
+            self._editor.setValue(round(value, 6))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        event.ignore()
+
+
+def slider_for(parameter: Parameter, editor: QWidget) -> ValueSlider | None:
+    """A slider for a number that has a range; None for everything else."""
+    if not isinstance(editor, IntEditor | FloatEditor):
+        return None
+    scale = scale_of(parameter, editor.minimum())
+    return ValueSlider(parameter, editor, scale) if scale is not None else None
