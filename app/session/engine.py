@@ -169,7 +169,7 @@ def _read(request: LoadRequest) -> core.LoadedModel:
     import core
 
     # It would write to a terminal that a window need not have; transformers leaves it unannotated.
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     return core.load(
         request.model,
         device=request.device,
