@@ -53,6 +53,12 @@ class RemoteCodeError(ModelError):
     """The model brings code of its own, and was not allowed to run it."""
 
 
+class UnforeseenError(TokenscopeError):
+    """Something failed that nothing here knows, most often in the model's own code; `details` say where."""
+
+    title = "The run failed"
+
+
 class UnpredictableError(TokenscopeError):
     """A size cannot be told before it is there."""
 

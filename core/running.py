@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +17,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.tracks import Written
 from core.defaults import non_default
 from core.device_memory import is_out_of_memory
-from core.errors import OutOfMemoryError
+from core.errors import OutOfMemoryError, TokenscopeError, UnforeseenError
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd
 from core.explain.words import size
 from core.memory.fallback import with_fallback
@@ -95,13 +96,14 @@ def effective_settings(model: LoadedModel, request: Request) -> dict[str, Any]:
 def _guarded(
     model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None
 ) -> Iterator[Event]:
-    """Memory failures as errors with figures; everything else passes."""
+    """Memory failures as errors with figures, what nobody foresaw as an error with its words and place."""
     try:
         yield from with_fallback(model, request, cancel, partial(_decode, prefixes=prefixes), prefixes)
+    except TokenscopeError:
+        raise
     except Exception as error:
-        if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
-            raise
-        raise _memory_error(model, error) from error
+        known = _memory_error if is_out_of_memory(error) else _unforeseen
+        raise known(model, error) from error
 
 
 def _decode(
@@ -137,6 +139,15 @@ def _with_plan(decoding: DecodingRun, events: Iterator[Event]) -> Iterator[Event
     finally:
         if isinstance(events, Generator):  # however the run ends, the strategy tidies its caches now
             events.close()
+
+
+def _unforeseen(model: LoadedModel, error: Exception) -> UnforeseenError:
+    kind, said = type(error).__name__, str(error).strip().split("\n")[0][:300]
+    return UnforeseenError(
+        f"{model.name} failed with {kind}{': ' if said else ''}{said}.",
+        "Another strategy or cache may serve this model; the details say where it happened.",
+        "".join(traceback.format_exception(error)),
+    )
 
 
 def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:

@@ -307,7 +307,7 @@ def test_a_cause_that_is_the_end_of_memory() -> None:
 def test_other_failures_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.make("llama")
     monkeypatch.setattr(model.model, "forward", lambda *a, **k: (_ for _ in ()).throw(RuntimeError("bug")))
-    with pytest.raises(RuntimeError, match="bug"):
+    with pytest.raises(errors.UnforeseenError, match="RuntimeError: bug"):
         core.run(model, core.Request(tiny.prompt()))
 
 

@@ -127,9 +127,12 @@ def test_another_text_the_second_time_is_no_continuation() -> None:
         listen(events, [])
 
 
-def test_other_errors_pass() -> None:
-    with pytest.raises(ZeroDivisionError):
+def test_other_errors_are_named_with_their_place() -> None:
+    with pytest.raises(core.errors.UnforeseenError, match="ZeroDivisionError") as failure:
         core.run(failing("llama", Exhausted(14, error=ZeroDivisionError)), request())
+    assert isinstance(failure.value.__cause__, ZeroDivisionError)
+    assert "Traceback" in failure.value.details
+    assert failure.value.remedy
 
 
 def test_the_next_cache_brings_its_own_plan() -> None:
