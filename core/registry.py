@@ -35,6 +35,8 @@ class Registry(Mapping[str, E], Generic[E]):
         self._aliases: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> E:
+        if not isinstance(name, str):  # a request may hold anything, also what cannot be looked up
+            raise KeyError(name)
         entries = self._load()
         return entries[self._aliases.get(name, name)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,6 +30,26 @@ def use(case: Case) -> None:
     for _ in islice(core.stream(model, wanted), EVENTS):
         pass
     core.estimate(model, wanted)
+
+
+def found(kind: str, settings: dict[str, Any], strategy: str | None = None, prompt: Any = (53, 52, 56, 37)) -> Case:
+    return Case(kind, settings, list(prompt), strategy, {}, "dynamic", {}, 1, 5, None, False)
+
+
+FOUND = (
+    found("mistral", {"num_return_sequences": 2, "cache_implementation": {"5": 0.5}}),
+    found("t5", {"guidance_scale": 1.5, "constraints": 5}, prompt=[4]),
+    found("mistral", {"num_beams": 3, "constraints": 0, "suppress_tokens": 3}),
+    found("llama", {"forced_eos_token_id": 2}, "diverse_beam_search", [13, 45, 43, 49, 9, 41, 23, 7, 13, 27, 9]),
+)
+"""What ended raw once."""
+
+
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: str(case.settings))
+def test_what_was_found_stays_mended(case: Case) -> None:
+    tally = Tally()
+    tally.attempt(case, lambda: use(case))
+    tally.check()
 
 
 def test_requests_end_well_or_named() -> None:

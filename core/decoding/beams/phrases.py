@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from transformers import GenerationConfig
@@ -69,10 +70,17 @@ def _spells(model: LoadedModel, ids: Alternative, word: str) -> bool:
 
 def from_config(config: GenerationConfig) -> list[Phrase]:
     """`force_words_ids` and `constraints` as transformers 4 had them. Raises ParameterError for another shape."""
-    given = list(config.force_words_ids or ())
-    for constraint in config.constraints or ():
+    given = list(_listed(config, IDS))
+    for constraint in _listed(config, "constraints"):
         given.append(getattr(constraint, "token_ids", constraint))
     return [_checked(words) for words in given]
+
+
+def _listed(config: GenerationConfig, name: str) -> Sequence[Any]:
+    value = getattr(config, name) or ()
+    if not isinstance(value, (list, tuple)):
+        raise ParameterError(f"{name} is {value!r}.", "It must be a list.", name)
+    return value
 
 
 def _checked(words: object) -> Phrase:
@@ -115,8 +123,8 @@ def _possible(item: Phrase, bans: Sequence[Ban], names: Callable[[int], str]) ->
 
 def bans_of(config: GenerationConfig, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
     """What can make a phrase impossible: the vocabulary, end tokens and the settings that forbid tokens."""
-    suppressed = set(config.suppress_tokens or ())
-    words = [tuple(word) for word in config.bad_words_ids or ()]
+    suppressed = set(_listed(config, "suppress_tokens"))
+    words = [tuple(word) for word in _listed(config, "bad_words_ids")]
     own, foreign = int(config.no_repeat_ngram_size or 0), int(config.encoder_no_repeat_ngram_size or 0)
     borrowed = _ngrams(tuple(source), foreign)
     checks: list[tuple[Callable[[Alternative], object], str]] = [

@@ -104,7 +104,8 @@ class Search:
                 nodes, chosen = self._step_group(group, own, shared, counts, limit)
                 looked_at += nodes
                 if counts is not None:
-                    counts.index_add_(0, torch.tensor(chosen, device=counts.device), counts.new_ones(len(chosen)))
+                    tokens = torch.tensor(chosen, dtype=torch.long, device=counts.device)  # none when all beams ended
+                    counts.index_add_(0, tokens, counts.new_ones(len(chosen)))
         if not looked_at and not any(group.hypotheses.items for group in self._groups):
             self._run.check_scores(self._last_scores, raw, self.length - 1)
         event = self._event(looked_at)
