@@ -16,7 +16,7 @@ QAbstractSpinBox[plain="true"]::up-arrow, QAbstractSpinBox[plain="true"]::down-a
 QAbstractSpinBox[plain="true"] {{ padding: 2px 4px; }}
 ValueSlider {{ min-height: {px(14)}px; max-height: {px(14)}px; }}
 #usedSettings[changed="true"] {{ color: {theme.accent}; }}
-QPushButton[role="chip"] {{ border-radius: {px(12)}px; }}
+QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #seedBox {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; background: transparent; }}
 #seedBox QLabel {{ color: {theme.muted}; }}
 #seedSpin {{ border: 1px solid transparent; background: transparent; padding: 1px; }}

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
+from app.views.reports import NodeReport, ReportRow
 from app.widgets.picker_combo import SUBTITLE
 from app.window.main_window import MainWindow, first_size
 from core import strategies
@@ -46,6 +47,24 @@ def test_nothing_is_cut_in_any_view(qtbot: QtBot, window: MainWindow, size: tupl
         window.parts.centre.show_number(number)
         settle(window)
         assert "\n".join(faults(window)) == "", window.parts.centre.columns[0].current
+
+
+@pytest.mark.parametrize(("size", "scale"), SIZES)
+def test_no_report_in_the_inspector_is_cut(
+    qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float
+) -> None:
+    arrange(window, size, scale)
+    run(qtbot, window)
+    rows = [("scales and offsets", "36,864,000"), ("in 4 bits (64 tokens)", "1,184,320"), ("keys", "73,728")]
+    window.parts.inspector.show_report(
+        NodeReport(
+            "After token 120", "1.2 MiB", "1,290,240 bytes on the CPU · peak 1.2 MiB · error of the keys 6.6 %", "",
+            "Every 64 tokens are written in 4 bits a number.", table_title="What is held", columns=("part", "bytes"),
+            rows=tuple(ReportRow(cells) for cells in rows), formula_title="Predicted", formula="batch · kv heads · 12",
+        )
+    )  # fmt: skip
+    settle(window)
+    assert "\n".join(faults(window)) == ""
 
 
 @pytest.mark.parametrize(("size", "scale"), SIZES)

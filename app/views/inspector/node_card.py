@@ -27,7 +27,7 @@ class ReportTable(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
         self._theme = theme
-        self._grid.setHorizontalSpacing(theme.px(10))
+        self._grid.setHorizontalSpacing(theme.space(10))
         self._grid.setVerticalSpacing(theme.px(3))
         self.show_rows(*self._shown)
 
@@ -51,6 +51,7 @@ class ReportTable(QWidget):
     def _fill(self, label: QLabel, text: str, colour: str, weight: int, column: int) -> None:
         theme = self._theme
         label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setWordWrap(column == 0)  # words make way for figures
         label.setText(text)
         side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
         label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
