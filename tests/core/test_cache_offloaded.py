@@ -13,7 +13,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.disk import DiskLayer
+from core.caches.tensors.disk_files import DiskFiles
 from core.errors import CacheError
 from core.events import CacheMeasured
 from tests.core import tiny
@@ -75,14 +75,14 @@ def test_files_grow() -> None:
 
 def test_the_next_layer_is_brought_in_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     model, main, loads = tiny.shared("llama"), threading.get_ident(), []
-    load = DiskLayer._load
-    monkeypatch.setattr(DiskLayer, "_load", lambda self: (loads.append(threading.get_ident()), load(self))[1])
+    load = DiskFiles._load
+    monkeypatch.setattr(DiskFiles, "_load", lambda self: (loads.append(threading.get_ident()), load(self))[1])
     cache = core.caches.registry["offloaded"].build(model, 0, {})
     with torch.inference_mode():
         model.model(torch.tensor([tiny.prompt()]), past_key_values=cache)
         for _ in range(3):
             model.model(torch.tensor([[5]]), past_key_values=cache)
-    cache.layers[0].drop()
+    cache.layers[0].offload()
     assert len(loads) == 4 * 3 + 1
     assert main not in loads
 
