@@ -199,7 +199,7 @@ def test_a_zoomed_plot_is_saved_without_what_is_beyond(panel: PlotPanel, tmp_pat
     """SVG as Qt writes it cuts nothing off."""
     panel.canvas().zoom_to(80, 120)
     box, canvas = panel.canvas().area(), panel.canvas()
-    for item in canvas._series:
+    for item in canvas.series.items:
         shown = item.mapRectToScene(item.boundingRect())
         assert box.adjusted(-2, -2, 2, 2).contains(shown)
 

@@ -6,41 +6,38 @@ from dataclasses import replace
 
 import pyqtgraph
 from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Slot
-from PySide6.QtGui import QColor, QFontMetricsF
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QGraphicsView, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.plots.axes import TickAxis
-from app.widgets.plots.figure import Bars, Figure
-from app.widgets.plots.items import AreaItem, Names, pen
+from app.widgets.plots.figure import Figure
+from app.widgets.plots.items import Names
+from app.widgets.plots.marks import Marks
+from app.widgets.plots.series import Series
 
 # Its clean-up at the end walks through every object there is, and Qt has let go of everything by then.
 pyqtgraph.setConfigOption("exitCleanup", False)
 
-_WIDEST_BAR, _BAR_SHARE, _LYING_SHARE = 44, 0.8, 0.6
-"""Pixels at 100 % from bar to bar at most; how much of that the bars take, standing and lying."""
+_WIDEST_BAR = 44
+"""Pixels at 100 % from bar to bar at most."""
 _SMALLEST_SPAN = 4.0
 """Places that are seen at least, however far one zooms in."""
 
 
 class PlotCanvas(pyqtgraph.GraphicsView):
-    """Axes, curves, bars, the cursor and the mark under the mouse; it takes no input itself."""
+    """Axes, what is drawn between them, and the part of it that is seen; it takes no input itself."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent, background=None)
         self._theme, self._figure = theme, Figure()
         self._zoom: tuple[float, float] | None = None
-        self._series: list[pyqtgraph.GraphicsObject] = []
-        self._drawn: object = None
         self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
         self.setAntialiasing(True)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.box = pyqtgraph.ViewBox(enableMouse=False, enableMenu=False)
         self._left, self._bottom = TickAxis("left"), TickAxis("bottom")
-        self._cursor = pyqtgraph.InfiniteLine(angle=90, movable=False)
-        self._hover = pyqtgraph.InfiniteLine(angle=90, movable=False)
-        self._band = pyqtgraph.LinearRegionItem(movable=False)
-        self._dots = pyqtgraph.ScatterPlotItem()
+        self.series, self.marks = Series(self.box, theme), Marks(self.box, theme)
         self._lay_out()
         self.set_theme(theme)
 
@@ -51,10 +48,6 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         self.centralLayout.addItem(self.box, 0, 1)
         self._names = Names(self.box, self._theme)
         self.centralLayout.setSpacing(0)
-        for item, depth in ((self._band, 5), (self._hover, 10), (self._cursor, 11), (self._dots, 12)):
-            item.setZValue(depth)
-            self.box.addItem(item, ignoreBounds=True)
-            item.hide()
         self.box.disableAutoRange()
         self.box.sigResized.connect(self._on_resized)
 
@@ -65,87 +58,23 @@ class PlotCanvas(pyqtgraph.GraphicsView):
 
     def set_theme(self, theme: Theme) -> None:
         """Draw everything in other colours and sizes."""
-        self._theme, self._drawn = theme, None
+        self._theme = theme
         self.setBackgroundBrush(theme.color("window"))
         for axis in (self._left, self._bottom):
             axis.set_theme(theme)
-        self._cursor.setPen(pen(theme, "text", 1.6))
-        self._hover.setPen(pen(theme, "faint", 1.0))
-        self._band.setBrush(theme.color("accent", 0.15))
-        for line in self._band.lines:
-            line.setPen(pen(theme, "accent", 1.0))
+        self.marks.set_theme(theme)
         self.show_figure(self._figure)
 
     def show_figure(self, figure: Figure) -> None:
         """Draw this; a zoom stays as it is."""
         self._figure = figure
-        kinds = ([(a.colour, a.hatched) for a in figure.areas], [(n.colour, n.dashes) for n in figure.lines],
-                 [(b.colour, b.marked) for b in figure.bars])  # fmt: skip
-        if kinds != self._drawn:
-            self._drawn = kinds
-            self._make()
+        self.series.show_figure(figure, self._theme)
         self._names.show_figure(figure, self._theme)
         self._fit()
-
-    def _make(self) -> None:
-        """An item for everything in the figure."""
-        for item in self._series:
-            self.box.removeItem(item)
-        self._series = []
-        for area in self._figure.areas:
-            item = AreaItem()
-            item.set_look(self._theme, area.colour, area.hatched)
-            self._series.append(item)
-        for line in self._figure.lines:
-            look = pen(self._theme, line.colour, 1.4, line.dashes)
-            self._series.append(pyqtgraph.PlotCurveItem(pen=look, antialias=True))
-        self._series += [pyqtgraph.BarGraphItem(x0=[], y0=[], width=0, height=0, pen=None) for _ in self._figure.bars]
-        for item in self._series:
-            self.box.addItem(item, ignoreBounds=True)
-
-    def _fill(self) -> None:
-        """The values that are seen: a picture as SVG has no clipping, so nothing may reach beyond the plot."""
-        figure, items = self._figure, iter(self._series)
-        if self._zoom is not None and not figure.count:
-            figure = figure.between(*self.seen)
-        low = [0.0] * len(figure.xs)
-        for area in figure.areas:
-            high = [below + value for below, value in zip(low, area.values, strict=True)]
-            next(items).set_data(figure.xs, low, high)
-            low = high
-        for line in figure.lines:
-            next(items).setData([x for x, _ in line.points], [y for _, y in line.points])
-        for number in range(len(figure.bars)):
-            next(items).setOpts(**self._bars(number))
 
     @Slot()
     def _on_resized(self) -> None:
         self._fit()
-
-    def _bars(self, number: int) -> dict[str, object]:
-        """Where a set of bars stands, as pyqtgraph asks for it."""
-        figure, bars = self._figure, self._figure.bars[number]
-        beside = 1 if figure.stacked else len(figure.bars)
-        share = _LYING_SHARE if figure.sideways else _BAR_SHARE
-        thick = share / beside
-        starts = [n - share / 2 + number % beside * thick for n in range(len(bars.values))]
-        low, high = self.seen if self._zoom is not None else (-1.0, float(figure.count))
-        values = [value if low <= n <= high else 0.0 for n, value in enumerate(bars.values)]
-        brushes = [self._brush(bars, n) for n in range(len(values))]
-        if figure.sideways:  # the first one uppermost
-            starts = [figure.count - 1 - start - thick for start in starts]
-            return {"x0": 0.0, "y0": starts, "width": values, "height": thick, "brushes": brushes}
-        below = [0.0] * len(values)
-        if figure.stacked:
-            below = [
-                sum(column) for column in zip(below, *(other.values for other in figure.bars[:number]), strict=True)
-            ]
-        return {"x0": starts, "y0": below, "width": thick, "height": values, "brushes": brushes}
-
-    def _brush(self, bars: Bars, place: int) -> QColor:
-        """The marked one is the strongest."""
-        strength = 1.0 if bars.marked == place else 0.75 if bars.marked < 0 else 0.55
-        return self._theme.color(bars.colour, strength)
 
     # What is seen
 
@@ -162,7 +91,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
             low, high = self._zoom
             left, right = max(left, low), min(right, high)
         self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=0, disableAutoRange=False)
-        self._fill()
+        self.series.fill(self.seen if self._zoom is not None else None)
         self._names.follow()
 
     @property
@@ -205,30 +134,6 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         self._zoom = None
         self._fit()
 
-    # Marks
-
-    def set_cursor(self, x: float | None) -> None:
-        """Stand at `x`."""
-        _move(self._cursor, x)
-
-    def set_hover(self, x: float | None) -> None:
-        """Mark what is at `x`."""
-        bars = self._figure.bars
-        _move(self._hover, None if bars else x)
-        marks = self._figure.marks(x) if x is not None and not bars else []
-        spots = [{"pos": (x, height), "brush": self._colour(colour)} for _, colour, height in marks]
-        self._dots.setData(spots, size=self._theme.px(7), pen=pen(self._theme, "window", 1.2))
-        self._dots.setVisible(bool(spots))
-
-    def _colour(self, name: str) -> QColor:
-        return self._theme.color(name)
-
-    def set_band(self, span: tuple[float, float] | None) -> None:
-        """Mark the part that is about to be zoomed to."""
-        self._band.setVisible(span is not None)
-        if span is not None:
-            self._band.setRegion(span)
-
     # Places
 
     def area(self) -> QRectF:
@@ -247,9 +152,3 @@ class PlotCanvas(pyqtgraph.GraphicsView):
             return float(min(max(value.x(), low), high))
         place = round(figure.count - 1 - value.y()) if figure.sideways else round(value.x())
         return float(place) if 0 <= place < figure.count else -1.0
-
-
-def _move(line: pyqtgraph.InfiniteLine, x: float | None) -> None:
-    line.setVisible(x is not None)
-    if x is not None:
-        line.setPos(x)

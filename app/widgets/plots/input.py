@@ -70,7 +70,7 @@ class PlotInput(QObject):
             self.picked.emit(place)
         elif self.zooms and abs(event.position().x() - self._pressed.x()) > _DRAG:
             self._draws_band = True
-            self._canvas.set_band(self._span(event.position()))
+            self._canvas.marks.set_band(self._span(event.position()))
 
     def _span(self, end: QPointF) -> tuple[float, float]:
         assert self._pressed is not None
@@ -85,7 +85,7 @@ class PlotInput(QObject):
             self.zoomChanged.emit()
         elif not self._holds_cursor:
             self.picked.emit(self._canvas.place_at(event.position()))
-        self._canvas.set_band(None)
+        self._canvas.marks.set_band(None)
         self._pressed, self._holds_cursor, self._draws_band = None, False, False
 
     def _wheel(self, event: QWheelEvent) -> bool:

@@ -82,7 +82,7 @@ class PlotPanel(QWidget):
         shape = words.shape(self._figure)
         self.setAccessibleDescription(f"{told}\n{shape}" if told else shape)
         if self._canvas is not None and self._input is not None:
-            self._canvas.set_cursor(x)
+            self._canvas.marks.set_cursor(x)
             self._input.cursor = x
 
     @Slot()
@@ -151,13 +151,14 @@ class PlotPanel(QWidget):
     @Slot(float)
     def _on_hover(self, place: float) -> None:
         canvas, x = self.canvas(), round(place)
-        canvas.set_hover(float(x) if x >= 0 else None)
+        canvas.marks.set_hover(canvas.figure, float(x) if x >= 0 else None)
         self._tag.tell(self.describe(x) if x >= 0 else "", self.mapFromGlobal(QCursor.pos()))
         self.hovered.emit(x)
 
     @Slot()
     def _on_leave(self) -> None:
-        self.canvas().set_hover(None)
+        canvas = self.canvas()
+        canvas.marks.set_hover(canvas.figure, None)
         self._tag.hide()
         self.hovered.emit(-1)
 
