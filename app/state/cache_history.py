@@ -1,4 +1,4 @@
-"""What a run's cache has held at any place in the text: measurements, the plan, the tokens behind both. No Qt."""
+"""What a run's cache has held at any place in the text: measurements, and the tokens behind them. No Qt."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 
+from app.state.forecast import Forecast, Polyline
 from core.events import BeamStep, CacheMeasured, CachePlan, Event, Notice, TokenChosen
 
 Part = tuple[str, str]
 """(place, part) as `CacheMeasured.parts` names them."""
 
-
-_NEAR = 0.05
-"""Share by which a measurement may miss the plan."""
 _PLACES = ("disk", "host", "device")
 _PARTS = ("cross", "self", "keys", "values", "scales", "residual", "state")
 
@@ -41,7 +39,7 @@ class CacheHistory:
 
     def __init__(self) -> None:
         self.points: list[Point] = []
-        self.plan: CachePlan | None = None
+        self.forecast = Forecast()
         self.notices: list[str] = []
         self.written = 0
         self._followed = 0
@@ -64,7 +62,7 @@ class CacheHistory:
                 case TokenChosen() | BeamStep():
                     self.written = max(self.written, event.step + 1)
                 case CachePlan():
-                    self.plan = event
+                    self.forecast = Forecast(event)
                 case Notice(kind="memory_fallback"):
                     self.notices.append(event.message)
                     self._switch()
@@ -96,6 +94,11 @@ class CacheHistory:
         return self.plan.start if self.plan is not None and first.tokens else first.tokens
 
     @property
+    def plan(self) -> CachePlan | None:
+        """The cache's plan, the latest where memory ended and another cache went on; None before any."""
+        return self.forecast.plan
+
+    @property
     def parts(self) -> list[Part]:
         """Every (place, part) there was, what stays put below what moves."""
         found = {part for point in self.points for part, _ in point.parts}
@@ -124,7 +127,7 @@ class CacheHistory:
         if self.plan is None or self.plan.block is not None or not last.tokens or x > self.written:
             return replace(last, measured=False)
         length = self.length_at(x)
-        return _scaled(last, x, length, self.predicted(length) or float(last.bytes))
+        return _scaled(last, x, length, self.forecast.predicted(length) or float(last.bytes))
 
     def _between(self, a: Point, b: Point, x: int) -> Point:
         length = self.length_at(x) if b.tokens else 0
@@ -132,10 +135,10 @@ class CacheHistory:
         if self.plan is not None and self.plan.block is not None and b.tokens:
             return self._in_blocks(a, b, x, length)
         if b.tokens and self._has_parted(a, b):
-            return _scaled(b, x, length, self.predicted(length) or float(b.bytes))
+            return _scaled(b, x, length, self.forecast.predicted(length) or float(b.bytes))
         low, high = dict(a.parts), dict(b.parts)
         mixed = {part: low.get(part, 0) + (high.get(part, 0) - low.get(part, 0)) * share for part in {**low, **high}}
-        total = self.predicted(length) if b.tokens and self._is_as_planned(a) else None
+        total = self.forecast.predicted(length) if b.tokens and self._is_as_planned(a) else None
         parts = tuple((part, round(size)) for part, size in mixed.items())
         layers = tuple(round(x + (y - x) * share) for x, y in zip_longest(a.layers, b.layers, fillvalue=0))
         between = replace(a, parts=parts, layers=layers, bytes=sum(size for _, size in parts))
@@ -147,8 +150,7 @@ class CacheHistory:
 
     def _is_as_planned(self, point: Point) -> bool:
         """Whether the plan held there."""
-        size = self.predicted(point.tokens)
-        return size is not None and abs(size - point.bytes) <= _NEAR * point.bytes
+        return self.forecast.agrees(point.tokens, point.bytes)
 
     def _in_blocks(self, a: Point, b: Point, x: int, length: int) -> Point:
         """A quantized cache between two measurements: blocks are written at once, the rest grows by the token."""
@@ -175,55 +177,20 @@ class CacheHistory:
         xs |= {a.x + 1 for a, b in pairwise(self.points) if a.x < end and self._has_parted(a, b)}
         if self.plan is not None and self.points[-1].tokens:
             lead = self.length_at(end) - end
-            block = self.plan.block
-            bends = self.plan.lengths if block is None else _block_edges(block, lead, end)
-            xs |= {length - lead for length in bends if 0 < length - lead < end}
+            xs |= {length - lead for length in self.forecast.bends(lead, lead + end) if 0 < length - lead < end}
         return [point for x in sorted(xs) if (point := self.at(x)) is not None]
 
     def peak(self, x: int) -> int:
         """Most bytes held up to that place, between measurements too."""
         return max((max(point.bytes, point.peak) for point in self.curve(x)), default=0)
 
-    # Predictions
-
-    def predicted(self, length: int) -> float | None:
-        """Bytes foretold for that many tokens; None without a plan."""
-        return _along(self.plan.lengths, self.plan.predicted, length) if self.plan is not None else None
-
-    def dynamic(self, length: int) -> float | None:
-        """Bytes a cache that keeps everything would take."""
-        return _along(self.plan.lengths, self.plan.dynamic, length) if self.plan is not None else None
-
-    def lines(self, top: int) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    def lines(self, top: int) -> tuple[Polyline, Polyline]:
         """(predicted, dynamic) as (x, bytes) from 0 to `top` tokens written."""
         if self.plan is None:
             return [], []
         lead = self.length_at(top) - top
         xs = sorted({0, top, *(length - lead for length in self.plan.lengths if 0 < length - lead < top)})
-        lengths = [self.length_at(x) for x in xs]
-        predicted, dynamic = (
-            [(float(x), _along(self.plan.lengths, sizes, length)) for x, length in zip(xs, lengths, strict=True)]
-            for sizes in (self.plan.predicted, self.plan.dynamic)
-        )
-        return predicted, dynamic
-
-    @property
-    def is_plain(self) -> bool:
-        """It keeps everything as it is, so no line for “dynamic” is needed."""
-        return self.plan is None or self.plan.predicted == self.plan.dynamic
-
-    @property
-    def per_token(self) -> int:
-        """Bytes one more token takes where everything is kept; 0 for a state of constant size."""
-        plan = self.plan
-        if plan is None or len(plan.lengths) < 2:
-            return 0
-        return (plan.dynamic[-1] - plan.dynamic[0]) // (plan.lengths[-1] - plan.lengths[0])
-
-    @property
-    def limit(self) -> int:
-        """Tokens the run may write."""
-        return max(1, self.plan.lengths[-1] - self.plan.start) if self.plan is not None else 1
+        return self.forecast.lines([(x, self.length_at(x)) for x in xs])
 
 
 def _scaled(point: Point, x: int, length: int, total: float) -> Point:
@@ -237,20 +204,5 @@ def _scaled(point: Point, x: int, length: int, total: float) -> Point:
     return Point(x, length, size, max(point.peak, size), parts, layers, (), point.error, measured=False)
 
 
-def _along(xs: Sequence[int], ys: Sequence[int], x: int) -> float:
-    """On the straight line between neighbours; the ends go on flat."""
-    after = bisect_right(xs, x)
-    if after == 0 or after == len(xs):
-        return float(ys[0] if after == 0 else ys[-1])
-    a, b = xs[after - 1], xs[after]
-    return ys[after - 1] + (ys[after] - ys[after - 1]) * (x - a) / (b - a)
-
-
 def _residual(point: Point) -> int:
     return sum(size for (_, part), size in point.parts if part == "residual")
-
-
-def _block_edges(block: int, lead: int, end: int) -> list[int]:
-    """Lengths on both sides of every block boundary within the text."""
-    first = max(1, lead // block)
-    return [k * block - side for k in range(first, (lead + end) // block + 1) for side in (1, 0)]

@@ -42,7 +42,7 @@ def _area(part: Part, parts: list[Part], curve: Sequence[Point]) -> Area:
 
 def _lines(history: CacheHistory, right: int) -> Iterator[Line]:
     predicted, dynamic = history.lines(right)
-    if dynamic and not history.is_plain:
+    if dynamic and not history.forecast.is_plain:
         yield Line("dynamic would be", "muted", tuple(dynamic), (5.0, 4.0))
     if predicted:
         yield Line("predicted", "warning", tuple(predicted), (1.5, 3.0))

@@ -83,14 +83,14 @@ def sentence(model: CacheHistory, point: Point, length: int) -> str:
     plan = model.plan
     if plan is None:
         return f"The cache holds {words.size(point.bytes)}; this model's memory has no formula."
-    dynamic = words.size(round(model.dynamic(length) or 0))
-    if not model.per_token:
+    dynamic = words.size(round(model.forecast.dynamic(length) or 0))
+    if not model.forecast.per_token:
         return f"Whatever was read is folded into a state of {words.size(point.bytes)}; it does not grow with the text."
     if any(part == "cross" for _, part in model.parts):
         cross = sum(size for (_, part), size in point.parts if part == "cross")
         return (
             f"{words.size(cross)} hold what the encoder read and never change; the rest grows by "
-            f"{model.per_token:,} bytes a token."
+            f"{model.forecast.per_token:,} bytes a token."
         )
     if plan.window is not None and plan.backend == "sink":
         if length < plan.window:
@@ -119,12 +119,12 @@ def _plain_sentence(model: CacheHistory, point: Point, length: int, dynamic: str
     if any(place == "disk" for place, _ in model.parts):
         disk = sum(size for (place, _), size in point.parts if place == "disk")
         return f"{words.size(disk)} wait on disk; only one layer at a time is in memory between two steps."
-    return f"Every token adds {model.per_token:,} bytes, and none is ever forgotten."
+    return f"Every token adds {model.forecast.per_token:,} bytes, and none is ever forgotten."
 
 
 def formula_lines(model: CacheHistory, length: int) -> str:
     """The formula in words, then in numbers, then its result; empty where there is none."""
-    plan, size = model.plan, model.predicted(length)
+    plan, size = model.plan, model.forecast.predicted(length)
     if plan is None or size is None:
         return ""
     worked = [] if sizes.is_a_number(plan.size) else [f"= {sizes.in_numbers(plan.size, length)}"]

@@ -29,7 +29,7 @@ class TokenRow:
 def rows(model: CacheHistory, run: Run, x: int) -> list[TokenRow]:
     """Every token the cache has read at `x`, and what became of it; nothing for a state without tokens."""
     point = model.at(x)
-    if point is None or (not point.tokens and not model.per_token):
+    if point is None or (not point.tokens and not model.forecast.per_token):
         return []
     length = model.length_at(x)
     own = TokenRow("Which tokens are held", states(model, point, length), True)
@@ -78,24 +78,24 @@ def _windowed(spans: tuple[tuple[int, int], ...], sinks: int, length: int) -> tu
 def cost(model: CacheHistory, state: str) -> int:
     """Bytes a token in that state takes, all rows and layers together."""
     if state in (EVICTED, ROOM):
-        return model.per_token if state == ROOM else 0
+        return model.forecast.per_token if state == ROOM else 0
     plan = model.plan
     if state == PACKED and plan is not None and plan.block:
         edges = [n for n, length in enumerate(plan.lengths) if length and length % plan.block == 0]
         if edges:
             return round(plan.predicted[edges[0]] / plan.lengths[edges[0]])
-    return model.per_token
+    return model.forecast.per_token
 
 
 def describe(model: CacheHistory, run: Run, row: TokenRow, place: int) -> str:
     """What hovering over a token says: its text, its fate, its cost."""
     state = row.states[place]
     if state == ROOM:
-        return f"room for token {place + 1:,}: {model.per_token:,} bytes, reserved from the start"
+        return f"room for token {place + 1:,}: {model.forecast.per_token:,} bytes, reserved from the start"
     text = _text(run, row, place)
     name = f"token {place + 1:,} “{text}”" if text else f"token {place + 1:,}"
     if state == EVICTED:
-        return f"{name}\nforgotten: costs 0 bytes now, took {model.per_token:,}"
+        return f"{name}\nforgotten: costs 0 bytes now, took {model.forecast.per_token:,}"
     words = {SINK: "a sink, never forgotten", RECENT: "held as it is", HELD: "held", PACKED: "held in few bits",
              EXACT: "waits as it is until its block is full"}  # fmt: skip
     plan = model.plan

@@ -147,7 +147,7 @@ class MemoryView(ScrolledPage):
         self._say(report_on(self.model, run, self.place))
 
     def _draw_chart(self, run: Run) -> None:
-        right = self.model.limit if run.outcome is None else max(run.length, 1)
+        right = self.model.forecast.limit if run.outcome is None else max(run.length, 1)
         self.chart.show_figure(over_the_run(self.model, self.place, right))
         self.chart.set_cursor(self.place, self._tip(self.place))
         self._axis.setText(f"{self.chart.unit()[1]} held, by tokens written")
@@ -185,7 +185,7 @@ class MemoryView(ScrolledPage):
     def _tip(self, x: int) -> str:
         length, point = self.model.length_at(x), self.model.at(min(x, self.model.written))
         if x > self.model.written or point is None:
-            size = self.model.predicted(length)
+            size = self.model.forecast.predicted(length)
             return f"after token {x:,}: {round(size):,} bytes predicted" if size is not None else ""
         lines = [f"after token {x:,}: {point.bytes:,} bytes ({words.size(point.bytes)})"]
         if point.tokens:
