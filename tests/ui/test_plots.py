@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QWheelEvent
+from PySide6.QtGui import QColor, QFocusEvent, QImage, QMouseEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
@@ -126,7 +126,7 @@ def test_a_dragged_band_is_seen_alone_and_there_are_ways_back(panel: PlotPanel, 
         case "key":
             QTest.keyClick(panel, Qt.Key.Key_0)
         case "menu":
-            menu = panel.menu()
+            menu = panel.menu.make(panel.is_zoomed)
             menu.actions()[0].trigger()
             menu.close()
     assert panel.canvas().seen == (0.0, 200.0)
@@ -174,8 +174,20 @@ def test_it_is_read_aloud(panel: PlotPanel) -> None:
     assert panel.accessibleDescription().startswith("after token 9: 18 KiB\nAll together rises")
 
 
+def test_a_frame_follows_the_focus_of_the_keyboard(panel: PlotPanel) -> None:
+    def focus(kind: QEvent.Type, reason: Qt.FocusReason) -> bool:
+        QApplication.sendEvent(panel, QFocusEvent(kind, reason))
+        return panel._frame.isVisible()
+
+    assert not focus(QEvent.Type.FocusIn, Qt.FocusReason.MouseFocusReason)
+    assert focus(QEvent.Type.FocusIn, Qt.FocusReason.TabFocusReason)
+    panel.resize(500, 260)
+    assert panel._frame.geometry() == panel.rect()
+    assert not focus(QEvent.Type.FocusOut, Qt.FocusReason.TabFocusReason)
+
+
 def test_one_menu_of_our_own(panel: PlotPanel) -> None:
-    menu = panel.menu()
+    menu = panel.menu.make(panel.is_zoomed)
     assert [action.text() for action in menu.actions() if action.text()] == [
         "Show all", "Picture (SVG)…", "Picture (PNG)…", "Figures (CSV)…",
     ]  # fmt: skip
@@ -186,7 +198,7 @@ def test_one_menu_of_our_own(panel: PlotPanel) -> None:
 
 def test_saving_it(panel: PlotPanel, tmp_path: Path) -> None:
     for name in ("plot.svg", "plot.png", "plot.csv"):
-        panel.save(str(tmp_path / name))
+        panel.menu.save(str(tmp_path / name))
     root = ElementTree.parse(tmp_path / "plot.svg").getroot()
     words = {"".join(text.itertext()).strip() for text in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {"dynamic would be", "200", "400"} <= words
@@ -206,7 +218,7 @@ def test_a_zoomed_plot_is_saved_without_what_is_beyond(panel: PlotPanel, tmp_pat
 
 def test_a_place_that_takes_no_file_is_told(panel: PlotPanel, qtbot: QtBot, tmp_path: Path) -> None:
     for name in ("plot.svg", "plot.png", "plot.csv"):
-        panel.save(str(tmp_path / "nowhere" / name))
+        panel.menu.save(str(tmp_path / "nowhere" / name))
         box = panel.findChild(QMessageBox)
         assert name in box.text()
         with qtbot.waitSignal(box.destroyed):

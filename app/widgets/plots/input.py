@@ -17,8 +17,9 @@ class PlotInput(QObject):
     """Takes all of the canvas' mouse events, so that pyqtgraph's own ways with them and its menus stay out of it."""
 
     hovered = Signal(float)
-    left = Signal()
-    picked = Signal(float)
+    """The place under the mouse, -1 for none."""
+    picked = Signal(int)
+    """The place that was gone to."""
     zoomChanged = Signal()
 
     def __init__(self, canvas: PlotCanvas) -> None:
@@ -47,7 +48,7 @@ class PlotInput(QObject):
             case QEvent.Type.Wheel if isinstance(event, QWheelEvent):
                 return self._wheel(event)
             case QEvent.Type.Leave:
-                self.left.emit()
+                self.hovered.emit(-1.0)
             case _:
                 return False
         return True
@@ -67,7 +68,7 @@ class PlotInput(QObject):
         if self._pressed is None or not event.buttons() & Qt.MouseButton.LeftButton:
             return
         if self._holds_cursor:
-            self.picked.emit(place)
+            self._pick(place)
         elif self.zooms and abs(event.position().x() - self._pressed.x()) > _DRAG:
             self._draws_band = True
             self._canvas.marks.set_band(self._span(event.position()))
@@ -84,9 +85,13 @@ class PlotInput(QObject):
             self._canvas.zoom_to(*self._span(event.position()))
             self.zoomChanged.emit()
         elif not self._holds_cursor:
-            self.picked.emit(self._canvas.place_at(event.position()))
+            self._pick(self._canvas.place_at(event.position()))
         self._canvas.marks.set_band(None)
         self._pressed, self._holds_cursor, self._draws_band = None, False, False
+
+    def _pick(self, place: float) -> None:
+        if place >= 0:
+            self.picked.emit(round(place))
 
     def _wheel(self, event: QWheelEvent) -> bool:
         """Enlarge around the place under the mouse; once all is seen, the page scrolls on."""

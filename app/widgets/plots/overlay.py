@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRectF, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Qt
+from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.theme.theme import Theme, theme_for
 
 _AWAY = 14
 """Pixels from the mouse to the words."""
+_BY_KEYBOARD = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
 
 
 class Tag(QLabel):
@@ -70,13 +71,26 @@ class ResetButton(QToolButton):
 
 
 class FocusFrame(QWidget):
-    """A frame around what was come to by keyboard."""
+    """A frame around its parent while that has the focus by keyboard."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
+        self._ground = parent
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
+        parent.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the parent's size and its focus."""
+        match event.type():
+            case QEvent.Type.Resize:
+                self.setGeometry(self._ground.rect())
+            case QEvent.Type.FocusIn if isinstance(event, QFocusEvent):
+                self.setVisible(event.reason() in _BY_KEYBOARD)
+            case QEvent.Type.FocusOut:
+                self.hide()
+        return False
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours."""

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtGui import QContextMenuEvent, QCursor, QFocusEvent, QKeyEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+from PySide6.QtGui import QContextMenuEvent, QCursor, QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.ask_file import ask_where_to_save
-from app.widgets.not_saved import tell_not_saved
 from app.widgets.plots import words
 from app.widgets.plots.figure import Figure
+from app.widgets.plots.menu import PlotMenu
 from app.widgets.plots.overlay import FocusFrame, ResetButton, Tag
 
 if TYPE_CHECKING:
     from app.widgets.plots.canvas import PlotCanvas
     from app.widgets.plots.input import PlotInput
 
-_KINDS = (("Picture (SVG)…", "svg", "Pictures (*.svg)"), ("Picture (PNG)…", "png", "Pictures (*.png)"),
-          ("Figures (CSV)…", "csv", "Tables (*.csv)"))  # fmt: skip
 _ZOOM_KEYS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
 
 
@@ -46,6 +41,7 @@ class PlotPanel(QWidget):
         """What is told of a place."""
         self._frame, self._tag, self._reset = FocusFrame(self), Tag(self), ResetButton(self)
         self._reset.clicked.connect(self.show_whole)
+        self.menu = PlotMenu(self, self.canvas, self.show_whole)
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -92,6 +88,11 @@ class PlotPanel(QWidget):
             self._canvas.show_whole()
             self._put_reset()
 
+    @property
+    def is_zoomed(self) -> bool:
+        """Whether only a part is seen."""
+        return self._canvas is not None and self._canvas.is_zoomed
+
     def unit(self) -> tuple[float, str]:
         """(size, name) of what the upright axis counts in."""
         return self._figure.y.unit(self._figure.height)
@@ -113,8 +114,7 @@ class PlotPanel(QWidget):
         self._canvas.lower()
         self._canvas.show()
         self._input.hovered.connect(self._on_hover)
-        self._input.left.connect(self._on_leave)
-        self._input.picked.connect(self._on_pick)
+        self._input.picked.connect(self.picked)
         self._input.zoomChanged.connect(self._put_reset)
 
     def _draw(self) -> None:
@@ -133,7 +133,6 @@ class PlotPanel(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The drawing fills it."""
         super().resizeEvent(event)
-        self._frame.setGeometry(self.rect())
         if self._canvas is not None:
             self._canvas.setGeometry(self.rect())
         self._put_reset()
@@ -156,21 +155,9 @@ class PlotPanel(QWidget):
         self.hovered.emit(x)
 
     @Slot()
-    def _on_leave(self) -> None:
-        canvas = self.canvas()
-        canvas.marks.set_hover(canvas.figure, None)
-        self._tag.hide()
-        self.hovered.emit(-1)
-
-    @Slot(float)
-    def _on_pick(self, place: float) -> None:
-        if place >= 0:
-            self.picked.emit(round(place))
-
-    @Slot()
     def _put_reset(self) -> None:
         """The way back from a zoom, where there is one."""
-        self._reset.put(self._canvas is not None and self._canvas.is_zoomed)
+        self._reset.put(self.is_zoomed)
 
     def _say(self, place: int) -> str:
         return words.at(self._figure, place)
@@ -185,48 +172,11 @@ class PlotPanel(QWidget):
             self.picked.emit(max(0, min(last, moves[Qt.Key(event.key())])))
         elif self._input is not None and self._input.zooms and event.key() in _ZOOM_KEYS:
             self._input.zoom(_ZOOM_KEYS[Qt.Key(event.key())], float(at))
-        elif self._canvas is not None and self._canvas.is_zoomed and event.key() == Qt.Key.Key_0:
+        elif self.is_zoomed and event.key() == Qt.Key.Key_0:
             self.show_whole()
         else:
             super().keyPressEvent(event)
 
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """A frame for those who come by keyboard."""
-        super().focusInEvent(event)
-        self._frame.setVisible(event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason))
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """The frame goes."""
-        super().focusOutEvent(event)
-        self._frame.hide()
-
-    # Saving
-
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """One menu: all of it again, and the plot as a file."""
-        self.menu().popup(event.globalPos())
-
-    def menu(self) -> QMenu:
-        """What can be done with this plot; it deletes itself."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        everything = menu.addAction("Show all", self.show_whole)
-        everything.setEnabled(self._canvas is not None and self._canvas.is_zoomed)
-        menu.addSeparator()
-        for title, suffix, kinds in _KINDS:
-            menu.addAction(title, partial(self._ask, suffix, kinds))
-        return menu
-
-    def _ask(self, suffix: str, kinds: str) -> None:
-        name = self.accessibleName().lower().replace(" ", "-").replace(",", "")
-        ask_where_to_save(self, "Save the plot", f"{name}.{suffix}", kinds, self.save)
-
-    @Slot(str)
-    def save(self, path: str) -> None:
-        """Write the plot to a file, as its suffix says."""
-        from app.widgets.plots.export import save
-
-        try:
-            save(self.canvas(), Path(path), self._theme.color("window"))
-        except OSError as error:
-            tell_not_saved(self, path, error)
+        self.menu.make(self.is_zoomed).popup(event.globalPos())
