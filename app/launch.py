@@ -169,6 +169,7 @@ async def _draw_anew(window: MainWindow) -> None:
     for run in (None, window.session.run):
         for view in (*parts.centre.made, parts.inspector, parts.timeline):
             view.show_run(run)
+        parts.inspector.show_report(parts.centre.columns[0].shown.report)
         parts.appearance.apply()  # measures every text again
         await painted(window)
     await _settled(window)
