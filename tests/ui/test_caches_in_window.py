@@ -89,7 +89,7 @@ def test_memory_that_ends(qtbot: QtBot, config_dir: Path) -> None:
     view = find(window, MemoryView, "memoryView")
     assert ("disk", "keys") in view.model.parts
     assert view.model.plan.backend == "offloaded"
-    assert "Offloaded" in view._notice.text()
+    assert "Offloaded" in view.charts.notice.text()
     window.parts.settings.compute.memory_fallback = False
     beginning = write(qtbot, window)
     assert beginning

@@ -114,12 +114,12 @@ def test_two_columns_show_one_history_that_is_reckoned_once(
 
 def test_hovering_the_curve_and_a_token_tells_what_they_cost(view: MemoryView) -> None:
     view.show_run(ended(events(plan(window=20), 41)))
-    assert f"after token 9: {(START + 8) * EACH:,} bytes" in view._tip(9)
-    assert "predicted" in view._tip(55)
+    assert f"after token 9: {(START + 8) * EACH:,} bytes" in view.charts.tip(9)
+    assert "predicted" in view.charts.tip(55)
     place = view.cells.cell_rect(0, 5).center()
     found = view.cells.token_at(place.x(), place.y())
     assert found == (0, 5)
-    assert "costs 0 bytes" in view._token_tip(*found)
+    assert "costs 0 bytes" in view.charts.token_tip(*found)
 
 
 def test_dragging_on_the_curve_moves_the_cursor(view: MemoryView, qtbot: QtBot) -> None:
@@ -143,8 +143,8 @@ def test_a_hidden_view_catches_up_when_it_is_shown(view: MemoryView) -> None:
 
 def test_a_fallback_is_told(view: MemoryView) -> None:
     view.show_run(ended([*events(plan(), 20), Notice("memory_fallback", "Going on with “Offloaded”.")]))
-    assert view._notice.isVisible()
-    assert view._notice.text() == "Going on with “Offloaded”."
+    assert view.charts.notice.isVisible()
+    assert view.charts.notice.text() == "Going on with “Offloaded”."
 
 
 def test_figures_for_a_file(view: MemoryView) -> None:

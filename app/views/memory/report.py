@@ -69,6 +69,19 @@ def _rows(model: CacheHistory, point: Point, length: int) -> list[ReportRow]:
     return rows
 
 
+def tip(model: CacheHistory, x: int) -> str:
+    """What hovering over the curve says: what was held after `x` tokens, or will be; empty where nobody knows."""
+    length, point = model.length_at(x), model.at(min(x, model.written))
+    if x > model.written or point is None:
+        size = model.forecast.predicted(length)
+        return f"after token {x:,}: {round(size):,} bytes predicted" if size is not None else ""
+    lines = [f"after token {x:,}: {point.bytes:,} bytes ({words.size(point.bytes)})"]
+    if point.tokens:
+        lines.append(f"{length:,} tokens read")
+    lines += [f"{part_name(part, model.parts)} {size:,}" for part, size in point.parts if size]
+    return "\n".join(lines)
+
+
 def reuse_line(run: Run) -> str:
     """What the run could start from; empty when it began from nothing."""
     reused = run.prefilled.reused if run.prefilled is not None else 0

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from app.state.beam_tree import BeamTree
+from app.state.cache_history import CacheHistory
 from app.views.base import Table
 from core.events import DraftRound, TokenChosen
 
@@ -33,3 +34,16 @@ def of_rounds(rounds: Sequence[DraftRound]) -> Table:
             "verify_seconds", "overhead_seconds")  # fmt: skip
     return [head, *((number, r.step, r.length, len(r.nodes), len(r.accepted), r.extra_kind, r.draft_seconds,
                      r.verify_seconds, r.overhead_seconds) for number, r in enumerate(rounds, 1))]  # fmt: skip
+
+
+def of_cache(history: CacheHistory) -> Table:
+    """A line for each measurement of a run's cache; bytes, by part and by layer."""
+    parts = history.parts
+    head = ["tokens_written", "tokens_read", "bytes", "peak", *(f"{place}_{part}" for place, part in parts)]
+    layers = max((len(point.layers) for point in history.points), default=0)
+    lines: list[list[object]] = [[*head, *(f"layer_{n + 1}" for n in range(layers))]]
+    for point in (point for point in history.points if point.measured):
+        sizes = dict(point.parts)
+        lines.append([point.x, point.tokens, point.bytes, point.peak, *(sizes.get(p, 0) for p in parts),
+                      *point.layers])  # fmt: skip
+    return lines

@@ -1,0 +1,104 @@
+"""What the memory view draws of a cache: its curve, its tokens, its layers, and the lines of words beside them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from app.state.cache_history import CacheHistory, Point
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.views.memory import tokens as memory_tokens
+from app.views.memory.cells import COLOURS, HOLLOW, TokenCells
+from app.views.memory.legend import Key, MemoryLegend
+from app.views.memory.plots import by_layer, colour_of, layers_title, over_the_run
+from app.views.memory.report import formula_line, part_name, reuse_line, tip
+from app.widgets.plots import PlotPanel
+from core import sizes
+
+
+class MemoryCharts(QWidget):
+    """Draws a run's cache as it was at one place in the text, and says what is under the pointer."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._history, self._place = CacheHistory(), 0
+        self._run: Run | None = None
+        self.chart = PlotPanel("Bytes held, by tokens written", self)
+        self.legend, self.cells = MemoryLegend(self), TokenCells(self)
+        self.layers = PlotPanel("Bytes by layer", self, size=(180, 64), least=(80, 56))
+        self._axis, self._layers_title = QLabel(self), QLabel("Per layer", self)
+        self._formula, self.notice, self._reuse = (QLabel(self) for _ in range(3))
+        self._column = QVBoxLayout(self)
+        self._lay_out()
+        self.chart.describe, self.cells.describe = self.tip, self.token_tip
+
+    def _lay_out(self) -> None:
+        for label in (self._axis, self._layers_title, self._formula, self.notice, self._reuse):
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setWordWrap(True)
+        self._formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.notice.setProperty("role", "warning")
+        self._column.setContentsMargins(0, 0, 0, 0)
+        for part in (self.notice, self._reuse, self._axis, self.chart, self.legend, self.cells, self._layers_title,
+                     self.layers, self._formula):  # fmt: skip
+            self._column.addWidget(part, 1 if part is self.chart else 0)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+        self._column.setSpacing(theme.px(8))
+        for part in (self.chart, self.legend, self.cells, self.layers):
+            part.set_theme(theme)
+        self.layers.setFixedHeight(theme.px(64))
+        for label in (self._axis, self._layers_title):
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(11)}px;")
+        for label in (self._formula, self._reuse):
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(12)}px;")
+
+    def draw(self, history: CacheHistory, run: Run, place: int, point: Point) -> None:
+        """Show `history` at `place`, where the cache was as `point` tells."""
+        self._history, self._run, self._place = history, run, place
+        self._draw_chart(run)
+        self._draw_tokens(run)
+        self.layers.show_figure(by_layer(history, point))
+        self._layers_title.setText(layers_title(point))
+        self._formula.setToolTip(sizes.in_names(history.plan.size) if history.plan is not None else "")
+        _say(self._formula, formula_line(history, history.length_at(place)))
+        _say(self.notice, "\n".join(history.notices))
+        _say(self._reuse, reuse_line(run))
+
+    def _draw_chart(self, run: Run) -> None:
+        right = self._history.forecast.limit if run.outcome is None else max(run.length, 1)
+        self.chart.show_figure(over_the_run(self._history, self._place, right))
+        self.chart.set_cursor(self._place, self.tip(self._place))
+        self._axis.setText(f"{self.chart.unit()[1]} held, by tokens written")
+
+    def _draw_tokens(self, run: Run) -> None:
+        rows = memory_tokens.rows(self._history, run, self._place)
+        self.cells.set_rows(rows)
+        self.cells.setVisible(bool(rows))
+        names = self._history.parts
+        keys = [Key(part_name(p, names), colour_of(p), "disk" if p[0] == "disk" else "area") for p in names]
+        states = dict.fromkeys(state for row in rows for state in row.states)
+        if len(states) > 1:
+            keys += [Key(memory_tokens.WORDS[s], COLOURS[s], "hollow" if s in HOLLOW else "cell")
+                     for s in states if memory_tokens.WORDS[s] not in {key.word for key in keys}]  # fmt: skip
+        self.legend.set_keys(keys)
+
+    def tip(self, x: int) -> str:
+        """What hovering over the curve says."""
+        return tip(self._history, x)
+
+    def token_tip(self, row: int, place: int) -> str:
+        """What hovering over a token says; empty where none is."""
+        run = self._run
+        rows = memory_tokens.rows(self._history, run, self._place) if run is not None else []
+        if run is None or row >= len(rows) or place >= len(rows[row].states):
+            return ""
+        return memory_tokens.describe(self._history, run, rows[row], place)
+
+
+def _say(label: QLabel, words: str) -> None:
+    """Show the words, or nothing where there are none."""
+    label.setText(words)
+    label.setVisible(bool(words))
