@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.arithmetic import worked_out
 from core.caches.description import Description, Situation
@@ -14,6 +14,7 @@ from core.caches.reasons import cannot_follow
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
+    import torch
     from transformers.cache_utils import Cache
 
     from core.models.model import LoadedModel
@@ -83,7 +84,7 @@ class CacheBackend:
 
         truncate(cache, length)
 
-    def select(self, cache: Cache, positions: Any) -> None:
+    def select(self, cache: Cache, positions: Sequence[int] | torch.Tensor) -> None:
         """Keep only the tokens at `positions` (1-D tensor or list, ascending), in their order. Raises CacheError."""
         from core.caches.tensors.editing import select  # needs torch
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from transformers.cache_utils import DynamicCache
+from transformers.cache_utils import Cache, DynamicCache
 
 from core.caches.prefixes.fingerprint import digest, fingerprint
 from core.caches.tensors.legacy import Legacy, from_legacy, to_legacy
@@ -24,7 +23,7 @@ _Layout = list[list[tuple[int, int, torch.dtype]]]
 """Of each layer, of its keys and its values: heads, width, type."""
 
 
-def save_prefix(path: str | Path, model: LoadedModel, read: Sequence[int], cache: Any) -> None:
+def save_prefix(path: str | Path, model: LoadedModel, read: Sequence[int], cache: Cache) -> None:
     """Keys and values of every layer of `cache`, the token ids it has `read`, and hashes of both and of the model.
 
     Raises CacheError.
@@ -52,7 +51,7 @@ def save_prefix(path: str | Path, model: LoadedModel, read: Sequence[int], cache
         raise CacheError(f"The prefix could not be written to {path}: {error}", "Choose another place.") from error
 
 
-def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Any]:
+def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Cache]:
     """Token ids and a dynamic cache on the model's device. Raises CacheError."""
     about, tensors = _read(path)
     _check_format(path, about)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 
@@ -48,8 +47,8 @@ def _changes(model: LoadedModel) -> int:
     return sum(tensor._version for _, tensor in _tensors(model) if not tensor.is_inference())
 
 
-def _hash_tensors(running: Any, tensors: Mapping[str, torch.Tensor]) -> str:
+def _hash_tensors(running: hashlib.blake2b, tensors: Mapping[str, torch.Tensor]) -> str:
     for name, tensor in tensors.items():
         running.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        running.update(tensor.detach().to("cpu").contiguous().flatten().view(torch.uint8).numpy())
+        running.update(tensor.detach().to("cpu").contiguous().flatten().view(torch.uint8).numpy().data)
     return str(running.hexdigest())

@@ -5,11 +5,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.parameter import Settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from transformers import PreTrainedModel
+    from transformers.cache_utils import Cache
+
     from core.caches.base import CacheBackend
     from core.models.model import LoadedModel
 
@@ -22,11 +27,11 @@ class Prefix:
     """A kept cache: the token ids it has read, and its bytes."""
 
     ids: tuple[int, ...]
-    cache: Any
+    cache: Cache
     bytes: int
     backend: str
-    options: tuple[tuple[str, Any], ...]
-    network: weakref.ref[Any]
+    options: tuple[tuple[str, object], ...]
+    network: weakref.ref[PreTrainedModel]
 
     def fits(self, model: LoadedModel, backend: CacheBackend, options: Settings) -> bool:
         """Whether it was made by the same model with the same kind of cache."""
@@ -37,7 +42,7 @@ class Prefix:
 class Found:
     """What a run can start from: an independent cache that has read the first `length` tokens."""
 
-    cache: Any
+    cache: Cache
     length: int
 
 
@@ -64,7 +69,7 @@ class PrefixStore:
         backend: CacheBackend,
         options: Settings,
         ids: Sequence[int],
-        fresh: Callable[[], Any],
+        fresh: Callable[[], Cache | None],
     ) -> Found | None:
         """The longest usable beginning of `ids` (never all of it: the last token has to be read for its scores).
 
@@ -85,7 +90,9 @@ class PrefixStore:
         self._touch(best)
         return Found(beginning(best.cache, length, fresh), length)
 
-    def put(self, model: LoadedModel, backend: CacheBackend, options: Settings, ids: Sequence[int], cache: Any) -> bool:
+    def put(
+        self, model: LoadedModel, backend: CacheBackend, options: Settings, ids: Sequence[int], cache: Cache
+    ) -> bool:
         """Keep a cache that has read exactly `ids` and that nobody else will change; False when it exceeds the budget.
 
         Shorter ones it can stand in for are dropped.
@@ -113,7 +120,7 @@ class PrefixStore:
         """Forget everything."""
         self.prefixes.clear()
 
-    def save(self, path: Any, model: LoadedModel, prefix: Prefix | None = None) -> None:
+    def save(self, path: str | Path, model: LoadedModel, prefix: Prefix | None = None) -> None:
         """Write a prefix (the latest one when none is named) to a safetensors file.
 
         Raises CacheError for caches that do not hold every token, or when there is none.
@@ -123,7 +130,7 @@ class PrefixStore:
         chosen = prefix or self._latest(model)
         save_prefix(path, model, chosen.ids, chosen.cache)
 
-    def load(self, path: Any, model: LoadedModel) -> Prefix:
+    def load(self, path: str | Path, model: LoadedModel) -> Prefix:
         """Read a prefix saved with the same model; it counts as the latest one, for the dynamic cache.
 
         Raises CacheError when the file is not such a prefix, or was made by another model.
@@ -185,7 +192,7 @@ def _stands_in(ids: tuple[int, ...], least: int, old: tuple[int, ...]) -> bool:
     return ids[: len(old)] == old and (len(ids) == len(old) or least == 0)
 
 
-def _key(options: Settings) -> tuple[tuple[str, Any], ...]:
+def _key(options: Settings) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((name, value) for name, value in options.items() if value is not None))
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy as copying
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from core.caches.tensors.disk import DiskCache
 from core.caches.tensors.faces import face
-from core.caches.tensors.layer import Layer, Move
+from core.caches.tensors.layer import CacheLayer, Layer, Move
 from core.errors import CacheError
 
 
@@ -105,7 +104,7 @@ def own_half(cache: Cache) -> Cache:
     return own
 
 
-def cross_layers(cache: Cache) -> list[Any]:
+def cross_layers(cache: Cache) -> list[CacheLayer]:
     """Layers of the cross-attention half; none for a decoder's cache."""
     return list(cache.cross_attention_cache.layers) if isinstance(cache, EncoderDecoderCache) else []
 

@@ -19,6 +19,7 @@ from transformers.cache_utils import (
 from core.caches.tensors.layer import (
     NEVER,
     REMEDY,
+    CacheLayer,
     Layer,
     Move,
     Piece,
@@ -59,8 +60,9 @@ class Face(Layer, Generic[K]):
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         return self.layer.keys, self.layer.values
 
-    def copied(self) -> Any:
-        return cloned(self.layer)
+    def copied(self) -> CacheLayer:
+        twin: CacheLayer = cloned(self.layer)
+        return twin
 
     def stored(self) -> Iterator[Piece]:
         for name, value in vars(self.layer).items():
@@ -255,9 +257,10 @@ class FixedWindow(Fixed):
         super().keep(base, rows)
 
 
-_EXACT: dict[type, type[Face[Any]]] = {DynamicLayer: Growing, DynamicSlidingWindowLayer: Window, WindowLayer: Window}
+_Adapter = type[Face[Any]]
+_EXACT: dict[type, _Adapter] = {DynamicLayer: Growing, DynamicSlidingWindowLayer: Window, WindowLayer: Window}
 """Grows by the classes met."""
-_KINDS: tuple[tuple[type, type[Face[Any]]], ...] = (
+_KINDS: tuple[tuple[type, _Adapter], ...] = (
     (DummyLayer, Empty),
     (LinearAttentionCacheLayerMixin, State),
     (StaticSlidingWindowLayer, FixedWindow),
@@ -268,7 +271,7 @@ _KINDS: tuple[tuple[type, type[Face[Any]]], ...] = (
 """What a class is first of. What a model has extended keeps more than keys and values: its own `crop` cuts it."""
 
 
-def face(layer: Any) -> Layer:
+def face(layer: CacheLayer) -> Layer:
     """The layer itself where it is one of ours, else its adapter."""
     if isinstance(layer, Layer):
         return layer
@@ -278,7 +281,7 @@ def face(layer: Any) -> Layer:
     return _EXACT[kind](layer)
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def _tensors(value: object) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):

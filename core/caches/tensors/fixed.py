@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import torch
 from transformers.cache_utils import (
@@ -16,7 +15,7 @@ from transformers.cache_utils import (
     get_layer_types_and_kwargs,
 )
 
-from core.caches.tensors.layer import Layer, Move, Piece, cloned, piece
+from core.caches.tensors.layer import CacheLayer, Layer, Move, Piece, cloned, piece
 from core.caches.tensors.windowed import with_cross
 from core.errors import CacheError
 from core.models.model import LoadedModel
@@ -29,8 +28,8 @@ class _InPlace:
     """Rows change places inside the storage, whose address compiled code relies on."""
 
     is_initialized: bool
-    keys: Any
-    values: Any
+    keys: torch.Tensor | None
+    values: torch.Tensor | None
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Row i becomes what row `beam_idx[i]` was; another number of rows needs new storages."""
@@ -52,12 +51,13 @@ class FixedLayer(_InPlace, StaticLayer, Layer):
     the text's own length. Drafts that find no room make it larger.
     """
 
+    keys: torch.Tensor
+    values: torch.Tensor
     is_lean = True
     trimmed = False
-    cumulative_length: Any
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write new tokens [B, H, n, D] behind the others; all places come back, or the filled ones."""
         if not self.trimmed:
@@ -118,8 +118,7 @@ class FixedLayer(_InPlace, StaticLayer, Layer):
 
     def copied(self) -> FixedLayer:
         """An independent layer with the same content."""
-        twin: FixedLayer = cloned(self)
-        return twin
+        return cloned(self)
 
     def stored(self) -> Iterator[Piece]:
         """Keys, values and the counter."""
@@ -168,19 +167,17 @@ def is_compiled(cache: Cache | None) -> bool:
     return isinstance(own, FixedCache) and own.compiled
 
 
-def own_fixed(model: LoadedModel, layers: list[Any]) -> list[Any]:
+def own_fixed(model: LoadedModel, layers: Sequence[CacheLayer]) -> list[CacheLayer]:
     """transformers' fixed layers as ours."""
     _, details = get_layer_types_and_kwargs(model.config)
     return [_convert(layer, detail) for layer, detail in zip(layers, details, strict=False)]
 
 
-def _convert(layer: Any, detail: Mapping[str, Any]) -> Any:
-    plain: Any = FixedLayer
-    windowed: Any = FixedWindowLayer
+def _convert(layer: CacheLayer, detail: Mapping[str, int]) -> CacheLayer:
     if type(layer) is StaticLayer:
-        return plain(layer.max_cache_len)
+        return FixedLayer(layer.max_cache_len)
     if type(layer) is StaticSlidingWindowLayer:
-        return windowed(layer.max_cache_len, sliding_window=detail["sliding_window"])
+        return FixedWindowLayer(layer.max_cache_len, sliding_window=detail["sliding_window"])
     return layer
 
 

@@ -6,15 +6,19 @@ import copy as copying
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
+from transformers.cache_utils import CacheLayerMixin, DummyLayer, LinearAttentionCacheLayerMixin
 
 from core.errors import CacheError
 
 NEVER = 1 << 62
 """A length no text has."""
 REMEDY = "Choose the dynamic cache for this."
+T = TypeVar("T")
+CacheLayer = CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer
+"""What transformers lets a cache be made of."""
 Spans = tuple[tuple[int, int], ...]
 """Places in the text, [start, stop) each."""
 
@@ -36,9 +40,9 @@ class Move:
     before: int
 
     @property
-    def index(self) -> Any:
+    def index(self) -> torch.LongTensor:
         """`rows` as a LongTensor on the CPU."""
-        return torch.tensor(self.rows, dtype=torch.long)
+        return torch.LongTensor(self.rows)
 
     @property
     def changes(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -83,7 +87,7 @@ class Layer(ABC):
         """Keys and values [B, H, T, D] as they stand; for layers of keys and values that were written to."""
 
     @abstractmethod
-    def copied(self) -> Any:
+    def copied(self) -> CacheLayer:
         """An independent layer of the same class with the same content."""
 
     @abstractmethod
@@ -124,7 +128,7 @@ def compacted(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
 
 
-def cloned(layer: Any) -> Any:
+def cloned(layer: T) -> T:
     """A layer whose own tensors, those in dictionaries too, are copies."""
     twin = copying.copy(layer)
     for name, value in vars(layer).items():
@@ -132,7 +136,7 @@ def cloned(layer: Any) -> Any:
     return twin
 
 
-def _cloned_value(value: Any) -> Any:
+def _cloned_value(value: object) -> object:
     if isinstance(value, torch.Tensor):
         return value.clone()
     return {key: _cloned_value(item) for key, item in value.items()} if isinstance(value, dict) else value

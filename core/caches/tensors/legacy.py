@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from transformers.cache_utils import DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
 from core.caches.tensors.editing import cross_layers, faces, least_length, length_of
+from core.caches.tensors.faces import face
 from core.errors import CacheError
 
 Legacy = tuple[tuple[torch.Tensor, ...], ...]
 """A layer each: (keys, values), or (keys, values, cross keys, cross values); every tensor [B, H, T, D]."""
 
 
-def to_legacy(cache: Any) -> Legacy:
+def to_legacy(cache: Cache) -> Legacy:
     """Keys and values of every layer, cut to the tokens held. Raises CacheError for caches that keep them otherwise:
     states, quantized blocks, windows that have moved, sinks."""
     length = length_of(cache)
@@ -27,11 +27,11 @@ def to_legacy(cache: Any) -> Legacy:
     own = [(keys[:, :, :length], values[:, :, :length]) for keys, values in states]
     if not isinstance(cache, EncoderDecoderCache):
         return tuple(own)
-    cross = [(layer.keys, layer.values) for layer in cross_layers(cache)]
+    cross = [face(layer).states() for layer in cross_layers(cache)]
     return tuple((*mine, *theirs) for mine, theirs in zip(own, cross, strict=True))
 
 
-def from_legacy(layers: Sequence[Sequence[torch.Tensor]]) -> Any:
+def from_legacy(layers: Sequence[Sequence[torch.Tensor]]) -> Cache:
     """A DynamicCache of pairs, an EncoderDecoderCache of fours; the tensors themselves, not copies.
 
     Raises CacheError for anything else.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
@@ -108,8 +107,8 @@ class Store:
 class QuantizedLayer(DynamicLayer, Layer):
     """`keys` and `values` are the latest tokens, fewer than a block; everything older is in the two stores."""
 
-    keys: Any
-    values: Any
+    keys: torch.Tensor
+    values: torch.Tensor
     is_lean = True
     keeps_keys_as_read = False
 
@@ -122,7 +121,7 @@ class QuantizedLayer(DynamicLayer, Layer):
         """Sums of squares: of what quantizing the keys lost, of the keys."""
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add tokens [B, H, n, D]; all tokens come back, the new ones unharmed."""
         if not self.is_initialized:
@@ -206,7 +205,7 @@ class QuantizedLayer(DynamicLayer, Layer):
 
     def stored(self) -> Iterator[Piece]:
         """Codes, scales, and the latest tokens."""
-        pieces = [("residual", self.keys), ("residual", self.values)]
+        pieces: list[tuple[str, torch.Tensor | None]] = [("residual", self.keys), ("residual", self.values)]
         for part, store in zip(("keys", "values"), self.written, strict=True):
             pieces += [(part, store.codes), ("scales", store.scales), ("scales", store.offsets)]
         for part, tensor in pieces:
@@ -214,7 +213,7 @@ class QuantizedLayer(DynamicLayer, Layer):
                 yield piece(part, tensor)
 
 
-def build_quantized(model: LoadedModel, recipe: Recipe) -> Any:
+def build_quantized(model: LoadedModel, recipe: Recipe) -> DynamicCache:
     """An empty quantized cache of a decoder. Raises CacheError when the recipe cannot be followed here."""
     recipe.check()
     cache = DynamicCache(config=model.config)

@@ -8,7 +8,7 @@ itself does not tell; whether two tokens read one by one score as they do in the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from transformers.cache_utils import Cache, get_layer_types_and_kwargs
@@ -124,15 +124,15 @@ class _Reader:
         self._model = model
         self._ids = torch.tensor([trial_text(model)], device=model.device)
         self.length = self._ids.shape[1]
-        self._more: dict[str, Any] = {"return_dict": True}
+        self._more: dict[str, object] = {"return_dict": True}
         if model.is_encoder_decoder:
             self._more["encoder_outputs"] = model.model.get_encoder()(input_ids=self._ids, return_dict=True)
         self._name = "decoder_input_ids" if model.is_encoder_decoder else "input_ids"
 
-    def whole(self, less: int = 0, **more: Any) -> torch.Tensor:
+    def whole(self, less: int = 0, **more: torch.Tensor) -> torch.Tensor:
         """The text, without its last `less` tokens, in one pass that keeps nothing; [1, 2, V]."""
         ids = self._ids[:, : self.length - less]
-        return self._logits(self._model.model(**{self._name: ids}, use_cache=False, **self._more, **more))[:, -2:]
+        return self._logits(ids, use_cache=False, **more)[:, -2:]
 
     def one_by_one(self, layout: Callable[[LoadedModel], Cache], between: bool = False) -> torch.Tensor:
         """The last two tokens alone behind the others; `between` them another text is read in a cache of its own."""
@@ -147,8 +147,8 @@ class _Reader:
         kept = {"cache_params" if self._model.is_mamba else "past_key_values": cache}
         if not kept.keys() & self._model.forward_parameters:
             kept = {}
-        return self._logits(self._model.model(**{self._name: ids}, use_cache=True, **kept, **self._more))[:, -1:]
+        return self._logits(ids, use_cache=True, **kept)[:, -1:]
 
-    def _logits(self, output: Any) -> torch.Tensor:
-        logits: torch.Tensor = output.logits
+    def _logits(self, ids: torch.Tensor, **more: object) -> torch.Tensor:
+        logits: torch.Tensor = self._model.model(**{self._name: ids}, **self._more, **more).logits
         return logits

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from functools import partial as partial_of
-from typing import Any
 
 import torch
 
 from core.errors import CacheError
 from core.models.model import LoadedModel
 
+Table = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+"""(any tensor of the wanted type, positions [B, T]) → cosines and sines [B, T, R]."""
+Turn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+"""(queries, keys, cosines, sines) → queries and keys, turned."""
 
-def rotary_functions(model: LoadedModel) -> tuple[Any, Any] | None:
+
+def rotary_functions(model: LoadedModel) -> tuple[Table, Turn] | None:
     """(module that makes cosines and sines from positions, function that applies them); None where a model has no
     rotary positions, or applies them in another way than to whole keys of every layer."""
     network = model.model
@@ -29,7 +34,7 @@ def rotary_functions(model: LoadedModel) -> tuple[Any, Any] | None:
     return None if partial else (_of_full_attention(table), apply)
 
 
-def _of_full_attention(table: Any) -> Any:
+def _of_full_attention(table: torch.nn.Module) -> Table:
     """The table of layers with full attention, where other kinds have tables of their own (Laguna, Mellum)."""
     by_kind = "layer_type" in inspect.signature(table.forward).parameters
     return partial_of(table, layer_type="full_attention") if by_kind else table

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from transformers.cache_utils import Cache, get_layer_types_and_kwargs
 
 from core.caches.tensors.editing import cross_layers, own_half
 from core.caches.tensors.faces import Indexed, State, face
+from core.caches.tensors.layer import CacheLayer
 from core.caches.tensors.windowed import by_config, with_cross
 from core.device_memory import is_out_of_memory
 from core.errors import UnpredictableError
@@ -94,7 +94,7 @@ def _seen(model: LoadedModel) -> Shapes:
     """After a pass over one token."""
     ids = torch.ones(1, 1, dtype=torch.long, device=next(model.model.parameters()).device)
     cache = with_cross(model, by_config(model))
-    inputs: dict[str, Any] = {"use_cache": True, "cache_params" if model.is_mamba else "past_key_values": cache}
+    inputs: dict[str, object] = {"use_cache": True, "cache_params" if model.is_mamba else "past_key_values": cache}
     if model.is_encoder_decoder:
         encoder = model.model.get_encoder()(input_ids=ids, return_dict=True)
         model.model(decoder_input_ids=ids, encoder_outputs=encoder, **inputs)
@@ -115,7 +115,7 @@ def _read(model: LoadedModel, cache: Cache) -> Shapes:
     )
 
 
-def _shape(layer: Any, window: int | None, rows: int) -> LayerShape:
+def _shape(layer: CacheLayer, window: int | None, rows: int) -> LayerShape:
     """By what a layer keeps for `rows` rows."""
     adapter = face(layer)
     more = sum(piece.bytes for piece in adapter.stored() if piece.part not in ("keys", "values")) // rows
@@ -144,7 +144,7 @@ def _told(model: LoadedModel) -> Shapes | None:
     return Shapes(own, own if model.is_encoder_decoder else ())
 
 
-def _told_layer(kind: str, detail: Mapping[str, Any], config: Any, size: int) -> LayerShape | None:
+def _told_layer(kind: str, detail: Mapping[str, int], config: object, size: int) -> LayerShape | None:
     if kind in ("linear_attention", "conv", "dummy"):
         return LayerShape()
     window = detail.get("sliding_window")
@@ -156,12 +156,12 @@ def _told_layer(kind: str, detail: Mapping[str, Any], config: Any, size: int) ->
     return LayerShape(heads, width, width, size, window) if heads and width else None
 
 
-def _share(config: Any) -> int | None:
+def _share(config: object) -> int | None:
     """Width of a head where it is but a share of the hidden state."""
     hidden, heads = next(_numbers(config, "hidden_size"), None), next(_numbers(config, "num_attention_heads"), None)
     return hidden // heads if hidden and heads else None
 
 
-def _numbers(config: Any, *names: str) -> Iterator[int]:
+def _numbers(config: object, *names: str) -> Iterator[int]:
     values = (getattr(config, name, None) for name in names)
     return (value for value in values if isinstance(value, int) and value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
@@ -21,8 +20,8 @@ class SinkLayer(DynamicLayer, Layer):
     is held and what is new; `forget` makes room for them first.
     """
 
-    keys: Any
-    values: Any
+    keys: torch.Tensor
+    values: torch.Tensor
     is_lean = True
     keeps_keys_as_read = False
 
@@ -33,7 +32,7 @@ class SinkLayer(DynamicLayer, Layer):
         """Tokens read since the text began, forgotten ones included."""
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add tokens whose keys are turned to the places after those held; what they attend to comes back."""
         if not self.is_initialized:
@@ -88,8 +87,7 @@ class SinkLayer(DynamicLayer, Layer):
 
     def copied(self) -> SinkLayer:
         """An independent layer with the same content."""
-        twin: SinkLayer = cloned(self)
-        return twin
+        return cloned(self)
 
     def stored(self) -> Iterator[Piece]:
         """Keys and values."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, EncoderDecoderCache
@@ -15,20 +14,19 @@ from core.models.model import LoadedModel
 class WindowLayer(DynamicSlidingWindowLayer):
     """transformers' windowed layer, made to hold only what it shows: no view over a longer storage."""
 
-    keys: Any
-    values: Any
-    _sliding_window_tensor: Any
+    keys: torch.Tensor
+    values: torch.Tensor
 
     def __init__(self, sliding_window: int) -> None:
         super().__init__(sliding_window)
-        self._sliding_window_tensor = None
+        del self._sliding_window_tensor  # the number again, as a tensor: it would count as a state
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Empty keys and values of the given type and device."""
         DynamicLayer.lazy_initialization(self, key_states, value_states)
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add tokens [B, H, n, D]; what they attend to comes back, what the window has passed is freed."""
         seen = super().update(key_states, value_states, *args, **kwargs)
