@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-DEFAULTS: dict[str, Any] = {
+DEFAULTS: dict[str, object] = {
     "max_length": 20, "min_length": 0, "do_sample": False, "use_cache": True, "early_stopping": False, "num_beams": 1,
     "num_beam_groups": 1, "diversity_penalty": 0.0, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "typical_p": 1.0,
     "repetition_penalty": 1.0, "length_penalty": 1.0, "no_repeat_ngram_size": 0, "encoder_no_repeat_ngram_size": 0,
@@ -23,7 +23,7 @@ _NOT_SETTINGS = {
 }  # fmt: skip
 
 
-def non_default(config: GenerationConfig) -> dict[str, Any]:
+def non_default(config: GenerationConfig) -> dict[str, object]:
     """Settings of a resolved configuration that differ from the library's defaults, by name."""
     return {
         name: value

@@ -7,7 +7,7 @@ Probabilities are shares of 1, log-probabilities natural logarithms, times secon
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from core.arithmetic import Term
 
@@ -55,7 +55,7 @@ class RunStarted(Event):
     cache: str
     seed: int
     prompt: tuple[PromptToken, ...]
-    settings: tuple[tuple[str, Any], ...]
+    settings: tuple[tuple[str, object], ...]
     """Effective settings that differ from the defaults, sorted by name; (name, value)."""
     sequences: int = 1
     vocabulary: int = 0

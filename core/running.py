@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -87,7 +86,7 @@ def run(
     )
 
 
-def effective_settings(model: LoadedModel, request: Request) -> dict[str, Any]:
+def effective_settings(model: LoadedModel, request: Request) -> dict[str, object]:
     """The settings a run of `request` would have that differ from the library's defaults, the model's included."""
     return non_default(resolve(model, request)[1])
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
+from transformers import PreTrainedConfig
 
 from core.errors import DeviceError, ParameterError
 
@@ -28,7 +27,7 @@ def choose_device(wish: str) -> torch.device:
     return device
 
 
-def choose_dtype(wish: str, device: torch.device, config: Any) -> torch.dtype:
+def choose_dtype(wish: str, device: torch.device, config: PreTrainedConfig) -> torch.dtype:
     """`auto`: float32 on a CPU, elsewhere the type the weights are stored in. Raises ParameterError."""
     if wish in DTYPES:
         return DTYPES[wish]
@@ -37,7 +36,7 @@ def choose_dtype(wish: str, device: torch.device, config: Any) -> torch.dtype:
     return torch.float32 if device.type == "cpu" else _stored_dtype(config)
 
 
-def _stored_dtype(config: Any) -> torch.dtype:
+def _stored_dtype(config: PreTrainedConfig) -> torch.dtype:
     """As transformers' configuration says; small models are quick and exact in float32."""
     text = config.get_text_config(decoder=True)
     stored = getattr(text, "dtype", None) or getattr(config, "dtype", None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from core.errors import ConfigMissingError, ModelError, ModelFileError
 from core.models.files import is_file, read_json
+from core.models.json_types import JsonObject
 from core.models.sanity import impossible, misnamed
 from core.models.weights import Stored, WeightFiles, count_stored, find_weights
 
@@ -37,7 +37,7 @@ class ModelEntry:
     """Why it cannot be loaded as it is, in a sentence."""
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> JsonObject:
     """config.json of the folder. Raises ConfigMissingError when there is none or it cannot be read."""
     file = path / "config.json"
     try:
@@ -73,7 +73,7 @@ def describe(path: Path, name: str, source: str) -> ModelEntry:
     )
 
 
-def _read_or_say(path: Path) -> tuple[dict[str, Any], str | None]:
+def _read_or_say(path: Path) -> tuple[JsonObject, str | None]:
     if not os.path.isdir(path):
         return {}, f"there is no folder {path}"
     try:
@@ -99,14 +99,14 @@ def _weights_problem(weights: WeightFiles) -> str | None:
     return "only pickled weights; they must be allowed first" if weights.pickled else None
 
 
-def _shape(config: dict[str, Any]) -> str:
+def _shape(config: JsonObject) -> str:
     family = str(config.get("model_type", "unknown")).replace("_", " ").title()
     layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
     width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
     return f"{family} · {layers} layers × {width}" if layers and width else family
 
 
-def _first_size(config: dict[str, Any], names: tuple[str, ...]) -> int | None:
+def _first_size(config: JsonObject, names: tuple[str, ...]) -> int | None:
     """The first of these that is a number above 0."""
     sizes = (config.get(name) for name in names)
     return next((size for size in sizes if isinstance(size, int) and size > 0), None)

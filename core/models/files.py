@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from core.errors import ModelFileError
+from core.models.json_types import Json, JsonObject
 
 CONFIG_BYTES = 16 * 2**20
 INDEX_BYTES = 256 * 2**20
@@ -45,7 +45,7 @@ def read_bytes(file: Path, limit: int) -> bytes:
         raise _unreadable(file, str(error)) from error
 
 
-def read_json(file: Path, limit: int = CONFIG_BYTES) -> dict[str, Any]:
+def read_json(file: Path, limit: int = CONFIG_BYTES) -> JsonObject:
     """The JSON object in a file. Raises FileNotFoundError, and ModelFileError for whatever else is wrong."""
     try:
         data = json.loads(read_bytes(file, limit).decode("utf-8"))
@@ -102,11 +102,14 @@ def _unreadable(file: Path, reason: str) -> ModelFileError:
     return ModelFileError(f"{file} cannot be used: {reason}.", "Copy or download the file again.")
 
 
-def _depth(data: Any) -> int:
+def _depth(data: Json) -> int:
     """Levels of nesting, without recursion."""
     level, depth = [data], 0
     while level and depth <= _NESTED:
         depth += 1
-        inner = [value.values() if isinstance(value, dict) else value for value in level]
-        level = [item for group in inner for item in group if isinstance(item, (dict, list))]
+        level = [item for value in level for item in _inside(value) if isinstance(item, (dict, list))]
     return depth
+
+
+def _inside(value: Json) -> Iterable[Json]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

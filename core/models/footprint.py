@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 _HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
 _WIDTH = ("hidden_size", "n_embd", "d_model")
 
 
-def cache_bytes(config: Mapping[str, Any], tokens: int, element_bytes: int = 4) -> int:
+def cache_bytes(config: Mapping[str, object], tokens: int, element_bytes: int = 4) -> int:
     """Bytes of keys and values of `tokens` tokens: 2 · layers · kv_heads · tokens · head_dim · bytes.
 
     An upper bound where layers keep a window only; 0 for models without attention, or whose config does not tell.
@@ -26,7 +25,7 @@ def cache_bytes(config: Mapping[str, Any], tokens: int, element_bytes: int = 4) 
     return 2 * layers * kv_heads * tokens * head_dim * element_bytes
 
 
-def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
+def _first(config: Mapping[str, object], names: tuple[str, ...]) -> int:
     """The first of these that is a size, or the greatest of a list of them; 0 when none is."""
     sizes = (_size(config.get(name)) for name in names)
     return next((size for size in sizes if size > 0), 0)

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from huggingface_hub import CachedRepoInfo
@@ -108,8 +108,7 @@ def _alone(folder: Path, view: Path) -> Path:
 
 
 def _snapshot(repository: CachedRepoInfo | None, folder: Path) -> Path | None:
-    revisions: Any = repository.revisions if repository is not None else ()
-    if not revisions:
+    if repository is None or not repository.revisions:
         return None
-    newest = max(revisions, key=lambda revision: ("main" in revision.refs, revision.last_modified))
+    newest = max(repository.revisions, key=lambda revision: ("main" in revision.refs, revision.last_modified))
     return folder / "snapshots" / str(newest.commit_hash)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from transformers import PreTrainedModel
 
 from core.device_memory import is_out_of_memory
 from core.errors import ConfigInvalidError, CorruptWeightsError, ModelFileError, OutOfMemoryError, PickledWeightsError
@@ -18,7 +19,7 @@ from core.models.weights import WeightFiles, find_weights, shortfall
 log = logging.getLogger(__name__)
 
 
-def load_network(plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool) -> Any:
+def load_network(plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool) -> PreTrainedModel:
     """The module with its weights, on its device, ready to run. Raises ModelError subclasses and OutOfMemoryError."""
     path = plan.path
     _check_generation_config(path)
@@ -29,12 +30,12 @@ def load_network(plan: ModelPlan, dtype: torch.dtype, device: torch.device, allo
             path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
             use_safetensors=not weights.pickled, output_loading_info=True,
         )  # fmt: skip
-        network.to(device).eval()
+        ready: PreTrainedModel = network.to(device).eval()
     except Exception as error:  # pickles, headers and checkpoints of other libraries fail in ways of their own
         log.debug("weights of %s", path, exc_info=True)
         raise _loading_error(error, path) from error
     _check_complete(report, path)
-    return network
+    return ready
 
 
 def _check_generation_config(path: Path) -> None:
@@ -81,16 +82,22 @@ def _check_file(file: Path, pickled: bool) -> None:
         ) from error
 
 
-def _check_complete(report: dict[str, Any], path: Path) -> None:
-    missing, shapes = sorted(report.get("missing_keys", ())), list(report.get("mismatched_keys", ()))
+def _check_complete(report: Mapping[str, Iterable[str | tuple[object, ...]]], path: Path) -> None:
+    missing = sorted(_key(name) for name in report.get("missing_keys", ()))
+    shapes = [_key(name) for name in report.get("mismatched_keys", ())]
     if not missing and not shapes:
         return
-    names = ", ".join([*missing, *(str(key[0] if isinstance(key, tuple) else key) for key in shapes)][:3])
+    names = ", ".join([*missing, *shapes][:3])
     raise CorruptWeightsError(
         f"The weights in {path.name} do not fit its config.json: {len(missing)} tensors missing, {len(shapes)} of "
         f"another shape ({names} …).",
         "Copy or download the model again, whole.",
     )
+
+
+def _key(found: str | tuple[object, ...]) -> str:
+    """A parameter's name; one of another shape comes with both shapes."""
+    return str(found[0] if isinstance(found, tuple) else found)
 
 
 def _loading_error(error: Exception, path: Path) -> Exception:

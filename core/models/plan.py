@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.models.auto.auto_factory import _BaseAutoModelClass
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
@@ -38,19 +45,22 @@ class ModelPlan:
     """What will be built, and how: transformers' configuration and the auto class that goes with it."""
 
     path: Path
-    config: Any
-    auto: Any
+    config: PreTrainedConfig
+    auto: type[_BaseAutoModelClass]
     allow_remote_code: bool
 
-    def outline(self, dtype: torch.dtype) -> Any:
+    def outline(self, dtype: torch.dtype) -> PreTrainedModel:
         """The module without memory (torch's meta device). Raises ConfigInvalidError when none can be built."""
         try:
             with torch.device("meta"):
-                return self.auto.from_config(self.config, dtype=dtype, trust_remote_code=self.allow_remote_code)
+                outline: PreTrainedModel = self.auto.from_config(
+                    self.config, dtype=dtype, trust_remote_code=self.allow_remote_code
+                )
+                return outline
         except Exception as error:  # each architecture fails in its own way on values that do not go together
             raise _not_buildable(self.path, error) from error
 
-    def check_size(self, outline: Any, weights: WeightFiles) -> None:
+    def check_size(self, outline: PreTrainedModel, weights: WeightFiles) -> None:
         """That what the configuration promises is what the files hold, before memory is taken for it.
 
         Raises CorruptWeightsError.
@@ -100,13 +110,14 @@ def _stored_tensors(path: Path) -> int | None:
     return stored.tensors if stored is not None else None
 
 
-def _check_permission(raw: Mapping[str, Any], path: Path, allowed: bool) -> None:
+def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> None:
     if allowed:
         return
     remedy = "Allow it for this model only if you trust where it comes from, or choose a model transformers knows."
-    if "auto_map" in raw and not _known(raw):
+    code = raw.get("auto_map")
+    if isinstance(code, dict) and not _known(raw):
         raise RemoteCodeError(
-            f"{path.name} brings program code of its own ({', '.join(sorted(raw['auto_map']))}), which would run on "
+            f"{path.name} brings program code of its own ({', '.join(sorted(code))}), which would run on "
             "this machine with your rights.",
             remedy,
         )
@@ -118,12 +129,12 @@ def _check_permission(raw: Mapping[str, Any], path: Path, allowed: bool) -> None
         )
 
 
-def _known(raw: Mapping[str, Any]) -> bool:
+def _known(raw: Mapping[str, object]) -> bool:
     kind = raw.get("model_type")
     return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
 
-def _check_architecture(raw: Mapping[str, Any], path: Path, allow_remote_code: bool) -> None:
+def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code: bool) -> None:
     kind = raw.get("model_type")
     if _known(raw) or (allow_remote_code and "auto_map" in raw):
         return
@@ -136,21 +147,24 @@ def _check_architecture(raw: Mapping[str, Any], path: Path, allow_remote_code: b
     )
 
 
-def _build_config(path: Path, allow_remote_code: bool) -> Any:
+def _build_config(path: Path, allow_remote_code: bool) -> PreTrainedConfig:
     try:
-        return AutoConfig.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            path, trust_remote_code=allow_remote_code, local_files_only=True
+        )
+        return config
     except Exception as error:  # validators, missing libraries and the arithmetic of each family
         raise _not_buildable(path, error) from error
 
 
-def _check_purpose(raw: Mapping[str, Any], config: Any, path: Path) -> None:
+def _check_purpose(raw: Mapping[str, object], config: PreTrainedConfig, path: Path) -> None:
     """An encoder–decoder whose encoder does not read text is in the table of decoders only (Whisper, Musicgen)."""
     kind = raw.get("model_type")
     if config.is_encoder_decoder and _known(raw) and kind not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
         raise _no_text(path.name, kind, foreign_input(raw))
 
 
-def check_purpose(network: Any) -> None:
+def check_purpose(network: PreTrainedModel) -> None:
     """That a module of transformers reads text. Raises UnknownArchitectureError.
 
     One that transformers lists as a language model does, whatever else it takes; classes of others are believed.

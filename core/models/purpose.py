@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 _HEARS = {"audio_config", "num_mel_bins", "input_feat_per_channel", "feat_extract_norm", "audio_encoder"}
 _SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "num_channels", "patch_size"}
 _SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
 
 
-def foreign_input(config: Mapping[str, Any]) -> str | None:
+def foreign_input(config: Mapping[str, object]) -> str | None:
     """hears, sees or speaks: by the names that only such models' configurations hold; None for plain text."""
     for sense, names in (("hears", _HEARS), ("sees", _SEES), ("speaks", _SPEAKS)):
         if any(config.get(name) is not None for name in names):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 _SIZES = {
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
@@ -24,7 +23,7 @@ _MOST_PARTS = 65_536
 """Experts, labels and whatever else a configuration or a module makes one Python object each of."""
 
 
-def misnamed(config: Mapping[str, Any]) -> str | None:
+def misnamed(config: Mapping[str, object]) -> str | None:
     """What is wrong with the names a configuration gives of itself and of other files; None when nothing is."""
     kind, code = config.get("model_type"), config.get("auto_map", {})
     if kind is not None and not isinstance(kind, str):
@@ -36,7 +35,7 @@ def misnamed(config: Mapping[str, Any]) -> str | None:
     return None
 
 
-def impossible(config: Mapping[str, Any], tensors: int | None = None) -> str | None:
+def impossible(config: Mapping[str, object], tensors: int | None = None) -> str | None:
     """The first value that cannot be, in a sentence; None when there is none.
 
     `tensors` is how many the weights' headers list: each layer has one of its own at least.
@@ -45,13 +44,13 @@ def impossible(config: Mapping[str, Any], tensors: int | None = None) -> str | N
     return next((trouble for trouble in found if trouble), None)
 
 
-def foreign_attention(config: Mapping[str, Any]) -> str | None:
+def foreign_attention(config: Mapping[str, object]) -> str | None:
     """The repository whose compiled code its attention would be taken from; None when it is transformers' own."""
     asked = (value for name, value in _values(config) if name in _ATTENTION)
     return next((value for value in asked if isinstance(value, str) and "/" in value), None)
 
 
-def _values(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _values(config: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Every named value, those of inner configurations too."""
     for name, value in config.items():
         yield name, value
@@ -59,7 +58,7 @@ def _values(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _values(value)
 
 
-def _trouble(name: str, value: Any, tensors: int | None) -> str | None:
+def _trouble(name: str, value: object, tensors: int | None) -> str | None:
     if name in _ATTENTION:
         return _attention_trouble(name, value)
     if name in _FLAGS and not isinstance(value, bool | None):
@@ -71,11 +70,11 @@ def _trouble(name: str, value: Any, tensors: int | None) -> str | None:
     return _count_trouble(name, value, tensors)
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
-def _size_trouble(name: str, size: Any) -> str | None:
+def _size_trouble(name: str, size: object) -> str | None:
     if type(size) is not int:
         return f"its {name} is {_short(size)}, not a whole number" if size is not None else None
     low = 1 if name in _FROM_ONE else -1 if name in ("max_position_embeddings", "n_positions") else 0
@@ -84,7 +83,7 @@ def _size_trouble(name: str, size: Any) -> str | None:
     return f"its {name} is {_short(size)}, which no model can have"
 
 
-def _count_trouble(name: str, value: Any, tensors: int | None) -> str | None:
+def _count_trouble(name: str, value: object, tensors: int | None) -> str | None:
     """Of how much there is of something that Python makes an object each of."""
     if type(value) is not int or value <= 0:
         return None
@@ -102,7 +101,7 @@ def _layers_trouble(name: str, value: int, tensors: int | None) -> str | None:
     return None
 
 
-def _attention_trouble(name: str, value: Any) -> str | None:
+def _attention_trouble(name: str, value: object) -> str | None:
     asked = list(value.values()) if isinstance(value, dict) else [value]
     for one in asked:
         if one is not None and not isinstance(one, str):
@@ -114,7 +113,7 @@ def _attention_trouble(name: str, value: Any) -> str | None:
     return None
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """At most forty characters of what JSON would show. A huge integer is told by its length alone."""
     if type(value) is int and value.bit_length() > 200:
         return f"a number of {value.bit_length():,} bits"

@@ -6,7 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, TypeGuard
 
 from core.errors import CorruptWeightsError, ModelFileError
 from core.models.files import INDEX_BYTES, is_file, read_json, size_of
@@ -36,6 +36,14 @@ class Stored:
     numbers: int
 
 
+class Entry(TypedDict):
+    """What a safetensors header says of one tensor."""
+
+    shape: list[int]
+    data_offsets: list[int]
+    """Its first byte and the one behind its last, counted from the header's end."""
+
+
 def find_weights(path: Path) -> WeightFiles:
     """Safetensors if there are any, pickled files otherwise; shards by their index, missing ones included.
 
@@ -55,15 +63,16 @@ def _shards(index: Path) -> list[str]:
         shards = read_json(index, INDEX_BYTES).get("weight_map")
     except (ModelFileError, FileNotFoundError) as error:
         raise CorruptWeightsError(str(error), "Copy or download the file again.") from error
-    if not isinstance(shards, dict) or not shards or not all(_is_name(name) for name in shards.values()):
+    names = [name for name in shards.values() if _is_name(name)] if isinstance(shards, dict) else []
+    if not isinstance(shards, dict) or not shards or len(names) < len(shards):
         raise CorruptWeightsError(
             f"The weights index {index.name} does not say which file holds which tensor (weight_map).",
             "Copy or download the file again.",
         )
-    return sorted(set(shards.values()))
+    return sorted(set(names))
 
 
-def _is_name(name: object) -> bool:
+def _is_name(name: object) -> TypeGuard[str]:
     """A file of the same folder."""
     return isinstance(name, str) and bool(name) and Path(name).name == name and "\0" not in name
 
@@ -79,7 +88,7 @@ def count_stored(weights: WeightFiles) -> Stored | None:
     return Stored(len(entries), sum(math.prod(entry["shape"]) for entry in entries))
 
 
-def read_header(file: Path) -> dict[str, Any] | None:
+def read_header(file: Path) -> dict[str, Entry] | None:
     """A safetensors file's entries by name, each with a shape and data_offsets of whole numbers; None for any other."""
     if not is_file(file):
         return None
@@ -95,7 +104,7 @@ def read_header(file: Path) -> dict[str, Any] | None:
     return header if all(_is_entry(entry) for entry in header.values()) else None
 
 
-def _is_entry(entry: object) -> bool:
+def _is_entry(entry: object) -> TypeGuard[Entry]:
     if not isinstance(entry, dict):
         return False
     shape, offsets = entry.get("shape"), entry.get("data_offsets")

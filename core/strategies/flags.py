@@ -6,7 +6,6 @@ Each strategy says in its own file which flags mean it (`Strategy.selects`); for
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from core.defaults import DEFAULTS
 from core.parameter import Parameter, Settings, check
@@ -54,12 +53,13 @@ def flags_of(settings: Settings, drafters: bool = False) -> Flags:
     Raises ParameterError for a count that is no number.
     """
 
-    def value(parameter: Parameter) -> Any:
-        given = settings.get(parameter.name)
-        if given is None:
-            return parameter.default
-        check(parameter, given)
-        return given
+    def value(parameter: Parameter) -> float:
+        given: float | None = settings.get(parameter.name)
+        if given is not None:
+            check(parameter, given)
+            return given
+        default: float = parameter.default
+        return default
 
     beams, groups, top_k = (value(parameter) for parameter in _COUNTS)
     return Flags(

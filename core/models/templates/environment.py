@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from jinja2 import nodes
 from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.ext import Extension, loopcontrols
-from jinja2.runtime import LoopContext, Macro
+from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from core.models.templates.meter import Meter
+
+if TYPE_CHECKING:
+    from jinja2.parser import Parser
 
 METER: ContextVar[Meter] = ContextVar("meter")
 """Of the template that is being compiled or rendered."""
@@ -76,24 +79,22 @@ class _Generation(Extension):
 
     tags = {"generation"}  # noqa: RUF012 (as jinja declares it)
 
-    def parse(self, parser: Any) -> list[nodes.Node]:
+    def parse(self, parser: Parser) -> list[nodes.Node]:
         """The text between the marks, as it is."""
         next(parser.stream)
-        body: list[nodes.Node] = parser.parse_statements(("name:endgeneration",), drop_needle=True)
-        return body
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
 class _Namespace(Namespace):
     """Jinja's, without names that reach into Python."""
 
-    def __init__(*args: Any, **kwargs: Any) -> None:
-        self, *rest = args
-        attributes = dict(*rest, **kwargs)
+    def __init__(self, /, *args: Mapping[str, object], **kwargs: object) -> None:
+        attributes = dict(*args, **kwargs)
         for name in attributes:
             _check_name(name)
-        Namespace.__init__(self, attributes)
+        super().__init__(attributes)
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         _check_name(name)
         super().__setitem__(name, value)
 
@@ -119,12 +120,12 @@ def _count(node: nodes.Node) -> int:
     return 1 + sum(1 for _ in node.find_all(nodes.Node))
 
 
-def _weigh_one(value: Any) -> Any:
+def _weigh_one(value: object) -> object:
     METER.get().weigh(value)
     return value
 
 
-def _loop(values: Any, weight: int) -> Any:
+def _loop(values: Iterable[object], weight: int) -> Iterable[object]:
     """What a loop goes over, paid for in advance where its length is known."""
     meter = METER.get()
     if isinstance(values, Sized):
@@ -133,7 +134,7 @@ def _loop(values: Any, weight: int) -> Any:
     return _metered_iterator(values, weight)
 
 
-def _metered_iterator(values: Iterable[Any], weight: int) -> Iterable[Any]:
+def _metered_iterator(values: Iterable[object], weight: int) -> Iterable[object]:
     for value in values:
         METER.get().charge(weight)
         yield value
@@ -147,12 +148,12 @@ def _concat(pieces: Iterable[str]) -> str:
     return "".join(parts)
 
 
-def _metered(name: str, function: Any) -> Callable[..., Any]:
+def _metered(name: str, function: Callable[..., object]) -> Callable[..., object]:
     """A filter or test that pays first. Some get the context before what they work on."""
     skip = 1 if hasattr(function, "jinja_pass_arg") else 0
 
     @functools.wraps(function)
-    def paid(*args: Any, **kwargs: Any) -> Any:
+    def paid(*args: object, **kwargs: object) -> object:
         values, meter = [*args[skip:], *kwargs.values()], METER.get()
         if name in _MULTIPLYING and values:
             meter.multiply(values[0], values[1:])
@@ -163,7 +164,7 @@ def _metered(name: str, function: Any) -> Callable[..., Any]:
     return paid
 
 
-def _charge_call(meter: Meter, function: Any, args: list[Any]) -> None:
+def _charge_call(meter: Meter, function: Callable[..., object], args: list[object]) -> None:
     method = getattr(function, "__wrapped__", function)  # the sandbox wraps str.format
     owner = getattr(method, "__self__", None)
     if isinstance(owner, (str, bytes, int, float, list, tuple, dict)) and method.__name__ not in _LINEAR:
@@ -172,7 +173,7 @@ def _charge_call(meter: Meter, function: Any, args: list[Any]) -> None:
         meter.multiply("", args) if function is _strftime_now else meter.weigh(owner, *args)
 
 
-def _dict(*args: Any, **kwargs: Any) -> dict[Any, Any]:
+def _dict(*args: Mapping[str, object], **kwargs: object) -> dict[str, object]:
     return dict(*args, **kwargs)
 
 
@@ -185,7 +186,11 @@ def _strftime_now(form: str) -> str:
 
 
 def _tojson(
-    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
 ) -> str:
     """As transformers writes it: jinja's own escapes what web pages would take for tags."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
@@ -205,32 +210,34 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
             del self.filters[name]
         self.filters = {name: _metered(name, function) for name, function in self.filters.items()}
         self.filters |= {_WEIGH: _weigh_one, _LOOP: _loop, "tojson": _metered("tojson", _tojson)}
-        self.tests = {name: _metered(name, function) for name, function in self.tests.items()}
+        self.tests = {name: _metered(name, test) for name, test in self.tests.items() if callable(test)}
         self.globals = {
             "range": self.globals["range"], "dict": _dict, "namespace": _Namespace, "raise_exception": _raise,
             "strftime_now": _strftime_now,
         }  # fmt: skip
 
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+    def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
         """An operator of arithmetic, which also joins and repeats texts."""
         METER.get().operate(operator, left, right)
         return super().call_binop(context, operator, left, right)
 
-    def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(__self, __context: Context, __obj: Callable[..., object], *args: object, **kwargs: object) -> object:
         """A function, a method or a macro."""
         meter = METER.get()
         if isinstance(__obj, (Macro, LoopContext)):
             rounds = sum(len(arg) for arg in args if isinstance(arg, (list, tuple, str)))
-            meter.charge((1 + rounds) * int(__context.environment.template_weight))
+            meter.charge((1 + rounds) * __self.template_weight)
         else:
             _charge_call(meter, __obj, [*args, *kwargs.values()])
         return super().call(__context, __obj, *args, **kwargs)
 
-    def getitem(self, obj: Any, argument: Any) -> Any:
+    def getitem(self, obj: object, argument: object) -> object:
         """A slice is a copy; a key of many parts is read whole."""
         METER.get().weigh(*([obj] if isinstance(argument, slice) else [argument]))
         return super().getitem(obj, argument)
 
-    def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
+    def _generate(
+        self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
+    ) -> str:
         self.template_weight = _count(source)
-        return super()._generate(_Meters().visit(source), *args, **kwargs)
+        return super()._generate(_Meters().visit(source), name, filename, defer_init)

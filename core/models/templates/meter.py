@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import ItemsView, Iterable, KeysView, Sequence, ValuesView
-from typing import Any
 
 from jinja2.exceptions import TemplateError
 
@@ -33,7 +32,7 @@ class Meter:
         if time.monotonic() > self._deadline:
             raise TemplateLimitError(f"it takes longer than {_SECONDS:g} seconds")
 
-    def weigh(self, *values: Any) -> int:
+    def weigh(self, *values: object) -> int:
         """Pay for reading values whole, and say what that cost. Things inside count as often as they are reached: a
         list that holds itself twice, and that twice again, is as heavy as it would be long if it were printed."""
         total, waiting = 0, list(values)
@@ -50,14 +49,14 @@ class Meter:
         self.charge(total)
         return total
 
-    def multiply(self, value: Any, others: Iterable[Any]) -> None:
+    def multiply(self, value: object, others: Iterable[object]) -> None:
         """Pay for an operation that may repeat what it is given once for each part of `value`, or as often as a number
         says: padding, formatting, joining."""
         others = list(others)
         amount = sum(abs(int(number)) for number in _numbers(others)) + _widths((value, *others))
         self.charge(self.weigh(value) * (1 + self.weigh(*others) + amount))
 
-    def operate(self, operator: str, left: Any, right: Any) -> None:
+    def operate(self, operator: str, left: object, right: object) -> None:
         """Pay for `left operator right`."""
         if operator == "*" and isinstance(left, Sequence) != isinstance(right, Sequence):
             text, times = (left, right) if isinstance(left, Sequence) else (right, left)
@@ -70,17 +69,17 @@ class Meter:
             self.weigh(left, right)
 
 
-def _own_size(value: Any) -> int:
+def _own_size(value: object) -> int:
     if isinstance(value, (str, bytes, range)):
         return 1 + len(value)
     return 1 + (value.bit_length() // 8 if isinstance(value, int) else 0)
 
 
-def _numbers(values: Iterable[Any]) -> list[Any]:
+def _numbers(values: Iterable[object]) -> list[int | float]:
     return [value for value in values if isinstance(value, (int, float)) and abs(value) < float("inf")]
 
 
-def _widths(values: Iterable[Any]) -> int:
+def _widths(values: Iterable[object]) -> int:
     """Numbers that stand in format strings (`%1000d`, `{:>1000}`), where they mean widths."""
     formats = [value for value in values if isinstance(value, str) and ("%" in value or "{" in value)]
     return sum(int(digits[:12]) for text in formats for digits in _DIGITS.findall(text))

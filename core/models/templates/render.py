@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from jinja2 import Template
 
+from core.models.json_types import Json, JsonObject
 from core.models.templates.environment import METER, MeteredEnvironment
 from core.models.templates.meter import Meter, TemplateLimitError
 
@@ -19,18 +19,18 @@ _REASONING = ("reasoning_content", "thinking", "reasoning")
 """Names that a message's reasoning goes by; templates read the first, or the second."""
 
 
-def render_chat(template: str, messages: Sequence[Mapping[str, Any]], special_tokens: Mapping[str, Any]) -> str:
+def render_chat(template: str, messages: Sequence[Mapping[str, object]], special_tokens: Mapping[str, object]) -> str:
     """The text, ready for the model's answer. Raises whatever the template raises, and TemplateLimitError."""
     if len(template) > _LARGEST:
         raise TemplateLimitError(f"it has {len(template):,} characters, more than the {_LARGEST:,} of any template")
     given = [{name: value for name, value in message.items() if value is not None} for message in messages]
-    chat = [_alias(_plain(message)) for message in given]
+    chat = [_alias(_plain_object(message)) for message in given]
     token = METER.set(Meter(2**40))
     try:
         METER.set(Meter(_BASE + _EACH * METER.get().weigh(chat)))
         compiled = _compile(template)
         return compiled.render(
-            messages=chat, tools=None, documents=None, add_generation_prompt=True, **_plain(special_tokens)
+            messages=chat, tools=None, documents=None, add_generation_prompt=True, **_plain_object(special_tokens)
         )
     finally:
         METER.reset(token)
@@ -41,19 +41,23 @@ def _compile(template: str) -> Template:
     return MeteredEnvironment().from_string(template)
 
 
-def _alias(message: dict[str, Any]) -> dict[str, Any]:
+def _alias(message: JsonObject) -> JsonObject:
     reasoning = next((message[name] for name in _REASONING if name in message), None)
     return message if reasoning is None else {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 
-def _plain(value: Any) -> Any:
+def _plain_object(given: Mapping[str, object]) -> JsonObject:
+    return {str(name): _plain(item) for name, item in given.items()}
+
+
+def _plain(value: object) -> Json:
     """Nothing but JSON's own types: a template could call the methods of any other object."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return _plain_object(value)
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, str):
         return str.__str__(value)
-    if value is None or type(value) in (bool, int, float):
+    if value is None or (isinstance(value, (int, float)) and type(value) in (bool, int, float)):
         return value
     return f"<{type(value).__name__}>"
