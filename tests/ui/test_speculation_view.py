@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.state.requests import LoadRequest, Outcome, RunRequest
@@ -18,7 +19,7 @@ from app.views.speculation.page import READABLE
 from app.views.speculation.report import EXTRA
 from app.views.speculation.strip import MOST_CELLS, _cells
 from app.views.speculation.view import SpeculationView
-from core.events import Finished, Metrics, RunStarted
+from core.events import CostCurve, Finished, Metrics, RunStarted
 from tests.app.test_rounds import MERGED, ROUNDS, entry
 from tests.ui.fake_engine import chosen
 
@@ -160,13 +161,36 @@ def test_several_drafters_are_named_and_marked(view: SpeculationView) -> None:
 
 def test_small_windows_scroll_and_keep_trees_readable(qtbot: QtBot, view: SpeculationView) -> None:
     view.resize(560, 380)
-    view.show_run(a_run())
+    run = a_run()
+    run.apply([CostCurve(((1, 1.0), (4, 1.2)))])
+    view.show_run(run)
     assert view.canvas.height() >= 190
     assert view.canvas.travel.zoom >= READABLE
-    places = [card.pos().toTuple() for card in view.cards._parts]
-    assert places[0][1] == places[1][1] < places[2][1] == places[3][1]
+
+    def heights() -> list[int]:
+        return [card.pos().y() for card in view.cards._parts]
+
+    qtbot.waitUntil(lambda: heights()[0] == heights()[1] < heights()[2] == heights()[3])
     view.resize(1200, 700)
-    qtbot.waitUntil(lambda: len({card.pos().y() for card in view.cards._parts}) == 1)
+    qtbot.waitUntil(lambda: len(set(heights())) == 1)
+
+
+@pytest.mark.parametrize("width", [560, 1200])
+def test_no_heading_stands_over_an_empty_plot(view: SpeculationView, width: int) -> None:
+    """What checking costs is known at the end of a run, and never where times are left out."""
+    view.resize(width, 700)
+    run = a_run()
+    view.show_run(run)
+    heading = next(label for label in view.cards.findChildren(QLabel) if label.text() == "CHECKING COST")
+    assert not heading.isVisible()
+    assert not view.cards.costs.isVisible()
+    run.apply([curve := CostCurve(((1, 1.0), (4, 1.2)))])
+    view.events_arrived(run, [curve])
+    assert heading.isVisible()
+    assert view.cards.costs.isVisible()
+    assert view.cards.costs.figure.count == 2
+    view.show_run(a_run())
+    assert not heading.isVisible()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ _MEASURE = "Measure both"
 
 
 class SpecCards(QWidget):
-    """Four small cards side by side, or two by two; `roundPicked(n)`: a round was pressed in a chart."""
+    """Small cards side by side, or two by two, none of them empty; `roundPicked(n)`: a round was pressed in a chart."""
 
     measureWanted = Signal()
     roundPicked = Signal(int)
@@ -45,15 +45,17 @@ class SpecCards(QWidget):
         self.lengths.picked.connect(self.roundPicked)
         self._parts: list[QWidget] = []
         self._places = QGridLayout(self)
-        self._is_narrow: bool | None = None
+        self._placed = (0, 0)
+        """How many cards stand in a row, and how many there are."""
         self._add("Was it worth it?", self._table())
         self._add("Kept by place", self.positions)
         self._add("Draft length", self.lengths)
-        self._add("Checking cost", self.costs)
+        self._cost = self._add("Checking cost", self.costs)
+        self._cost.hide()  # it is known at the end of a run, and never of a still one
         self._place()
         self._show_worth()
 
-    def _add(self, title: str, part: QWidget) -> None:
+    def _add(self, title: str, part: QWidget) -> QWidget:
         heading = QLabel(title.upper(), self)
         heading.setProperty("role", "heading")
         heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -64,17 +66,18 @@ class SpecCards(QWidget):
         column.addWidget(heading)
         column.addWidget(part, 1)
         self._parts.append(card)
+        return card
 
     def _place(self) -> None:
         """Side by side, or two by two where it is narrow."""
-        narrow = self.width() < self._theme.px(NARROW)
-        if narrow == self._is_narrow:
+        cards = [card for card in self._parts if not card.isHidden()]
+        across = 2 if self.width() < self._theme.px(NARROW) else len(cards)
+        if (across, len(cards)) == self._placed:
             return
-        self._is_narrow = narrow
-        across = 2 if narrow else 4
-        for number, card in enumerate(self._parts):
+        self._placed = across, len(cards)
+        for number, card in enumerate(cards):
             self._places.addWidget(card, number // across, number % across)
-        for column in range(4):
+        for column in range(len(self._parts)):
             self._places.setColumnStretch(column, 0 if column >= across else 3 if column == 0 else 2)
         self.updateGeometry()
 
@@ -131,6 +134,8 @@ class SpecCards(QWidget):
         self.positions.show_figure(kept_by_place(rounds))
         self.lengths.show_figure(length_by_round(rounds.rounds[:shown], chosen))
         self.costs.show_figure(checking_cost(rounds.curve))
+        self._cost.setHidden(not rounds.curve)
+        self._place()
 
     def show_plain(self, plain: Finished | None) -> None:
         """Put figures without a draft beside the drafted ones."""
