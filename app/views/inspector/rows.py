@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from app.views.text.wording import bits, token_text
-from app.widgets.bars import BarRow
+from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, words
 from core.events import Alternative, LayerChoice, Stage, TokenChosen
