@@ -33,7 +33,7 @@ class Parameter:
     logarithmic: bool = False
     """Equal ways on the slider are equal factors, not equal differences; it begins above 0."""
     step: float | None = None
-    choices: tuple[Any, ...] = ()
+    choices: tuple[object, ...] = ()
     form: Form | None = None
     """What it is made of where it holds token ids (`tokens`: "ids" unless said); of a choice or a text: what may stand
     there instead."""
@@ -42,7 +42,7 @@ class Parameter:
     option: bool = False
     advanced: bool = False
     """Unfolded on demand."""
-    unset: Any = None
+    unset: object = None
     """Value that switches the setting off, where that is not the default."""
 
 

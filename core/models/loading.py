@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import PreTrainedModel
 
 from core.device_memory import is_out_of_memory
 from core.errors import ConfigInvalidError, CorruptWeightsError, ModelFileError, OutOfMemoryError, PickledWeightsError
@@ -16,10 +16,13 @@ from core.models.files import is_file, read_json
 from core.models.plan import ModelPlan
 from core.models.weights import WeightFiles, find_weights, shortfall
 
+if TYPE_CHECKING:
+    from core.models.network import Network
+
 log = logging.getLogger(__name__)
 
 
-def load_network(plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool) -> PreTrainedModel:
+def load_network(plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool) -> Network:
     """The module with its weights, on its device, ready to run. Raises ModelError subclasses and OutOfMemoryError."""
     path = plan.path
     _check_generation_config(path)
@@ -30,7 +33,7 @@ def load_network(plan: ModelPlan, dtype: torch.dtype, device: torch.device, allo
             path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
             use_safetensors=not weights.pickled, output_loading_info=True,
         )  # fmt: skip
-        ready: PreTrainedModel = network.to(device).eval()
+        ready: Network = network.to(device).eval()
     except Exception as error:  # pickles, headers and checkpoints of other libraries fail in ways of their own
         log.debug("weights of %s", path, exc_info=True)
         raise _loading_error(error, path) from error

@@ -6,10 +6,10 @@ import inspect
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedConfig
 
 from core.errors import UnknownArchitectureError
 from core.models import catalog
@@ -18,6 +18,9 @@ from core.models.loading import load_network
 from core.models.plan import check_purpose, plan_model
 from core.models.text import Pieces
 from core.models.tokenizers import load_tokenizer
+
+if TYPE_CHECKING:
+    from core.models.network import Network
 
 _LIMITS = ("max_decoder_position_embeddings", "max_target_positions", "max_position_embeddings", "max_seq_len")
 """Fields that hold the decoder's longest text, in the order they are asked."""
@@ -29,7 +32,7 @@ _RESERVED = {"prophetnet": 2, "xlm": 1}
 class LoadedModel:
     """A transformers module with its tokenizer. `tokenizer` may be None: then ids go in and ids come out."""
 
-    model: Any
+    model: Network
     tokenizer: Any
     name: str
     path: Path | None = None
@@ -44,8 +47,7 @@ class LoadedModel:
     @property
     def dtype(self) -> torch.dtype:
         """Type of the weights."""
-        dtype: torch.dtype = self.model.dtype
-        return dtype
+        return self.model.dtype
 
     @property
     def counts_finely(self) -> bool:
@@ -53,7 +55,7 @@ class LoadedModel:
         return self.dtype in (torch.float32, torch.float64)
 
     @property
-    def config(self) -> Any:
+    def config(self) -> PreTrainedConfig:
         """Configuration of the text decoder (the part of a larger one that generates)."""
         return self.model.config.get_text_config(decoder=True)
 
@@ -86,8 +88,8 @@ class LoadedModel:
     @cached_property
     def layers(self) -> int:
         """Number of decoder layers."""
-        count: Any = getattr(self.config, "num_decoder_layers", None) or getattr(self.config, "num_hidden_layers", 0)
-        return int(count)
+        layers = getattr(self.config, "num_hidden_layers", 0)
+        return int(getattr(self.config, "num_decoder_layers", None) or layers)
 
     @cached_property
     def vocabulary(self) -> int:
@@ -120,12 +122,12 @@ class LoadedModel:
         return Pieces(self.tokenizer)
 
     @property
-    def head(self) -> Any:
+    def head(self) -> torch.nn.Linear:
         """The output projection from hidden states to logits."""
         return self.model.get_output_embeddings()
 
 
-def wrap(model: Any, tokenizer: Any = None, name: str | None = None) -> LoadedModel:
+def wrap(model: Network, tokenizer: Any = None, name: str | None = None) -> LoadedModel:
     """A transformers model you already have. Raises UnknownArchitectureError if it cannot generate text from text."""
     if not getattr(model, "can_generate", lambda: False)():
         raise UnknownArchitectureError(
@@ -138,7 +140,7 @@ def wrap(model: Any, tokenizer: Any = None, name: str | None = None) -> LoadedMo
     return LoadedModel(model, tokenizer, name or _name_of(model))
 
 
-def _name_of(model: Any) -> str:
+def _name_of(model: Network) -> str:
     path = getattr(model.config, "_name_or_path", "") or model.config.model_type
     return Path(path).name
 

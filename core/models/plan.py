@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from transformers import (
@@ -13,7 +14,6 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     PreTrainedConfig,
-    PreTrainedModel,
 )
 from transformers.models.auto.auto_factory import _BaseAutoModelClass
 from transformers.models.auto.modeling_auto import (
@@ -29,6 +29,9 @@ from core.models.purpose import foreign_input, why_not_text
 from core.models.room import free_memory
 from core.models.sanity import foreign_attention, impossible, misnamed
 from core.models.weights import WeightFiles, count_stored, find_weights
+
+if TYPE_CHECKING:
+    from core.models.network import Network
 
 _LANGUAGE_CLASSES = {
     *MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),
@@ -49,18 +52,18 @@ class ModelPlan:
     auto: type[_BaseAutoModelClass]
     allow_remote_code: bool
 
-    def outline(self, dtype: torch.dtype) -> PreTrainedModel:
+    def outline(self, dtype: torch.dtype) -> Network:
         """The module without memory (torch's meta device). Raises ConfigInvalidError when none can be built."""
         try:
             with torch.device("meta"):
-                outline: PreTrainedModel = self.auto.from_config(
+                outline: Network = self.auto.from_config(
                     self.config, dtype=dtype, trust_remote_code=self.allow_remote_code
                 )
                 return outline
         except Exception as error:  # each architecture fails in its own way on values that do not go together
             raise _not_buildable(self.path, error) from error
 
-    def check_size(self, outline: PreTrainedModel, weights: WeightFiles) -> None:
+    def check_size(self, outline: Network, weights: WeightFiles) -> None:
         """That what the configuration promises is what the files hold, before memory is taken for it.
 
         Raises CorruptWeightsError.
@@ -164,7 +167,7 @@ def _check_purpose(raw: Mapping[str, object], config: PreTrainedConfig, path: Pa
         raise _no_text(path.name, kind, foreign_input(raw))
 
 
-def check_purpose(network: PreTrainedModel) -> None:
+def check_purpose(network: Network) -> None:
     """That a module of transformers reads text. Raises UnknownArchitectureError.
 
     One that transformers lists as a language model does, whatever else it takes; classes of others are believed.

@@ -6,7 +6,8 @@ import codecs
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+
+from core.models.network import Tokenizer
 
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 INCOMPLETE = "\ufffd"
@@ -41,7 +42,7 @@ def _append(texts: list[str], rest: str) -> None:
 class Pieces:
     """What single token ids stand for, remembered."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer = tokenizer
         self._known: dict[int, str] = {}
         self._spelled: dict[int, bytes | None] = {}
@@ -95,7 +96,7 @@ class Pieces:
         return raw.replace("▁", " ").encode("utf-8", "surrogatepass")
 
 
-def _is_byte_level(tokenizer: Any) -> bool:
+def _is_byte_level(tokenizer: Tokenizer | None) -> bool:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         return "ByteLevel" in repr(backend.decoder)
@@ -105,14 +106,13 @@ def _is_byte_level(tokenizer: Any) -> bool:
 class Decoder:
     """A tokenizer's decoding, special tokens left out, as texts that grow need it."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer = tokenizer
 
     def __call__(self, ids: Sequence[int]) -> str:
         if self._tokenizer is None or not ids:
             return ""
-        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return text
+        return self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def added(self, known: Sequence[int], ids: Sequence[int]) -> str:
         """The text that `ids` has after that of its beginning `known`, which ends with a whole character.
@@ -144,7 +144,7 @@ class TextStream:
     `context` are tokens before it: tokenizers that strip a leading space need them to get it right.
     """
 
-    def __init__(self, tokenizer: Any, context: list[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer | None, context: list[int]) -> None:
         self._decode = Decoder(tokenizer)
         self._blind = tokenizer is None
         self._ids = list(self._decode.tail(context))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from core.errors import TokenizerMissingError
 from core.models.files import is_file
@@ -19,7 +18,7 @@ _FILES = (
 )  # fmt: skip
 
 
-def load_tokenizer(path: Path, allow_remote_code: bool) -> Any:
+def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBase | None:
     """The tokenizer in the folder, or None when it holds none. Raises TokenizerMissingError when it is broken."""
     if not any(is_file(path / name) for name in _FILES):
         return None
@@ -43,7 +42,7 @@ def is_foreign_failure(error: BaseException) -> bool:
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
-def _try_out(tokenizer: Any) -> None:
+def _try_out(tokenizer: PreTrainedTokenizerBase) -> None:
     """Everything that a run asks of it once, so that what is broken shows now and not in the middle of a text."""
     tokenizer.decode([0, 1], skip_special_tokens=True, clean_up_tokenization_spaces=False)
     tokenizer.convert_ids_to_tokens([0])
