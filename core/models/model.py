@@ -127,7 +127,7 @@ class LoadedModel:
         return self.model.get_output_embeddings()
 
 
-def wrap(model: Network, tokenizer: Any = None, name: str | None = None) -> LoadedModel:
+def wrap(model: Any, tokenizer: Any = None, name: str | None = None) -> LoadedModel:
     """A transformers model you already have. Raises UnknownArchitectureError if it cannot generate text from text."""
     if not getattr(model, "can_generate", lambda: False)():
         raise UnknownArchitectureError(

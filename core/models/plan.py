@@ -15,7 +15,6 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     PreTrainedConfig,
 )
-from transformers.models.auto.auto_factory import _BaseAutoModelClass
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
@@ -31,6 +30,8 @@ from core.models.sanity import foreign_attention, impossible, misnamed
 from core.models.weights import WeightFiles, count_stored, find_weights
 
 if TYPE_CHECKING:
+    from transformers.models.auto.auto_factory import _BaseAutoModelClass
+
     from core.models.network import Network
 
 _LANGUAGE_CLASSES = {
