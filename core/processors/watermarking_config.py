@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.processors.base import Context, Processor, given, library
 
 if TYPE_CHECKING:
     import torch
+    from transformers import SynthIDTextWatermarkingConfig, WatermarkingConfig
 
     from core.processors.base import Transform
 
 
-def _make(value: Any, context: Context) -> Transform:
+def _make(value: WatermarkingConfig | SynthIDTextWatermarkingConfig, context: Context) -> Transform:
     processor: Transform = value.construct_processor(context.model.vocabulary, context.model.device)
     return processor
 
 
-def _follow(processor: Any, rows: torch.Tensor) -> None:
+def _follow(processor: Transform, rows: torch.Tensor) -> None:
     """SynthID remembers each row's text."""
     if isinstance(processor, library().SynthIDTextWatermarkLogitsProcessor) and (processor.state is not None):
         processor.state.context = processor.state.context.index_select(0, rows)
