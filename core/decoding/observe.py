@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
-from typing import Any
 
 import torch
 
@@ -144,13 +143,13 @@ def _with_banned(logits: torch.Tensor) -> tuple[float, int]:
 
 def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces) -> Alternative:
     """An Alternative from its two log-probabilities; made open and closed at once, in a quarter of the time."""
-    made: Any = _Open(token, pieces[token], math.exp(raw), math.exp(final), raw, final, rank)
+    made = _Open(token, pieces[token], math.exp(raw), math.exp(final), raw, final, rank)
     made.__class__ = Alternative
     closed: Alternative = made
     return closed
 
 
-_Open: Any = make_dataclass(
+_Open = make_dataclass(
     "_Open", [(item.name, item.type, field(default=item.default)) for item in fields(Alternative)], slots=True
 )
 """An Alternative that is not frozen: filling a frozen one goes through `object.__setattr__`, field by field."""

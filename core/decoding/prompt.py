@@ -85,7 +85,7 @@ def _encode_text(model: LoadedModel, text: str) -> list[int]:
     return _tokenize(model, text)
 
 
-def _tokenize(model: LoadedModel, text: str, **more: Any) -> list[int]:
+def _tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
     try:
         text.encode("utf-8")
         ids: list[int] = model.tokenizer(text, verbose=False, **more)["input_ids"]
@@ -120,11 +120,13 @@ def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> l
     return _tokenize(model, text, add_special_tokens=False)
 
 
-def _fill_template(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
+def _fill_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mapping[str, str]]) -> str:
     """Jinja within limits; tokenizers whose chats are programs of their own (Mistral's) do it their way."""
     if type(tokenizer).apply_chat_template is PreTrainedTokenizerBase.apply_chat_template:
         return render_chat(tokenizer.get_chat_template(), messages, tokenizer.special_tokens_map)
-    return str(tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True))
+    return str(
+        tokenizer.apply_chat_template([dict(one) for one in messages], tokenize=False, add_generation_prompt=True)
+    )
 
 
 def _begin(model: LoadedModel) -> list[int]:

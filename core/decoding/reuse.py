@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+
+from transformers.cache_utils import Cache
 
 from core.caches.base import CacheBackend
 from core.caches.prefixes.store import PrefixStore
@@ -25,7 +26,7 @@ class Reuse:
         backend: CacheBackend,
         strategy: Way,
         store: PrefixStore | None,
-        fresh: Callable[[], Any],
+        fresh: Callable[[], Cache | None],
     ) -> None:
         """`fresh` makes an empty cache as the run's own."""
         self._store = store

@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 import torch
 from transformers import GenerationConfig
+from transformers.cache_utils import Cache
 
 from core.caches.description import Situation
 from core.caches.plan import plan_of
@@ -193,7 +193,7 @@ class DecodingRun:
         """Raises NumericError, ParameterError as `prepare.check_scores` does."""
         check_scores(self.model, scores, raw, step)
 
-    def _build_cache(self) -> Any:
+    def _build_cache(self) -> Cache | None:
         """An empty cache, with room and memory for drafts that may have to be taken back."""
         cache = self.backend.build(self.model, self.room, self.request.cache_options)
         if self.strategy.speculates and cache is not None:

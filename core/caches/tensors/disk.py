@@ -37,7 +37,7 @@ class DiskLayer(CacheLayerMixin, Layer):
         self.is_initialized = True
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write new tokens [B, H, n, D] behind the others; all of them come back, in memory."""
         if not self.is_initialized:
@@ -53,12 +53,12 @@ class DiskLayer(CacheLayerMixin, Layer):
         self.files.drop()
 
     @property
-    def keys(self) -> Any:  # type: ignore[override]  # an attribute there
+    def keys(self) -> torch.Tensor | None:  # type: ignore[override]  # an attribute there
         """All keys, read from the file as they are needed; None when empty."""
         return self.files.read(0) if self.is_initialized else None
 
     @property
-    def values(self) -> Any:  # type: ignore[override]  # as above
+    def values(self) -> torch.Tensor | None:  # type: ignore[override]  # as above
         """All values, as `keys`."""
         return self.files.read(1) if self.is_initialized else None
 
@@ -103,7 +103,7 @@ class DiskLayer(CacheLayerMixin, Layer):
 
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values as they stand."""
-        return self.keys, self.values
+        return self.files.read(0), self.files.read(1)
 
     def copied(self, pool: ThreadPoolExecutor | None = None) -> DiskLayer:
         """An independent layer with the same content, in files of its own."""
@@ -132,14 +132,14 @@ class DiskCache(DynamicCache):
 
     layers: list[Any]
 
-    def __init__(self, layers: list[Any], pool: ThreadPoolExecutor, ahead: bool = True) -> None:
+    def __init__(self, layers: list[DiskLayer], pool: ThreadPoolExecutor, ahead: bool = True) -> None:
         super().__init__()
         self.layer_class_to_replicate = None
         self.layers, self.ahead = layers, ahead
         weakref.finalize(self, pool.shutdown, wait=True, cancel_futures=True)
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As the layer's, with the next layer on its way meanwhile (after the last one, the first)."""
         following = (layer_idx + 1) % len(self.layers)

@@ -36,7 +36,7 @@ K = TypeVar("K")
 
 
 class Face(Layer, Generic[K]):
-    """Any layer: it can be measured, copied and reordered; nothing is known of how to cut it."""
+    """A layer of whatever kind: it can be measured, copied and reordered; nothing is known of how to cut it."""
 
     def __init__(self, layer: K) -> None:
         self.layer: Any = layer

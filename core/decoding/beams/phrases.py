@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import torch
 from transformers import GenerationConfig
@@ -14,6 +14,7 @@ from core.decoding.beams.constraints import Alternative, Phrase, phrase
 from core.errors import ParameterError, TokenizerMissingError
 from core.models.model import LoadedModel
 
+T = TypeVar("T")
 TEXT, IDS = "must_contain", "force_words_ids"
 _COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")
 
@@ -70,14 +71,14 @@ def _spells(model: LoadedModel, ids: Alternative, word: str) -> bool:
 
 def from_config(config: GenerationConfig) -> list[Phrase]:
     """`force_words_ids` and `constraints` as transformers 4 had them. Raises ParameterError for another shape."""
-    given = list(_listed(config, IDS))
-    for constraint in _listed(config, "constraints"):
+    given = list(_listed(getattr(config, IDS), IDS))
+    for constraint in _listed(config.constraints, "constraints"):
         given.append(getattr(constraint, "token_ids", constraint))
     return [_checked(words) for words in given]
 
 
-def _listed(config: GenerationConfig, name: str) -> Sequence[Any]:
-    value = getattr(config, name) or ()
+def _listed(given: Sequence[T] | None, name: str) -> Sequence[T]:
+    value = given or ()
     if not isinstance(value, (list, tuple)):
         raise ParameterError(f"{name} is {value!r}.", "It must be a list.", name)
     return value
@@ -123,8 +124,8 @@ def _possible(item: Phrase, bans: Sequence[Ban], names: Callable[[int], str]) ->
 
 def bans_of(config: GenerationConfig, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
     """What can make a phrase impossible: the vocabulary, end tokens and the settings that forbid tokens."""
-    suppressed = set(_listed(config, "suppress_tokens"))
-    words = [tuple(word) for word in _listed(config, "bad_words_ids")]
+    suppressed = set(_listed(config.suppress_tokens, "suppress_tokens"))
+    words = [tuple(word) for word in _listed(config.bad_words_ids, "bad_words_ids")]
     own, foreign = int(config.no_repeat_ngram_size or 0), int(config.encoder_no_repeat_ngram_size or 0)
     borrowed = _ngrams(tuple(source), foreign)
     checks: list[tuple[Callable[[Alternative], object], str]] = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from transformers import PreTrainedTokenizerBase
 
 from core.models.text import INCOMPLETE, Decoder, Pieces
 
@@ -23,7 +25,7 @@ class PathText(NamedTuple):
 class Speller:
     """Spells tokens on paths; the texts of a path and `flush` at its end add up to the decoded sequence."""
 
-    def __init__(self, tokenizer: Any, pieces: Pieces, context: list[int]) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase | None, pieces: Pieces, context: list[int]) -> None:
         self._blind = tokenizer is None
         self._decode = Decoder(tokenizer)
         self._pieces = pieces

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypedDict, Unpack
 
 import torch
+from transformers.cache_utils import Cache
 from transformers.utils.generic import ModelOutput
 
 from core.caches.tensors.editing import copy, reorder, tokens_read
@@ -18,7 +19,37 @@ from core.decoding.forward.lean_compiled import compiled_step
 from core.errors import StrategyError
 from core.models.model import LoadedModel
 
-_LEAN_EXTRA = {"attention_mask", "position_ids"}
+Mask = torch.Tensor | dict[str, torch.Tensor]
+"""Additive [.., n, P + n], or one for each kind of layer."""
+
+
+class Placing(TypedDict, total=False):
+    """Where the tokens of a pass stand, [1, n], and what they see. Without it they follow the text."""
+
+    position_ids: torch.Tensor
+    attention_mask: Mask
+
+
+class _Outputs(Protocol):
+    """What a module gives back; hidden states of decoders under `hidden_states`, where they were asked for."""
+
+    logits: torch.Tensor
+    decoder_hidden_states: tuple[torch.Tensor, ...] | None
+    cache_params: object
+
+    def get(self, name: str) -> tuple[torch.Tensor, ...] | None: ...
+
+
+class _Module(Protocol):
+    """What is used of a transformers module that writes."""
+
+    def __call__(self, **inputs: object) -> _Outputs: ...
+
+    def prepare_inputs_for_generation(self, input_ids: torch.Tensor, **more: object) -> dict[str, object]: ...
+
+    def _update_model_kwargs_for_generation(
+        self, outputs: _Outputs, model_kwargs: dict[str, object], is_encoder_decoder: bool
+    ) -> dict[str, object]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +73,14 @@ class Forward:
     input preparation, those with a memory of another kind.
     """
 
-    def __init__(self, model: LoadedModel, cache: Any) -> None:
+    def __init__(self, model: LoadedModel, cache: Cache | None) -> None:
         self.model = model
-        self.cache = cache
+        self.cache: Any = cache
+        self._module: _Module = model.model
         self.passes = 0
         self._began = False
         self._encoder: ModelOutput | None = None
-        self._extra: dict[str, Any] = {}
+        self._extra: dict[str, object] = {}
         self._keeps = "logits_to_keep" in model.forward_parameters
         self._ids: torch.Tensor | None = None
         self._counts_otherwise = counts_otherwise(model)
@@ -96,7 +128,7 @@ class Forward:
         if self._encoder is not None and len(rows) != before:
             self._encoder = _with_rows(self._encoder, torch.zeros(len(rows), dtype=torch.long))
 
-    def __call__(self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Any) -> Output:
+    def __call__(self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Unpack[Placing]) -> Output:
         """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
         limit = self._longest_pass()
         if limit and ids.shape[1] > limit:
@@ -106,9 +138,10 @@ class Forward:
         if self._step is not None and not hidden and not extra and self._step.serves(ids, self.cache):
             self.passes += 1
             return Output(self._step(ids, self.cache), None)
-        if self._lean is not None and not hidden and extra.keys() <= _LEAN_EXTRA:
+        mask = extra.get("attention_mask")
+        if self._lean is not None and not hidden and not isinstance(mask, dict):
             self.passes += 1
-            logits = self._lean(ids, self.cache, keep, extra.get("attention_mask"), extra.get("position_ids"))
+            logits = self._lean(ids, self.cache, keep, mask, extra.get("position_ids"))
             return Output(logits, None)
         outputs = self._run(ids, keep, hidden, extra)
         self.passes += 1
@@ -119,7 +152,7 @@ class Forward:
             _check_states(self.model, states)
         return Output(logits.float(), states if hidden else None)
 
-    def continue_from(self, cache: Any) -> None:
+    def continue_from(self, cache: Cache) -> None:
         """Take over a filled cache: the next call continues the text it holds."""
         self.cache = cache
         self._lean = lean_pass(self.model) if is_growing(cache) else None
@@ -132,7 +165,7 @@ class Forward:
             return 1
         return self.cache.longest_pass() if isinstance(self.cache, SinkCache) else None
 
-    def _in_pieces(self, ids: torch.Tensor, keep: int, hidden: bool, extra: dict[str, Any]) -> Output:
+    def _in_pieces(self, ids: torch.Tensor, keep: int, hidden: bool, extra: Placing) -> Output:
         """One pass after another, for caches that can look at so many tokens at once only."""
         read: list[Output] = []
         while ids.shape[1]:
@@ -144,8 +177,8 @@ class Forward:
         joined = tuple(torch.cat(layer, dim=1) for layer in zip(*states, strict=True)) if states else None
         return Output(logits[:, -keep:] if keep else logits, joined)
 
-    def _run(self, ids: torch.Tensor, keep: int, hidden: bool, extra: dict[str, Any]) -> Any:
-        kwargs: dict[str, Any] = {"use_cache": not self._reads_anew, "return_dict": True, **extra}
+    def _run(self, ids: torch.Tensor, keep: int, hidden: bool, extra: Placing) -> _Outputs:
+        kwargs: dict[str, object] = {"use_cache": not self._reads_anew, "return_dict": True, **extra}
         if hidden:
             kwargs["output_hidden_states"] = True
         if keep and self._keeps:
@@ -164,18 +197,19 @@ class Forward:
             return self._network(ids.shape[1])(input_ids=ids, past_key_values=self.cache, **kwargs)
         return self._run_prepared(ids, kwargs)
 
-    def _network(self, tokens: int) -> Any:
+    def _network(self, tokens: int) -> _Module:
         """The module; for single steps on a cache made for it, the compiled one (kept with the model)."""
         if tokens > 1 or not is_compiled(self.cache):
-            return self.model.model
+            return self._module
         if "compiled" not in self.model.remembered:
             mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"
             self.model.remembered["compiled"] = torch.compile(self.model.model, mode=mode, dynamic=False)
-        return self.model.remembered["compiled"]
+        compiled: _Module = self.model.remembered["compiled"]
+        return compiled
 
-    def _run_anew(self, ids: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+    def _run_anew(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
         """Models that keep nothing: the whole text, prepared as `generate` does (XLM wants a mask behind it)."""
-        network = self.model.model
+        network = self._module
         self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
         more = {} if self._encoder is None else {"encoder_outputs": self._encoder}
         inputs = network.prepare_inputs_for_generation(
@@ -183,15 +217,15 @@ class Forward:
         )
         return network(**{**inputs, **kwargs})
 
-    def _run_mamba(self, ids: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+    def _run_mamba(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
         """The state is made by the model on the first pass."""
-        outputs = self.model.model(input_ids=ids, cache_params=self.cache, **kwargs)
+        outputs = self._module(input_ids=ids, cache_params=self.cache, **kwargs)
         self.cache = outputs.cache_params
         return outputs
 
-    def _run_prepared(self, ids: torch.Tensor, kwargs: dict[str, Any]) -> Any:
+    def _run_prepared(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
         """Models with a memory of their own kind: let transformers keep it as `generate` does."""
-        network, first = self.model.model, self._ids is None
+        network, first = self._module, self._ids is None
         self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
         if first:
             self._extra = {"use_cache": True, "attention_mask": torch.ones_like(ids)}
@@ -203,7 +237,7 @@ class Forward:
         return outputs
 
 
-def _check_states(model: LoadedModel, states: Any) -> None:
+def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> None:
     """Raises StrategyError where hidden states are not one row [D] for each token."""
     if not states or any(state.dim() != 3 for state in states):
         raise StrategyError(

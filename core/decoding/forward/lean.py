@@ -11,21 +11,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch.nn import functional as F
 from transformers import DynamicCache, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
-from transformers.cache_utils import DynamicLayer, StaticCache
+from transformers.cache_utils import Cache, DynamicLayer, StaticCache
 
 from core.caches.tensors.fixed import is_compiled
 from core.caches.tensors.layer import Layer as CacheLayer
+from core.decoding.forward.llama import Block, Llama
 from core.models.model import LoadedModel
 
 log = logging.getLogger(__name__)
 
 _CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
-_FORWARDS = {cls: cls.forward for cls in _CLASSES}
+_FORWARDS: dict[type, object] = {cls: cls.forward for cls in _CLASSES}
 _CAPTURING = "transformers.utils.output_capturing"
 _STEADY_ROPES = ("default", "linear", "llama3")
 """Rotary embeddings whose angles do not depend on the text's length."""
@@ -75,7 +75,7 @@ class Layer:
 class LeanLlama:
     """`__call__(ids [B, n], cache)` gives logits [B, keep, V] as the module would, and extends the cache."""
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Llama) -> None:
         self._network = network
         self._stamp = _stamp(network)
         config = network.config
@@ -88,7 +88,7 @@ class LeanLlama:
         self.head = network.lm_head.weight
         copies = _size(network) <= LARGEST
         self.layers = [_join(layer, copies) for layer in network.model.layers]
-        self._act = network.model.layers[0].mlp.act_fn
+        self._act = next(iter(network.model.layers)).mlp.act_fn
         self.is_silu = network.config.hidden_act in ("silu", "swish")
         self._cos, self._sin = self._angles(512)
 
@@ -97,7 +97,7 @@ class LeanLlama:
         return self._stamp == _stamp(self._network) and is_plain(self._network)
 
     def __call__(
-        self, ids: torch.Tensor, cache: Any, keep: int = 1, mask: torch.Tensor | None = None,
+        self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
         """`mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following the cache."""
@@ -114,7 +114,7 @@ class LeanLlama:
         return self.score(hidden)
 
     def _attend(
-        self, layer: Layer, index: int, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Any,
+        self, layer: Layer, index: int, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Cache,
         mask: torch.Tensor | None, causal: bool, total: int,
     ) -> torch.Tensor:  # fmt: skip
         queries, new_keys, new_values = self.project(layer, hidden, cos, sin)
@@ -187,7 +187,7 @@ class LeanLlama:
         return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
 
-def _join(layer: Any, copies: bool) -> Layer:
+def _join(layer: Block, copies: bool) -> Layer:
     attention, mlp = layer.self_attn, layer.mlp
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     q_norm, k_norm = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
@@ -210,14 +210,14 @@ def _causal_mask(past: int, count: int, device: torch.device) -> torch.Tensor:
     return mask.triu_(past + 1)
 
 
-def is_plain(network: Any) -> bool:
+def is_plain(network: Llama) -> bool:
     """Exactly one of the known classes, with nobody's forward or hooks in the way."""
     if type(network).forward is not _FORWARDS.get(type(network)) or "forward" in vars(network) or network.training:
         return False
     return not any(_is_changed(module) for module in network.modules())
 
 
-def _is_changed(module: Any) -> bool:
+def _is_changed(module: torch.nn.Module) -> bool:
     """Whether anybody but transformers hooked or patched a module. The hooks it leaves behind once hidden states were
     asked for only collect them while a pass of its own asks again."""
     hooks = module._forward_hooks
@@ -228,15 +228,16 @@ def _is_changed(module: Any) -> bool:
     )
 
 
-def _size(network: Any) -> int:
+def _size(network: Llama) -> int:
     return sum(p.numel() * p.element_size() for p in network.parameters())
 
 
-def _fits(network: Any) -> bool:
+def _fits(model: LoadedModel) -> bool:
+    network: Llama = model.model
     config = network.config
     biased_mlp = getattr(config, "mlp_bias", False)
     windowed = "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
-        isinstance(network, MistralForCausalLM) and config.sliding_window
+        isinstance(model.model, MistralForCausalLM) and model.model.config.sliding_window
     )
     return (
         network.dtype == torch.float32 and not biased_mlp and not windowed
@@ -245,14 +246,14 @@ def _fits(network: Any) -> bool:
     )  # fmt: skip
 
 
-def _stamp(network: Any) -> tuple[int, ...]:
+def _stamp(network: Llama) -> tuple[int, ...]:
     """Changes when any weight is replaced or written to."""
     return tuple(
         number for p in network.parameters() for number in (p.data_ptr(), 0 if p.is_inference() else p._version)
     )
 
 
-def is_growing(cache: Any) -> bool:
+def is_growing(cache: object) -> bool:
     """Whether every layer takes new keys and values and gives back those of the whole text, or of the sinks and latest
     tokens with places counted among them: transformers' plain layers, and ours that say so (`is_lean`)."""
     return (
@@ -272,15 +273,16 @@ def lean_pass(model: LoadedModel) -> LeanLlama | None:
     if known is not None and known.is_current():
         return known
     model.remembered["lean"] = None
-    if is_plain(network) and _fits(network):
+    if is_plain(network) and _fits(model):
         lean = LeanLlama(network)
-        model.remembered["lean"] = lean if _agrees(lean, network) else None
+        model.remembered["lean"] = lean if _agrees(lean, model) else None
     found: LeanLlama | None = model.remembered["lean"]
     return found
 
 
-def _agrees(lean: LeanLlama, network: Any) -> bool:
+def _agrees(lean: LeanLlama, model: LoadedModel) -> bool:
     """Whether both give the same logits for a few tokens, at once and one by one."""
+    network = model.model
     ids = torch.arange(1, 8, device=network.device)[None] % network.config.vocab_size
     expected = network(ids, use_cache=False).logits
     cache = DynamicCache(config=network.config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch.nn import functional as F
@@ -10,6 +10,12 @@ from torch.nn import functional as F
 from core.caches.tensors.fixed import FixedCache, FixedLayer
 from core.decoding.forward.lean import LeanLlama, lean_pass
 from core.models.model import LoadedModel
+
+
+class AllFixed(Protocol):
+    """A cache whose layers are all of one fixed size."""
+
+    layers: list[FixedLayer]
 
 
 class CompiledStep:
@@ -20,7 +26,7 @@ class CompiledStep:
         mode = "reduce-overhead" if lean.embed.device.type == "cuda" else "default"
         self._compiled = torch.compile(self._step, dynamic=False, fullgraph=True, mode=mode)
 
-    def serves(self, ids: torch.Tensor, cache: Any) -> bool:
+    def serves(self, ids: torch.Tensor, cache: AllFixed) -> bool:
         """Whether it can read `ids` [B, n]: one token behind a prompt that was read."""
         return ids.shape[1] == 1 and bool(cache.layers[0].is_initialized)
 
@@ -28,7 +34,7 @@ class CompiledStep:
         """Whether it was made from this pass."""
         return self._lean is lean
 
-    def __call__(self, ids: torch.Tensor, cache: Any) -> torch.Tensor:
+    def __call__(self, ids: torch.Tensor, cache: AllFixed) -> torch.Tensor:
         """Logits [B, 1, V]; the cache gains the token."""
         layers = cache.layers
         room, place = layers[0].max_cache_len, layers[0].cumulative_length
@@ -60,7 +66,7 @@ class CompiledStep:
         return lean.score(hidden)
 
 
-def compiled_step(model: LoadedModel, cache: Any) -> CompiledStep | None:
+def compiled_step(model: LoadedModel, cache: object) -> CompiledStep | None:
     """The compiled step of a model that has a lean pass, for a static cache that wants it; kept with the model."""
     if not isinstance(cache, FixedCache) or not cache.compiled:
         return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from core.decoding.speculation.cost import VerifyCost
 from core.decoding.speculation.plan import Gate
@@ -80,7 +79,9 @@ class Experience:
 class Economy:
     """The `auto` schedule, and the gate its drafters ask."""
 
-    def __init__(self, cost: VerifyCost, memory: dict[str, Any], key: str, draft_share: float | None = None) -> None:
+    def __init__(
+        self, cost: VerifyCost, memory: dict[str, Experience], key: str, draft_share: float | None = None
+    ) -> None:
         """`memory` keeps under `key` what is learnt for later runs.
 
         `draft_share`, the cost of a draft pass ÷ that of the target's, makes it a steady one, for sampling: lengths

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from core.decoding.forward.forward import Mask, Placing
 from core.models.model import LoadedModel
 
 
@@ -23,13 +23,13 @@ class Placement:
         self._device, self._dtype = model.device, model.dtype
         self._lowest = torch.finfo(self._dtype).min
 
-    def of(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def of(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> Placing:
         """position_ids and attention_mask [1, 1, n, length + rows] for nodes at `depths` behind `length` tokens, that
         see [n, rows]."""
         position = torch.tensor([depths], device=self._device) + length
         return {"position_ids": position, "attention_mask": self._mask(length, depths, sees)}
 
-    def _mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> Any:
+    def _mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> Mask:
         blocked = np.zeros((sees.shape[0], length + sees.shape[1]), dtype=np.bool_)
         np.logical_not(sees, out=blocked[:, length:])
         if self.window is None:
@@ -60,7 +60,7 @@ def causal(count: int) -> npt.NDArray[np.bool_]:
     return np.tri(count, dtype=np.bool_)
 
 
-def window_of(config: Any) -> int | None:
+def window_of(config: object) -> int | None:
     """Tokens a windowed layer looks at, the present one included; None when every layer sees everything."""
     window = getattr(config, "sliding_window", None)
     if not window or getattr(config, "use_sliding_window", True) is False:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from core.caches.tensors import editing
-from core.decoding.forward.forward import Forward
+from core.decoding.forward.forward import Forward, Placing
 from core.decoding.speculation.masks import Placement, causal
 from core.decoding.speculation.tree_support import places_nodes
 
@@ -33,7 +32,7 @@ class Passes:
     def text(self, ids: torch.Tensor) -> torch.Tensor:
         """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
         count = ids.shape[1]
-        more: dict[str, Any] = {}
+        more: Placing = {}
         if self.length and count > 1 and not self._ordered:
             more = self._placement.of(self.length, range(count), causal(count))
         output = self.forward(ids, **more)
@@ -47,7 +46,7 @@ class Passes:
         """
         count = ids.shape[1]
         if self._ordered:
-            more: dict[str, Any] = {}
+            more: Placing = {}
         elif count == 1 and self._placement.window is None and sees.all():
             more = {}
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from core.decoding.speculation.plan import Gate
 from core.decoding.speculation.tree import DraftTree
@@ -71,14 +71,14 @@ class Heuristic:
 
     gate: Gate | None = None
 
-    def __init__(self, first: int, memory: dict[str, Any] | None = None, key: str = "") -> None:
+    def __init__(self, first: int, memory: dict[str, int] | None = None, key: str = "") -> None:
         self._memory = memory if memory is not None else {}
         self._key = key
         self._memory.setdefault(key, first)
 
     def length(self) -> int:
         """The present length."""
-        return int(self._memory[self._key])
+        return self._memory[self._key]
 
     def learn(self, outcome: Outcome) -> None:
         """Grow or shrink."""

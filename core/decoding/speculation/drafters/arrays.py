@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
+from core.caches.tensors.editing import faces
 from core.decoding.forward.lean import Layer, LeanLlama, lean_pass
 from core.models.model import LoadedModel
 
@@ -189,16 +190,17 @@ class ArrayPasses:
 
     def _read_many(self, ids: torch.Tensor) -> torch.Tensor:
         """Many tokens at once are arithmetic, not calls: the tensors' pass reads them."""
-        cache: Any = DynamicCache()
+        cache = DynamicCache()
         begin, end = self.length, self.length + ids.shape[1]
         if begin:
             for index, (keys, values) in enumerate(zip(self._keys, self._values, strict=True)):
                 cache.update(torch.from_numpy(keys[None, :, :begin]), torch.from_numpy(values[None, :, :begin]), index)
         logits = self._weights.lean(ids, cache)
         self._make_room(end)
-        for index, layer in enumerate(cache.layers):
-            self._keys[index, :, begin:end] = _array(layer.keys[0, :, begin:])
-            self._values[index, :, begin:end] = _array(layer.values[0, :, begin:])
+        for index, layer in enumerate(faces(cache)):
+            new_keys, new_values = layer.states()
+            self._keys[index, :, begin:end] = _array(new_keys[0, :, begin:])
+            self._values[index, :, begin:end] = _array(new_values[0, :, begin:])
         self.length = end
         return logits[:, -1]
 
@@ -234,6 +236,10 @@ def _layer(layer: Layer) -> _Layer:
     )  # fmt: skip
 
 
-def _array(tensor: torch.Tensor | None) -> Any:
+@overload
+def _array(tensor: torch.Tensor) -> Array: ...
+@overload
+def _array(tensor: torch.Tensor | None) -> Array | None: ...
+def _array(tensor: torch.Tensor | None) -> Array | None:
     """The same memory as an array."""
     return None if tensor is None else tensor.detach().numpy()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeVar
 
 import torch
+from transformers import PreTrainedConfig
 
 from core.caches.tensors.layouts import roomy
 from core.caches.tensors.reading import trial_text
@@ -14,6 +15,7 @@ from core.decoding.forward.forward import Forward
 from core.device_memory import is_out_of_memory
 from core.models.model import LoadedModel
 
+M = TypeVar("M", bound=torch.nn.Module)
 _DEPTH = 4
 """How far below the whole network its list of layers is looked for."""
 _KEY = "reads_half_way"
@@ -51,7 +53,7 @@ def layer_path(model: LoadedModel) -> tuple[str, ...] | None:
     return found[0] if len(found) == 1 else None
 
 
-def _lists(module: Any, count: int, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _lists(module: torch.nn.Module, count: int, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Ways to lists of `count` modules that are not parts of one another."""
     for name, child in module.named_children():
         if isinstance(child, torch.nn.ModuleList):
@@ -75,16 +77,16 @@ def _try(model: LoadedModel) -> bool:
         return False
 
 
-def _shallow(module: Any, count: int) -> Any:
+def _shallow(module: M, count: int) -> M:
     """A module object of its own around the same children, whose configuration knows `count` layers."""
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
-    if "config" in vars(module):
-        twin.config = _shorter(module.config, count)
+    if (config := vars(module).get("config")) is not None:
+        vars(twin)["config"] = _shorter(config, count)
     return twin
 
 
-def _shorter(config: Any, count: int) -> Any:
+def _shorter(config: PreTrainedConfig, count: int) -> PreTrainedConfig:
     config = copy.deepcopy(config)
     kinds = getattr(config, "layer_types", None)
     if kinds:

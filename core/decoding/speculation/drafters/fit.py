@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from core.models.model import LoadedModel
 
 
@@ -52,6 +54,5 @@ def same_tokens(one: LoadedModel, other: LoadedModel) -> bool:
     return _words(one.tokenizer) == _words(other.tokenizer)
 
 
-def _words(tokenizer: Any) -> dict[str, int]:
-    words: dict[str, int] = tokenizer.get_vocab()
-    return words
+def _words(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
+    return tokenizer.get_vocab()
