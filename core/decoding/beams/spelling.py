@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from transformers import PreTrainedTokenizerBase
-
+from core.models.network import Tokenizer
 from core.models.text import INCOMPLETE, Decoder, Pieces
 
 _LONGEST = 16
@@ -25,7 +24,7 @@ class PathText(NamedTuple):
 class Speller:
     """Spells tokens on paths; the texts of a path and `flush` at its end add up to the decoded sequence."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase | None, pieces: Pieces, context: list[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer | None, pieces: Pieces, context: list[int]) -> None:
         self._blind = tokenizer is None
         self._decode = Decoder(tokenizer)
         self._pieces = pieces

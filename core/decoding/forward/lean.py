@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch.nn import functional as F
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
 _FORWARDS: dict[type, object] = {cls: cls.forward for cls in _CLASSES}
+_WINDOWED: tuple[type, ...] = (MistralForCausalLM,)
+"""Every layer has a window where the configuration names one."""
 _CAPTURING = "transformers.utils.output_capturing"
 _STEADY_ROPES = ("default", "linear", "llama3")
 """Rotary embeddings whose angles do not depend on the text's length."""
@@ -210,7 +213,7 @@ def _causal_mask(past: int, count: int, device: torch.device) -> torch.Tensor:
     return mask.triu_(past + 1)
 
 
-def is_plain(network: Llama) -> bool:
+def is_plain(network: torch.nn.Module | Llama) -> TypeGuard[Llama]:
     """Exactly one of the known classes, with nobody's forward or hooks in the way."""
     if type(network).forward is not _FORWARDS.get(type(network)) or "forward" in vars(network) or network.training:
         return False
@@ -232,12 +235,11 @@ def _size(network: Llama) -> int:
     return sum(p.numel() * p.element_size() for p in network.parameters())
 
 
-def _fits(model: LoadedModel) -> bool:
-    network: Llama = model.model
+def _fits(network: Llama) -> bool:
     config = network.config
     biased_mlp = getattr(config, "mlp_bias", False)
     windowed = "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
-        isinstance(model.model, MistralForCausalLM) and model.model.config.sliding_window
+        type(network) in _WINDOWED and getattr(config, "sliding_window", None)
     )
     return (
         network.dtype == torch.float32 and not biased_mlp and not windowed
@@ -273,7 +275,7 @@ def lean_pass(model: LoadedModel) -> LeanLlama | None:
     if known is not None and known.is_current():
         return known
     model.remembered["lean"] = None
-    if is_plain(network) and _fits(model):
+    if is_plain(network) and _fits(network):
         lean = LeanLlama(network)
         model.remembered["lean"] = lean if _agrees(lean, model) else None
     found: LeanLlama | None = model.remembered["lean"]

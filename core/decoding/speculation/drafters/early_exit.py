@@ -40,10 +40,15 @@ def lower_layers(model: LoadedModel, count: int) -> LoadedModel:
     path = layer_path(model)
     if path is None:
         raise ValueError(f"{model.name} has no list of layers")
-    network = module = _shallow(model.model, count)
+    network = _shallow(model.model, count)
+    module: torch.nn.Module = network
     for name in path[:-1]:
-        module._modules[name] = module = _shallow(module._modules[name], count)
-    module._modules[path[-1]] = module._modules[path[-1]][:count]
+        child = _shallow(module.get_submodule(name), count)
+        module._modules[name] = child
+        module = child
+    layers = module.get_submodule(path[-1])
+    assert isinstance(layers, torch.nn.ModuleList)
+    module._modules[path[-1]] = layers[:count]
     return LoadedModel(network, model.tokenizer, f"{model.name}, {count} layers")
 
 
