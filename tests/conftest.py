@@ -60,8 +60,24 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if needs_qt and not HAS_QT else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a device this machine has not; torch is imported only if a test asks for one."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the long forms, and skip what needs a device this machine has not."""
+    _leave_out_long_forms(config, items)
+    _skip_without_device(items)
+
+
+def _leave_out_long_forms(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """They run when they are asked for by name: `pytest -m fuzz`."""
+    if "fuzz" in config.option.markexpr:
+        return
+    long = [item for item in items if item.get_closest_marker("fuzz")]
+    if long:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if not item.get_closest_marker("fuzz")]
+
+
+def _skip_without_device(items: list[pytest.Item]) -> None:
+    """torch is imported only if a test asks for a device."""
     on_device = [item for item in items if item.get_closest_marker("gpu")]
     if not on_device:
         return
