@@ -101,11 +101,11 @@ def test_a_later_start_begins_from_a_saved_prefix(qtbot: QtBot, config_dir: Path
     run(qtbot, window)
     reused = window.session.run.prefilled.reused
     assert reused > 12
-    assert f"Started from {reused} tokens" in view(window)._reuse.text()
-    assert view(window)._reuse.isVisible()
+    assert f"Started from {reused} tokens" in view(window).charts.reuse.text()
+    assert view(window).charts.reuse.isVisible()
     window.parts.setup.prompt.set_prompt("A bear")
     run(qtbot, window)
-    assert view(window)._reuse.text().startswith("Started from 1 token ")  # the one every text begins with
+    assert view(window).charts.reuse.text().startswith("Started from 1 token ")  # the one every text begins with
     window.close()
 
 

@@ -28,19 +28,19 @@ class MemoryCharts(QWidget):
         self.legend, self.cells = MemoryLegend(self), TokenCells(self)
         self.layers = PlotPanel("Bytes by layer", self, size=(180, 64), least=(80, 56))
         self._axis, self._layers_title = QLabel(self), QLabel("Per layer", self)
-        self._formula, self.notice, self._reuse = (QLabel(self) for _ in range(3))
+        self._formula, self.notice, self.reuse = (QLabel(self) for _ in range(3))
         self._column = QVBoxLayout(self)
         self._lay_out()
         self.chart.describe, self.cells.describe = self.tip, self.token_tip
 
     def _lay_out(self) -> None:
-        for label in (self._axis, self._layers_title, self._formula, self.notice, self._reuse):
+        for label in (self._axis, self._layers_title, self._formula, self.notice, self.reuse):
             label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
         self._formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.notice.setProperty("role", "warning")
         self._column.setContentsMargins(0, 0, 0, 0)
-        for part in (self.notice, self._reuse, self._axis, self.chart, self.legend, self.cells, self._layers_title,
+        for part in (self.notice, self.reuse, self._axis, self.chart, self.legend, self.cells, self._layers_title,
                      self.layers, self._formula):  # fmt: skip
             self._column.addWidget(part, 1 if part is self.chart else 0)
 
@@ -52,7 +52,7 @@ class MemoryCharts(QWidget):
         self.layers.setFixedHeight(theme.px(64))
         for label in (self._axis, self._layers_title):
             label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(11)}px;")
-        for label in (self._formula, self._reuse):
+        for label in (self._formula, self.reuse):
             label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(12)}px;")
 
     def draw(self, history: CacheHistory, run: Run, place: int, point: Point) -> None:
@@ -65,7 +65,7 @@ class MemoryCharts(QWidget):
         self._formula.setToolTip(sizes.in_names(history.plan.size) if history.plan is not None else "")
         _say(self._formula, formula_line(history, history.length_at(place)))
         _say(self.notice, "\n".join(history.notices))
-        _say(self._reuse, reuse_line(run))
+        _say(self.reuse, reuse_line(run))
 
     def _draw_chart(self, run: Run) -> None:
         right = self._history.forecast.limit if run.outcome is None else max(run.length, 1)
