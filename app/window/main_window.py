@@ -1,4 +1,7 @@
-"""The main window: first an empty frame, which is on the screen at once, then everything in it."""
+"""The main window: first an empty frame, which is on the screen at once, then everything in it.
+
+What the frame needs is all that is imported here; `Qt` itself is not, for its enums take as long as the frame.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QByteArray, QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QPaintEvent, QPalette
 from PySide6.QtWidgets import QMainWindow
 
@@ -119,10 +122,9 @@ class MainWindow(QMainWindow):
     def _paint_empty(self) -> None:
         """The ground of the theme, so that the frame does not flash in another colour."""
         name = self._store.settings.appearance.theme
-        if name == "system":
-            dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
-            name = "dark" if dark else "light"
         palette = self.palette()
+        if name == "system":  # told by the desktop's own ground: the name of its scheme is among Qt's many enums
+            name = "dark" if palette.color(QPalette.ColorRole.Window).lightness() < 128 else "light"
         palette.setColor(QPalette.ColorRole.Window, QColor(PALETTES[name]["panel"]))
         self.setPalette(palette)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 from transformers import GenerationConfig
@@ -101,14 +102,13 @@ def measuring_ratio(model: core.LoadedModel, tokens: int, rounds: int) -> float:
     request = core.Request(ids(64), config, top_n=0)
     backend = core.caches.registry["dynamic"]
     empty = core.caches.Measurement(0, 0)
-    original = backend.measure
 
-    def silent() -> None:
-        object.__setattr__(backend, "measure", lambda cache: empty)
-        try:
-            core.run(model, request)
-        finally:
-            object.__setattr__(backend, "measure", original)
+    def nothing(*_: Any) -> Any:
+        return empty
+
+    def silent() -> Any:
+        with mock.patch.object(type(backend), "measure", nothing):
+            return core.run(model, request)
 
     return speed_ratio(lambda: core.run(model, request), silent, rounds)
 
