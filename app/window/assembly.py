@@ -61,12 +61,7 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) ->
     _lay_out(window, panels)
     chats = ChatStore(store.folder)
     controllers = _controllers(panels, store, chats, session)
-    layout = PanelLayout(
-        Panel(panels.setup, panels.status.setup_toggle),
-        Panel(panels.timeline, panels.status.timeline_toggle),
-        Panel(panels.inspector, panels.status.inspector_toggle),
-        panels.splitter,
-    )
+    layout = _panel_layout(panels)
     appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
     parts = Parts(
         **vars(panels),
@@ -87,6 +82,17 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) ->
     if notices := [*store.notices, *chats.notices]:
         parts.messages.show_notice("\n".join(notices), "The settings were repaired")
     return parts
+
+
+def _panel_layout(panels: Panels) -> PanelLayout:
+    """The panels that can be closed, each with the button that does it."""
+    status = panels.status
+    return PanelLayout(
+        Panel(panels.setup, status.setup_toggle),
+        Panel(panels.timeline, status.timeline_toggle),
+        Panel(panels.inspector, status.inspector_toggle),
+        panels.splitter,
+    )
 
 
 def _panels() -> Panels:

@@ -12,6 +12,7 @@ import pytest
 import resources
 from app.storage import presets
 from app.storage.presets import Preset, PresetProblem
+from core import strategies
 from core.strategies import registry
 
 
@@ -154,7 +155,10 @@ def test_wrong_values_are_left_out_one_by_one(wrong: dict[str, Any]) -> None:
     ids=str,
 )  # fmt: skip
 def test_values_of_any_type_are_read(data: dict[str, Any]) -> None:
-    presets.from_config("odd", data)
+    preset = presets.from_config("odd", data)
+    assert preset.name == "odd"
+    assert preset.strategy in ("", *strategies.registry)
+    assert all(isinstance(name, str) for name in preset.drafters)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a/b", "..", 'a"b'])
