@@ -20,6 +20,7 @@ class ChangeWatch(QObject):
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._look)
         session.runStarted.connect(self.look)
+        session.runShown.connect(self.look)
 
     @property
     def changes(self) -> list[Change]:

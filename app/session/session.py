@@ -25,6 +25,8 @@ class Session(QObject):
     """
 
     runStarted = Signal(object)
+    runShown = Signal(object)
+    """A run that ended earlier takes the place of the shown one (`show`); nothing is computed."""
     promptTrimmed = Signal(object)
     eventsArrived = Signal(object, object)
     cursorMoved = Signal(object)
@@ -85,6 +87,14 @@ class Session(QObject):
         self._run = Run(request)
         self._held.await_for(self._run)
         self._begin(self._run)
+
+    def show(self, run: Run) -> bool:
+        """Show a run that was not made just now: kept, recorded, scored. False, and nothing, while one is under way."""
+        if self._is_over or self._underway is not None:
+            return False
+        self._run = run
+        self.runShown.emit(run)
+        return True
 
     @Slot(object)
     def measure(self, requests: list[RunRequest]) -> None:

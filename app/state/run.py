@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -49,6 +50,8 @@ class Run:
     """The events of one run, sorted as they come in; `cursor` says how many tokens the views draw."""
 
     def __init__(self, request: RunRequest) -> None:
+        self.id = os.urandom(16).hex()
+        """Its own, whatever becomes of it: what is kept of it and what branches from it refer to it."""
         self.request = request
         self.events: list[Event] = []
         self.started: RunStarted | None = None

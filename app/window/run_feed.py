@@ -33,6 +33,7 @@ class RunFeed(QObject):
         self._patience.setSingleShot(True)
         self._patience.timeout.connect(self._on_long_stop)
         session.runStarted.connect(self.on_started)
+        session.runShown.connect(self.on_shown)
         session.eventsArrived.connect(self.on_events)
         session.cursorMoved.connect(centre.show_texts)
         session.finished.connect(self.on_finished)
@@ -46,6 +47,13 @@ class RunFeed(QObject):
         """A run has begun."""
         self._centre.show_texts(run)
         self._status.show_run(run)
+
+    @Slot(object)
+    def on_shown(self, run: Run) -> None:
+        """A run that ended earlier is shown again."""
+        self._centre.show_texts(run)
+        self._status.show_run(run)
+        self._status.show_outcome(run.outcome.message if run.outcome is not None else "")
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:

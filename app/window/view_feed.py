@@ -34,6 +34,7 @@ class ViewFeed(QObject):
         centre.viewAdded.connect(self.connect_view)
         centre.viewShown.connect(self.on_view_shown)
         session.finished.connect(self.on_finished)
+        session.runShown.connect(self.on_shown)
         session.measured.connect(self.on_measured)
 
     @Slot(object)
@@ -41,6 +42,7 @@ class ViewFeed(QObject):
         """Feed a view from the session, and obey what the reader does in it."""
         session = self._session
         session.runStarted.connect(view.show_run)
+        session.runShown.connect(view.show_run)
         session.eventsArrived.connect(view.events_arrived)
         session.cursorMoved.connect(view.cursor_moved)
         session.selectionChanged.connect(view.selection_changed)
@@ -86,6 +88,11 @@ class ViewFeed(QObject):
         for view in self._views():
             if run is not None:
                 view.events_arrived(run, ())
+
+    @Slot(object)
+    def on_shown(self, _run: Run) -> None:
+        """What the inspector said belonged to another run."""
+        self._inspector.show_report(self._centre.columns[0].shown.report)
 
     @Slot(object)
     def on_measured(self, run: Run) -> None:

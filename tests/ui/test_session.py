@@ -310,6 +310,27 @@ def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPat
     assert pace.wait() <= 0
 
 
+def test_an_earlier_run_is_shown_again_but_not_while_one_is_under_way(
+    qtbot: QtBot, session: Session, engine: ScriptedEngine
+) -> None:
+    ended(qtbot, session, REQUEST)
+    first = session.run
+    assert first is not None
+    ended(qtbot, session, REQUEST)
+    assert session.run is not None
+    assert session.run.id != first.id
+    session.finished.connect(lambda _: pytest.fail("a run that is only shown does not end again"))
+    with qtbot.waitSignal(session.runShown) as signal:
+        assert session.show(first)
+    assert signal.args == [first]
+    assert session.run is first
+    session.finished.disconnect()
+    with qtbot.waitSignal(session.finished, timeout=WAIT_MS):
+        session.start(REQUEST)
+        assert not session.show(first)
+        assert session.run is not first
+
+
 def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) -> None:
     ended(qtbot, session, REQUEST)
     shown, heard = session.run, []

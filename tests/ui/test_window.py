@@ -255,6 +255,21 @@ def test_several_texts_can_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
     assert window.session.run.shown == 2
 
 
+def test_an_earlier_run_comes_back_with_what_was_set_for_it(qtbot: QtBot, window: MainWindow) -> None:
+    button, status = window.parts.status.settings, window.parts.status
+    window.parts.toolbar.strategy.choose("sampling")
+    run(qtbot, window)
+    first, said = window.session.run, status.outcome.text()
+    shown = window.parts.centre.columns[0].shown.figures()
+    find(window, QDoubleSpinBox, "param.temperature").setValue(1.9)
+    run(qtbot, window)
+    assert first is not None
+    assert window.session.show(first)
+    qtbot.waitUntil(lambda: button.text() == "Settings changed", timeout=WAIT_MS)
+    assert status.outcome.text() == said
+    assert window.parts.centre.columns[0].shown.figures() == shown
+
+
 def test_themes_change_live(window: MainWindow) -> None:
     grounds = []
     for name in ("light", "dark"):
