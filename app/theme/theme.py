@@ -78,6 +78,7 @@ class Theme:
         font.setWeight(QFont.Weight(weight))
         if tabular:
             font.setFeature(QFont.Tag("tnum"), 1)
+            font.setKerning(False)  # Arial and its likes draw 11 closer together than 10
         return font
 
     def stylesheet(self) -> str:
