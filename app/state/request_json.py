@@ -1,0 +1,140 @@
+"""A run's request in JSON's own values, and back: for what is kept, recorded or sent of a run.
+
+What a model may do (pickled weights, code of its own) is left out: a file that somebody else wrote grants nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from app.state.requests import LoadRequest, RunRequest
+from core.errors import TokenscopeError
+
+Plain = dict[str, Any]
+_Reader = Callable[[Any], Any]
+
+
+class RequestProblem(TokenscopeError):
+    """Plain values that are no request; `field` is the one to blame, empty where it is the whole."""
+
+    title = "The settings of this run cannot be read"
+
+    def __init__(self, cause: str, field: str = "") -> None:
+        self.field = field
+        super().__init__(cause, "The run itself can be shown; set what it should begin from by hand.")
+
+
+def to_plain(request: RunRequest) -> Plain:
+    """Names and values that `json` writes and `from_plain` reads back."""
+    plain = {name: _plain(getattr(request, name)) for name in _READERS}
+    plain["load"] = {name: getattr(request.load, name) for name in _LOAD_READERS}
+    return plain
+
+
+def from_plain(data: object) -> RunRequest:
+    """The request that was written. What a later version added is dropped, what an earlier one had not is at its
+    default. Raises RequestProblem."""
+    if not isinstance(data, Mapping) or "prompt" not in data:
+        raise RequestProblem("It has no prompt.")
+    return RunRequest(**_read(_READERS, data))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _read(readers: Mapping[str, _Reader], data: Mapping[str, Any], within: str = "") -> Plain:
+    found = {}
+    for name, read in readers.items():
+        if name in data:
+            try:
+                found[name] = read(data[name])
+            except ValueError as wrong:
+                raise RequestProblem(f"Its {within}{name.replace('_', ' ')} {wrong}.", name) from None
+    return found
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("is no text")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("is neither true nor false")
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("is no whole number from 0")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("is no whole number")
+    return value
+
+
+def _settings(value: Any) -> Plain:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise ValueError("holds no settings by name")
+    return dict(value)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError("is no list of names")
+    return tuple(value)
+
+
+def _is_turn(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(value.get(name), str) for name in ("role", "content"))
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _prompt(value: Any) -> Any:
+    """Text, the turns of a chat, or token ids."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(map(_is_turn, value)):
+        return tuple({"role": turn["role"], "content": turn["content"]} for turn in value)
+    if isinstance(value, list | tuple) and all(map(_is_id, value)):
+        return tuple(value)
+    raise ValueError("is neither text nor a chat nor token ids")
+
+
+def _load(value: Any) -> LoadRequest:
+    if not isinstance(value, Mapping):
+        raise ValueError("is no group of values")
+    return LoadRequest(**_read(_LOAD_READERS, value, "model's "))
+
+
+_LOAD_READERS: Mapping[str, _Reader] = {"model": _text, "device": _text, "dtype": _text, "threads": _count}
+_READERS: Mapping[str, _Reader] = {
+    "prompt": _prompt,
+    "strategy": _text,
+    "config": _settings,
+    "options": _settings,
+    "cache": _text,
+    "cache_options": _settings,
+    "top_n": _count,
+    "seed": _integer,
+    "negative_prompt": lambda value: value if value is None else _prompt(value),
+    "memory_fallback": _flag,
+    "steady": _flag,
+    "load": _load,
+    "draft_names": _names,
+    "prefix_budget": _count,
+    "when_full": _text,
+}

@@ -1,0 +1,84 @@
+"""Requests as JSON: what is written is read back; what cannot be read is named; permissions do not travel."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.state.request_json import RequestProblem, from_plain, to_plain
+from app.state.requests import LoadRequest, RunRequest
+
+texts = st.text(max_size=20)
+turns = st.fixed_dictionaries({"role": st.sampled_from(("system", "user", "assistant")), "content": texts})
+numbers = st.one_of(st.integers(-(2**62), 2**62), st.floats(allow_nan=False, allow_infinity=False))
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), numbers, texts), lambda inner: st.lists(inner, max_size=3), max_leaves=6
+)
+named = st.dictionaries(texts, values, max_size=4)
+counts = st.integers(0, 2**40)
+loads = st.builds(LoadRequest, model=texts, device=texts, dtype=texts, threads=counts)
+requests = st.builds(
+    RunRequest,
+    prompt=st.one_of(texts, st.lists(turns, max_size=3).map(tuple)),
+    strategy=texts, config=named, options=named, cache=texts, cache_options=named, top_n=counts,
+    seed=st.integers(-(2**63), 2**63 - 1),
+    negative_prompt=st.one_of(st.none(), texts, st.lists(counts, min_size=1, max_size=3).map(tuple)),
+    memory_fallback=st.booleans(), steady=st.booleans(), load=loads, draft_names=st.lists(texts, max_size=2).map(tuple),
+    prefix_budget=counts, when_full=texts,
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(requests)
+def test_what_is_written_is_read_back(request: RunRequest) -> None:
+    written = json.dumps(to_plain(request), allow_nan=False)
+    assert from_plain(json.loads(written)) == request
+
+
+def test_no_field_is_forgotten() -> None:
+    plain, live, permissions = to_plain(RunRequest("")), {"drafters"}, {"allow_pickle", "allow_remote_code"}
+    assert set(plain) == {field.name for field in fields(RunRequest)} - live
+    assert set(plain["load"]) == {field.name for field in fields(LoadRequest)} - permissions
+
+
+def test_an_older_file_has_defaults_for_the_rest_and_a_later_ones_fields_are_dropped() -> None:
+    plain = {"prompt": "Hello", "seed": 7, "load": {"model": "tiny", "quantum": True}, "tomorrow": [1]}
+    assert from_plain(plain) == RunRequest("Hello", seed=7, load=LoadRequest("tiny"))
+
+
+def test_permissions_do_not_travel() -> None:
+    request = RunRequest("Hello", load=LoadRequest("tiny", allow_pickle=True, allow_remote_code=True))
+    plain = to_plain(request)
+    assert "allow_pickle" not in json.dumps(plain)
+    plain["load"] |= {"allow_pickle": True, "allow_remote_code": True}
+    assert from_plain(plain) == replace(request, load=LoadRequest("tiny"))
+
+
+@pytest.mark.parametrize(
+    ("plain", "field", "words"),
+    [
+        (7, "", "no prompt"),
+        ({"seed": 1}, "", "no prompt"),
+        ({"prompt": 3}, "prompt", "neither text nor a chat"),
+        ({"prompt": [{"role": "user"}]}, "prompt", "neither text nor a chat"),
+        ({"prompt": [-1]}, "prompt", "neither text nor a chat"),
+        ({"prompt": "a", "seed": 1.5}, "seed", "Its seed is no whole number."),
+        ({"prompt": "a", "top_n": -1}, "top_n", "Its top n is no whole number from 0."),
+        ({"prompt": "a", "config": [1]}, "config", "no settings by name"),
+        ({"prompt": "a", "steady": "yes"}, "steady", "neither true nor false"),
+        ({"prompt": "a", "draft_names": "tiny"}, "draft_names", "no list of names"),
+        ({"prompt": "a", "load": "tiny"}, "load", "no group of values"),
+        ({"prompt": "a", "load": {"threads": "two"}}, "threads", "Its model's threads is no whole number"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_is_named(plain: Any, field: str, words: str) -> None:
+    with pytest.raises(RequestProblem) as caught:
+        from_plain(plain)
+    assert (caught.value.field, words in caught.value.cause) == (field, True)
+    assert caught.value.remedy
