@@ -44,6 +44,25 @@ class Multinomial:
         return torch.multinomial(torch.softmax(scores, -1), 1, generator=generator).squeeze(1)
 
 
+class SeededMultinomial:
+    """A draw for each text with a generator of its own: text n draws what a run of its own with `seed + n` draws.
+
+    The draws are those of that run exactly, given the same distribution; a batch may compute the distribution with
+    other last bits than one row does.
+    """
+
+    method: Method = "sampled"
+
+    def __init__(self, seed: int, rows: int, device: torch.device) -> None:
+        self._generators = [torch.Generator(device).manual_seed(seed + row) for row in range(rows)]
+
+    def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """One draw from softmax(scores) for each row, by the row's own generator."""
+        shares = torch.softmax(scores, -1)
+        drawn = [torch.multinomial(row, 1, generator=own) for row, own in zip(shares, self._generators, strict=True)]
+        return torch.cat(drawn)
+
+
 class Contrast(Protocol):
     """Something that reads the layers before the funnel does (DoLa)."""
 

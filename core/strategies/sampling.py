@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import (
     EVERYWHERE,
@@ -20,18 +21,31 @@ if TYPE_CHECKING:
     from core.events import Event
 
 
+SEED_EACH = Parameter(
+    "seed_each", "A seed for each text", "bool", False,
+    "Of several texts, the second is what a run with the next seed writes, and so on. Off: one die is rolled for all.",
+    option=True, advanced=True,
+)  # fmt: skip
+
+
 def decode(run: DecodingRun) -> Iterator[Event]:
     """One draw from the processed distribution at every step, for all sequences as one batch."""
-    from core.decoding.single import Multinomial, decode_single  # torch is loaded only when something runs
+    from core.decoding.single import (  # torch is loaded only when something runs
+        Multinomial,
+        SeededMultinomial,
+        decode_single,
+    )
 
-    yield from decode_single(run, Multinomial())
+    own = run.request.options.get(SEED_EACH.name, SEED_EACH.default)
+    picker = SeededMultinomial(run.request.seed, run.sequences, run.model.device) if own else Multinomial()
+    yield from decode_single(run, picker)
 
 
 STRATEGY = Strategy(
     name="sampling",
     title="Sampling",
     summary="Rolls a die weighted by the probabilities, so every run can tell another story.",
-    parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, *SAMPLING_ADVANCED, *EVERYWHERE),
+    parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, SEED_EACH, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
     flags={"do_sample": True, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",

@@ -1,0 +1,112 @@
+"""Texts merged into one tree: counts, shares, order, growth; by hand and for any texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.state.chorus import ROOT, Chorus, chorus_request, is_chorus, samples, single_request
+from app.state.requests import LoadRequest, RunRequest
+from app.state.run import Run
+from core.events import SequenceFinished
+from tests.ui.scripted import started, token
+
+TEXTS = (("a", "b", "c"), ("a", "b", "d"), ("x",), ("a", "e"), ("a", "b", "c"))
+
+
+def run_of(texts: Sequence[Sequence[str]], ended: bool = True) -> Run:
+    run = Run(RunRequest("Once", strategy="sampling", options={"seed_each": True}, seed=40))
+    run.apply([started(sequences=len(texts))])
+    for step in range(max(map(len, texts), default=0)):
+        for number, text in enumerate(texts):
+            if step < len(text):
+                run.apply([token(step, text[step], sequence=number)])
+            if ended and step == len(text) - 1:
+                run.apply([SequenceFinished(number, "eos")])
+    if ended:
+        run.apply([SequenceFinished(number, "eos") for number, text in enumerate(texts) if not text])
+    return run
+
+
+def grown(texts: Sequence[Sequence[str]]) -> Chorus:
+    chorus = Chorus()
+    chorus.follow(run_of(texts))
+    return chorus
+
+
+def test_a_tree_by_hand() -> None:
+    chorus = grown(TEXTS)
+    told = [(n.id, n.parent, n.text, n.count, n.samples) for n in chorus.nodes]
+    assert told == [
+        (1, 0, "a", 4, (0, 1, 3, 4)),
+        (2, 0, "x", 1, (2,)),
+        (3, 1, "b", 3, (0, 1, 4)),
+        (4, 1, "e", 1, (3,)),
+        (5, 3, "c", 2, (0, 4)),
+        (6, 3, "d", 1, (1,)),
+    ]
+    assert chorus.share(1) == 0.8
+    assert chorus.share(ROOT) == 1.0
+    assert chorus.text(5) == "abc"
+    assert dict(chorus.endings()) == {2: 1, 4: 1, 5: 2, 6: 1}
+    with pytest.raises(KeyError):
+        chorus.node(7)
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=5), min_size=1, max_size=12))
+def test_counts_add_up_for_any_texts(texts: list[list[str]]) -> None:
+    chorus = grown(texts)
+    assert sum(chorus.endings().values()) == len(texts)
+    ends = chorus.endings()
+    for node in chorus.nodes:
+        assert node.count == ends.get(node.id, 0) + sum(child.count for child in chorus.children(node.id))
+        assert [child.count for child in chorus.children(node.id)] == sorted(
+            (child.count for child in chorus.children(node.id)), reverse=True
+        )
+    for number, text in enumerate(texts):
+        assert chorus.text(chorus.end_of(number)) == "".join(text)
+
+
+def test_it_grows_by_whole_depths_and_into_the_same_tree() -> None:
+    whole, run, chorus = grown(TEXTS), run_of(TEXTS), Chorus()
+    part = Run(run.request)
+    sizes = []
+    for event in run.events:
+        part.apply([event])
+        chorus.follow(part)
+        assert sum(chorus.endings().values()) == part.started.sequences if part.started else True
+        sizes.append(len(chorus.nodes))
+    assert repr(chorus.nodes).encode() == repr(whole.nodes).encode()
+    assert set(sizes) == {0, 2, 4, 6}, "a depth comes when every text is there"
+
+
+def test_samples_know_their_seeds_and_runs_of_their_own() -> None:
+    run = run_of(TEXTS)
+    chorus = Chorus()
+    chorus.follow(run)
+    rows = samples(run, chorus)
+    assert [row.seed for row in rows] == [40, 41, 42, 43, 44]
+    assert [row.node for row in rows] == [5, 6, 2, 4, 5]
+    assert (rows[2].text, rows[2].length, rows[2].state) == ("x", 1, "finished")
+    assert single_request(run.request, 3).seed == 43
+    run.request = RunRequest("Once", strategy="sampling")
+    assert samples(run, chorus)[0].seed is None
+    with pytest.raises(ValueError, match="One die"):
+        single_request(run.request, 3)
+
+
+def test_a_request_becomes_a_chorus() -> None:
+    base = RunRequest(
+        "Once", strategy="beam_search", config={"max_new_tokens": 30, "num_beams": 4, "repetition_penalty": 1.2},
+        load=LoadRequest("storyteller"), seed=5,
+    )  # fmt: skip
+    request = chorus_request(base, 64)
+    assert (request.strategy, request.seed, request.prompt, request.model) == ("sampling", 5, "Once", "storyteller")
+    assert request.settings == {
+        "max_new_tokens": 30, "repetition_penalty": 1.2, "num_return_sequences": 64, "seed_each": True,
+    }  # fmt: skip
+    assert not is_chorus(Run(request))
+    assert is_chorus(run_of(TEXTS))
