@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core import caches, errors, events, strategies
     from core.caches.prefixes.store import PrefixStore, shared_length
+    from core.code.script import as_code, why_not_generate
     from core.decoding.prompt import encode
     from core.decoding.speculation.drafters.fit import why_not_draft
     from core.explain import sizes, words
@@ -39,6 +40,7 @@ __all__ = [
     "Request",
     "Result",
     "Sentence",
+    "as_code",
     "blueprint",
     "caches",
     "catalog",
@@ -59,6 +61,7 @@ __all__ = [
     "strategies",
     "stream",
     "why_not_draft",
+    "why_not_generate",
     "words",
     "wrap",
 ]
@@ -80,6 +83,7 @@ _HOMES = {
     "Request": "core.request",
     "Result": "core.running",
     "Sentence": "core.explain.sentence",
+    "as_code": "core.code.script",
     "blueprint": "core.models.blueprint",
     "effective_settings": "core.running",
     "encode": "core.decoding.prompt",
@@ -94,6 +98,7 @@ _HOMES = {
     "shared_length": "core.caches.prefixes.store",
     "stream": "core.running",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
+    "why_not_generate": "core.code.script",
     "wrap": "core.models.model",
 }
 

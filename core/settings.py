@@ -34,7 +34,7 @@ def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationC
     check_fields(request)
     _check_drafters(request)
     wanted = _given_config(request)
-    named = _find(request.strategy) if request.strategy else None
+    named = strategies.named(request.strategy) if request.strategy else None
     config = _fill(copy.deepcopy(wanted), model, named)
     for parameter in _ALWAYS:
         if (value := getattr(config, parameter.name, None)) is not None:
@@ -72,14 +72,6 @@ def make_config(settings: Settings) -> GenerationConfig:
 def _new_config() -> GenerationConfig:
     config: GenerationConfig = GenerationConfig()
     return config
-
-
-def _find(name: str) -> Strategy:
-    try:
-        return strategies.registry[name]
-    except KeyError:
-        known = ", ".join(strategies.registry)
-        raise StrategyError(f"There is no strategy “{name}”.", f"Choose one of: {known}.") from None
 
 
 def _fill(config: GenerationConfig, model: LoadedModel, named: Strategy | None) -> GenerationConfig:

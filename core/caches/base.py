@@ -11,6 +11,7 @@ from core.caches.description import Description, Situation
 from core.caches.measurement import Measurement
 from core.caches.needs import Need, explain
 from core.caches.reasons import cannot_follow
+from core.counterpart import SAME, Counterpart
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 EDITS: frozenset[Need] = frozenset({"reorder", "truncate", "select", "copy"})
 """What can be done to most caches after they were filled."""
+
+
+def by_itself(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+    """transformers' `generate` keeps it so, or so that the text is the same, when nothing is said."""
+    return SAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,9 @@ class CacheBackend:
     """(model, what is needed of it, options) → why it cannot serve."""
     offers: frozenset[Need] = EDITS
     """What can be done to it after it was filled, and with it."""
+    counterpart: Callable[[Settings, frozenset[Need], str], Counterpart] = by_itself
+    """(options, what is needed of it, name of the device or “auto”) → how transformers' `generate` is asked for it, or
+    why that cannot be."""
     rescue: int | None = None
     """When memory ends, caches with such a number are tried, the smallest first: less of the device, the same text."""
     unbounded: bool = False

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import own_memory
+from core.counterpart import SAME, Counterpart
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ def _half(options: Settings, which: str) -> CacheBackend:
     return caches.registry[str(options.get(which) or "dynamic")]
 
 
+def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+    """`generate` keeps both halves in one way; by itself dynamically."""
+    if all((options.get(half.name) or "dynamic") == "dynamic" for half in (SELF, CROSS)):
+        return SAME
+    return Counterpart(missing="transformers offers no choice of its own for each half of the cache.")
+
+
 BACKEND = CacheBackend(
     name="encoder_decoder",
     title="Encoder–decoder",
@@ -63,4 +71,5 @@ BACKEND = CacheBackend(
     order=40,
     refuse=refuse,
     offers=EDITS | {"drafts"},
+    counterpart=counterpart,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import keys_and_values_only, relies_on_windows
+from core.counterpart import Counterpart
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
@@ -51,6 +52,18 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
     return keys_and_values_only(model) or relies_on_windows(model)
 
 
+def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+    """`generate` has it for graphics cards."""
+    return offloaded_by("offloaded", options, device)
+
+
+def offloaded_by(name: str, options: Settings, device: str) -> Counterpart:
+    """The `cache_implementation` of that name, where a graphics card's layers wait in main memory."""
+    if not device.startswith("cuda") or options.get("place") == "disk":
+        return Counterpart(missing="transformers offloads from a graphics card to main memory only, never to a disk.")
+    return Counterpart({"cache_implementation": name})
+
+
 BACKEND = CacheBackend(
     name="offloaded",
     title="Offloaded",
@@ -62,4 +75,5 @@ BACKEND = CacheBackend(
     rescue=2,
     refuse=refuse,
     offers=EDITS | {"drafts"},
+    counterpart=counterpart,
 )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
-from core.caches.offloaded import FOLDER, PLACE
+from core.caches.offloaded import FOLDER, PLACE, offloaded_by
 from core.caches.reasons import keeps_refused_drafts, keys_and_values_only, relies_on_windows
+from core.counterpart import Counterpart
 from core.parameter import Settings
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
     return keeps_refused_drafts(model, needs, "Offloaded, static")
 
 
+def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+    """`generate` has it for graphics cards, except for drafts."""
+    if "drafts" in needs:
+        return Counterpart(missing="transformers checks drafts with a dynamic cache only.")
+    return offloaded_by("offloaded_static", options, device)
+
+
 BACKEND = CacheBackend(
     name="offloaded_static",
     title="Offloaded, static",
@@ -61,4 +69,5 @@ BACKEND = CacheBackend(
     order=80,
     refuse=refuse,
     offers=EDITS | {"drafts"},
+    counterpart=counterpart,
 )

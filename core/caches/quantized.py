@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from core.caches.base import CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
+from core.counterpart import Counterpart
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
@@ -85,6 +86,14 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
     return plain_attention_only(model, "Quantized")
 
 
+def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+    """`generate` has a cache of that name which keeps other numbers."""
+    return Counterpart(
+        missing="transformers' quantized cache writes the prompt in few bits at once and groups its numbers otherwise, "
+        "so its text would be another."
+    )
+
+
 BACKEND = CacheBackend(
     name="quantized",
     title="Quantized",
@@ -98,4 +107,5 @@ BACKEND = CacheBackend(
     order=60,
     refuse=refuse,
     offers=frozenset({"reorder", "copy"}),
+    counterpart=counterpart,
 )

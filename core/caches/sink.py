@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from core.caches.base import CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
+from core.counterpart import Counterpart, gone
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ def _sizes(options: Settings) -> tuple[int, int]:
     return int(WINDOW.default if window is None else window), int(SINKS.default if sinks is None else sinks)
 
 
+def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+    """`generate` had it once."""
+    return gone("the sink cache")
+
+
 BACKEND = CacheBackend(
     name="sink",
     title="Sink",
@@ -81,4 +87,5 @@ BACKEND = CacheBackend(
     refuse=refuse,
     offers=frozenset({"reorder", "copy"}),
     unbounded=True,
+    counterpart=counterpart,
 )

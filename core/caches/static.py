@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import drafts_need_plain_layers, keeps_refused_drafts, no_states
+from core.counterpart import Counterpart
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
@@ -58,6 +59,16 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
     return keeps_refused_drafts(model, needs, "Static") or drafts_need_plain_layers(model, needs, "Static")
 
 
+def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+    """`generate` has it, except for drafts."""
+    if "drafts" in needs:
+        return Counterpart(missing="transformers checks drafts with a dynamic cache only.")
+    room, compiles = options.get("max_cache_len") or 0, bool(options.get("compile"))
+    more = ({"max_cache_len": room} if room else {}) | ({} if compiles else {"disable_compile": True})
+    note = "Whether the step is compiled, transformers decides by the device." if compiles else ""
+    return Counterpart({"cache_implementation": "static", **more}, note=note)
+
+
 BACKEND = CacheBackend(
     name="static",
     title="Static",
@@ -68,4 +79,5 @@ BACKEND = CacheBackend(
     order=20,
     refuse=refuse,
     offers=EDITS | {"drafts"},
+    counterpart=counterpart,
 )

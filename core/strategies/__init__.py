@@ -1,5 +1,6 @@
 """All ways to decode; `registry` finds them, one a file. Importing this package does not import torch."""
 
+from core.errors import StrategyError
 from core.parameter import Parameter
 from core.registry import Registry
 from core.strategies.base import Strategy
@@ -13,11 +14,24 @@ def selected_by(flags: Flags) -> Strategy:
     return next(strategy for strategy in registry.values() if strategy.selects(flags))
 
 
-def drawing() -> frozenset[str]:
-    """Names of the settings that have an effect only where tokens are drawn."""
+def named(name: str) -> Strategy:
+    """The strategy of that name. Raises StrategyError where there is none."""
+    try:
+        return registry[name]
+    except KeyError:
+        raise StrategyError(f"There is no strategy “{name}”.", f"Choose one of: {', '.join(registry)}.") from None
+
+
+def of_dice() -> tuple[Parameter, ...]:
+    """The settings that have an effect only where tokens are drawn."""
     from core.strategies.parameters import SAMPLING, SAMPLING_ADVANCED
 
-    return frozenset(parameter.name for parameter in (*SAMPLING, *SAMPLING_ADVANCED))
+    return (*SAMPLING, *SAMPLING_ADVANCED)
 
 
-__all__ = ["Flags", "Parameter", "Strategy", "drawing", "flags_of", "registry", "selected_by"]
+def drawing() -> frozenset[str]:
+    """Their names."""
+    return frozenset(parameter.name for parameter in of_dice())
+
+
+__all__ = ["Flags", "Parameter", "Strategy", "drawing", "flags_of", "named", "of_dice", "registry", "selected_by"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.caches.needs import Need
+from core.counterpart import SAME, Counterpart
 from core.parameter import Parameter, Settings
 from core.strategies.flags import Flags
 
@@ -32,6 +33,11 @@ def beams(config: GenerationConfig, vocabulary: int) -> int:
 def never(flags: Flags) -> bool:
     """No flags mean it: a request has to name it."""
     return False
+
+
+def as_it_is(request: Request) -> Counterpart:
+    """transformers' `generate` does it, with the same settings."""
+    return SAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class Strategy:
     takes_drafters: bool = False
     """Draft models run ahead (`Request.drafters`): it needs one and can merge several."""
     refuse: Callable[[LoadedModel, Request | None], str | None] | None = None
+    counterpart: Callable[[Request], Counterpart] = as_it_is
+    """How transformers' `generate` is asked for the same, or why that cannot be."""
 
     def why_not(self, model: LoadedModel, request: Request | None = None) -> str | None:
         """Sentence on why `model` (with `request`) cannot be decoded so; None when it can."""

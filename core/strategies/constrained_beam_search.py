@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from core.counterpart import gone
 from core.parameter import Parameter
 from core.strategies.base import Strategy, beams
 from core.strategies.beam_search import refuse
@@ -57,4 +58,5 @@ STRATEGY = Strategy(
     needs=frozenset({"reorder"}),
     rows=beams,
     refuse=refuse,
+    counterpart=lambda request: gone("constrained beam search"),
 )

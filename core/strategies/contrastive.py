@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from core.counterpart import gone
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
@@ -59,4 +60,5 @@ STRATEGY = Strategy(
     needs=frozenset({"reorder"}),
     rows=lambda config, vocabulary: min(int(config.top_k or 1), vocabulary),
     refuse=refuse,
+    counterpart=lambda request: gone("contrastive search"),
 )

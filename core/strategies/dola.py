@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from core.counterpart import gone
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import (
@@ -63,4 +64,5 @@ STRATEGY = Strategy(
     order=40,
     selects=lambda flags: flags.single and flags.layers and not (flags.drafters or flags.lookup or flags.early_exit),
     refuse=refuse,
+    counterpart=lambda request: gone("DoLa"),
 )  # fmt: skip

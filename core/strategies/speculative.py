@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.caches.needs import Need
+from core.counterpart import Counterpart
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
@@ -71,7 +72,7 @@ def speculative(
     parameters = (LENGTH, SAMPLE, *own, SCHEDULE, *lengths, VERIFIER, *advanced, *SETTINGS)
     return Strategy(
         parameters=parameters, decode=_generator(decode), flags=FLAGS, refuse=refusal(*checks), needs=needs,
-        speculates=True, **head,
+        speculates=True, **{"counterpart": counterpart, **head},
     )  # fmt: skip
 
 
@@ -83,6 +84,18 @@ def _generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
         yield from getattr(factory, name)(run)
 
     return decode
+
+
+def counterpart(request: Request) -> Counterpart:
+    """`generate` drafts with one model at most, and verifies as it draws."""
+    samples = bool(request.asked("do_sample"))
+    verifier = request.options.get("verifier") or "auto"
+    if verifier != "auto" and (verifier == "sampling") != samples:
+        return Counterpart(missing=f"transformers has no choice of the verifier, which here is “{verifier}”.")
+    schedule = request.options.get("schedule") or "auto"
+    settings = {"num_assistant_tokens_schedule": schedule} if schedule in ("heuristic", "heuristic_transient") else {}
+    dice = "Drafts are checked there with other dice: the same chances, not the same words." if samples else ""
+    return Counterpart(settings, note=dice)
 
 
 def refusal(*checks: Check) -> Check:

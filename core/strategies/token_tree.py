@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.counterpart import Counterpart
 from core.parameter import Parameter
 from core.strategies.speculative import CHAINS, needs_draft, speculative
 
@@ -54,4 +55,5 @@ STRATEGY = speculative(
     own=(WIDTHS,),
     advanced=(CHILDREN,),
     checks=(takes_trees, needs_draft),
+    counterpart=lambda request: Counterpart(missing="transformers checks drafts as chains only, never as a tree."),
 )

@@ -1,0 +1,77 @@
+"""What a script has to say of a run's settings: only those that would be otherwise if it said nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core import strategies
+from core.code.source import Source
+from core.defaults import DEFAULTS
+from core.parameter import Parameter, Settings
+from core.request import Request
+from core.strategies.base import Strategy
+
+_OUTPUTS = {
+    "transformers_version", "output_scores", "output_logits", "output_attentions", "output_hidden_states",
+    "return_dict_in_generate", "_from_model_config", "_commit_hash", "_original_object_hash",
+}  # fmt: skip
+"""Fields of a GenerationConfig that change nothing of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A request's strategy and settings, as far as they matter."""
+
+    strategy: Strategy
+    settings: Settings
+    """All that hold, by name: the strategy's, then the request's; what the model brings is not among them."""
+    samples: bool
+
+
+def plain_of(request: Request, source: Source, drafts: bool) -> Plain:
+    """Reads a request as `core.run` does. Raises StrategyError, ParameterError for what no run could have."""
+    given = {name: value for name, value in _given(request).items() if value is not None and name not in _OUTPUTS}
+    if request.strategy is None:
+        filled = {**DEFAULTS, **source.own, **given}
+        strategy = strategies.selected_by(strategies.flags_of(filled, drafts))
+        settings = given
+    else:
+        strategy = strategies.named(request.strategy)
+        settings = {**strategy.defaults, **given, **strategy.flags}
+    samples = bool(settings.get("do_sample", source.own.get("do_sample", False)))
+    idle = _without_effect(strategy, samples, settings)
+    return Plain(strategy, {name: value for name, value in settings.items() if name not in idle}, samples)
+
+
+def differing(settings: Settings, *defaults: Settings) -> dict[str, Any]:
+    """What of `settings` is another value than the first of `defaults` that knows its name has."""
+    missing = object()
+    return {
+        name: value
+        for name, value in settings.items()
+        if value is not None
+        and value != next((known[name] for known in defaults if known.get(name) is not None), missing)
+    }
+
+
+def changed_options(parameters: tuple[Parameter, ...], options: Settings) -> dict[str, Any]:
+    """The options that are not as their parameters have them."""
+    defaults = {parameter.name: parameter.default for parameter in parameters}
+    return {name: value for name, value in options.items() if value is not None and value != defaults.get(name)}
+
+
+def _given(request: Request) -> Mapping[str, Any]:
+    if request.config is None or isinstance(request.config, Mapping):
+        return request.config or {}
+    return vars(request.config)
+
+
+def _without_effect(strategy: Strategy, samples: bool, settings: Settings) -> set[str]:
+    """Settings of the dice where none are thrown, and several texts where greedy decoding has one."""
+    if samples:
+        return set()
+    own = {parameter.name for parameter in strategy.parameters if parameter not in strategies.of_dice()}
+    idle = {parameter.name for parameter in strategies.of_dice()} - own
+    return idle if (settings.get("num_beams") or 1) > 1 else {*idle, "num_return_sequences"}

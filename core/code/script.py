@@ -1,0 +1,93 @@
+"""A run as code: a script that writes the same text, with only what differs from the defaults."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from core import caches
+from core.code import core_form, generate_form
+from core.code.plain import Plain, plain_of
+from core.code.source import Source, source_of
+from core.counterpart import Counterpart
+from core.errors import CacheError, ParameterError
+from core.models import catalog
+from core.request import Request
+
+if TYPE_CHECKING:
+    from core.models.model import LoadedModel
+
+Flavour = Literal["transformers", "core"]
+Model = "LoadedModel | str | Path"
+
+
+def as_code(
+    request: Request,
+    flavour: Flavour = "transformers",
+    *,
+    model: LoadedModel | str | Path = "",
+    drafters: Sequence[LoadedModel | str | Path] = (),
+    device: str = "auto",
+    dtype: str = "auto",
+) -> str:
+    """A Python script of the run, ending with a line break; it always compiles.
+
+    `transformers` asks nothing but that library; where its `generate` cannot do the same, the script is the `core`
+    form, and a comment at its top says why. A request names no model: `model` and `drafters` do, as they are loaded or
+    by what `core.load` takes (default: the first bundled model, and the request's drafters).
+    Raises ParameterError, StrategyError, CacheError for a request that no run could have.
+    """
+    if flavour not in ("transformers", "core"):
+        raise ParameterError(f"There is no code of the kind “{flavour}”.", "Use transformers or core.", "flavour")
+    source, drafts = _sources(request, model, drafters, device, dtype)
+    plain = plain_of(request, source, bool(drafts))
+    head = [] if model else ["The request names no model: put yours here."]
+    told = _counterpart(request, plain, source, drafts)
+    if flavour == "transformers" and not told.missing:
+        return _script([*head, told.note], generate_form.lines(request, plain, source, drafts, told.settings))
+    reason = [f"transformers' generate cannot do this: {told.missing}"] if flavour == "transformers" else []
+    return _script([*reason, *head], core_form.lines(request, plain, source, drafts))
+
+
+def why_not_generate(
+    request: Request, *, model: LoadedModel | str | Path = "", drafters: Sequence[LoadedModel | str | Path] = (),
+    device: str = "auto",
+) -> str:  # fmt: skip
+    """Why transformers' `generate` cannot do this run, as a sentence; empty where it can. Raises as `as_code` does."""
+    source, drafts = _sources(request, model, drafters, device, "auto")
+    return _counterpart(request, plain_of(request, source, bool(drafts)), source, drafts).missing
+
+
+def _sources(
+    request: Request,
+    model: LoadedModel | str | Path,
+    drafters: Sequence[LoadedModel | str | Path],
+    device: str,
+    dtype: str,
+) -> tuple[Source, list[Source]]:
+    first = next((entry.name for entry in catalog.bundled()), "model")
+    drafts = [source_of(draft, device, dtype) for draft in drafters or request.drafters]
+    return source_of(model or first, device, dtype), drafts
+
+
+def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[Source]) -> Counterpart:
+    """What the strategy and the cache say, as one."""
+    backend = caches.registry.get(request.cache)
+    if backend is None:
+        raise CacheError(f"There is no cache “{request.cache}”.", f"Choose one of: {', '.join(caches.registry)}.")
+    told = (
+        plain.strategy.counterpart(request),
+        backend.counterpart(request.cache_options, plain.strategy.needs, source.device),
+    )
+    missing = next((each.missing for each in told if each.missing), "")
+    if not missing and len(drafts) > 1:
+        missing = "it takes one draft model, and here are several."
+    notes = " ".join(each.note for each in told if each.note)
+    return Counterpart({**told[0].settings, **told[1].settings}, missing, notes)
+
+
+def _script(comments: Sequence[str], lines: Sequence[str]) -> str:
+    told = (line for comment in comments for line in textwrap.wrap(comment, 96))
+    return "\n".join((*(f"# {line}" for line in told), *lines, ""))

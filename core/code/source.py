@@ -1,0 +1,74 @@
+"""The model of a script: what to load it by, and which settings it brings. Reads small files only; imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.defaults import DEFAULTS
+from core.errors import ModelError
+from core.models import catalog
+from core.models.entry import read_config
+from core.models.files import read_json
+from core.models.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from core.models.model import LoadedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A model as scripts name it."""
+
+    name: str
+    """What `core.load` takes."""
+    place: str
+    """What `from_pretrained` takes: a folder, or a hub id."""
+    device: str = "auto"
+    dtype: str = "auto"
+    is_encoder_decoder: bool = False
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of its own generation_config."""
+
+
+def source_of(model: LoadedModel | str | Path, device: str, dtype: str) -> Source:
+    """A model by its name, its folder, or as it is loaded. One that cannot be found is named as it was."""
+    if not isinstance(model, (str, Path)):
+        return _of_loaded(model)
+    name = str(model)
+    try:
+        folder = catalog.locate(name)
+        config = read_config(folder)
+    except ModelError:
+        return Source(name, name, device, dtype)
+    encodes = bool(config.get("is_encoder_decoder"))
+    return Source(name, _place(name, folder), device, dtype, encodes, _own(folder, config))
+
+
+def _of_loaded(model: LoadedModel) -> Source:
+    name, place = model.name, model.name
+    if model.path is not None:
+        is_named = model.path == catalog.BUNDLED / model.name or "/" in model.name
+        name = model.name if is_named else str(model.path)
+        place = _place(name, model.path)
+    own = {key: value for key, value in vars(model.generation_config).items() if value is not None}
+    dtype = str(model.dtype).removeprefix("torch.")
+    return Source(name, place, str(model.device), dtype, model.is_encoder_decoder, own)
+
+
+def _place(name: str, folder: Path) -> str:
+    """A hub id stands for itself; a bundled model's folder is where the program lies."""
+    is_hub_id = name.count("/") == 1 and not Path(name).expanduser().is_dir()
+    return name if is_hub_id else str(folder.resolve())
+
+
+def _own(folder: Path, config: JsonObject) -> JsonObject:
+    """As transformers reads them: of generation_config.json, or where there is none, of config.json."""
+    try:
+        return read_json(folder / "generation_config.json")
+    except FileNotFoundError:
+        return {name: value for name, value in config.items() if name in DEFAULTS and value is not None}
+    except ModelError:
+        return {}
