@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel, load, wrap
     from core.request import Request
     from core.running import Result, effective_settings, run, stream
+    from core.scoring import score, score_stream
     from core.settings import make_config
 
 __all__ = [
@@ -56,6 +57,8 @@ __all__ = [
     "load",
     "make_config",
     "run",
+    "score",
+    "score_stream",
     "shared_length",
     "sizes",
     "strategies",
@@ -95,6 +98,8 @@ _HOMES = {
     "load": "core.models.model",
     "make_config": "core.settings",
     "run": "core.running",
+    "score": "core.scoring",
+    "score_stream": "core.scoring",
     "shared_length": "core.caches.prefixes.store",
     "stream": "core.running",
     "why_not_draft": "core.decoding.speculation.drafters.fit",

@@ -93,6 +93,25 @@ class PromptTooLongError(PromptError):
         )
 
 
+class TextTooLongError(PromptError):
+    """A text to be scored has more tokens than the model's context."""
+
+    title = "The text cannot be scored"
+
+    def __init__(self, tokens: int, context: int) -> None:
+        self.tokens, self.context = tokens, context
+        super().__init__(
+            f"The text has {tokens:,} tokens, and the model's context has room for {context:,}.",
+            f"Leave out at least {tokens - context:,} of them, or choose a model with a longer context.",
+        )
+
+
+class ComparisonError(TokenscopeError):
+    """Two models cannot be held against each other on one text."""
+
+    title = "These models cannot be compared"
+
+
 class ParameterError(TokenscopeError):
     """A setting is out of range, of the wrong type or unknown."""
 

@@ -11,12 +11,13 @@ from typing import Literal
 
 from core.arithmetic import Term
 
-Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam"]
-"""How a token was picked."""
+Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam", "scored"]
+"""How a token was picked; `scored`: not at all, it stands in a text that was given."""
 Origin = Literal["target", "draft", "correction", "bonus"]
 """Who proposed a token."""
-Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped"]
-"""Why a sequence ended: by itself, at a limit, at a stop text, or because somebody stopped it."""
+Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "given"]
+"""Why a sequence ended: by itself, at a limit, at a stop text, because somebody stopped it, or where the text that was
+given ends."""
 BeamFate = Literal["kept", "pruned", "finished", "early_stopped"]
 DraftFate = Literal["accepted", "refused", "unreached"]
 ExtraKind = Literal["bonus", "correction", "none"]
@@ -61,6 +62,8 @@ class RunStarted(Event):
     vocabulary: int = 0
     context: int | None = None
     """Longest text the model was built for, in tokens; None when it has no limit of its own."""
+    second: str = ""
+    """Scoring: the name of a second model that reads the same text; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,23 @@ class TokenChosen(Event):
     origin: Origin = "target"
     final_rank: int | None = None
     """Place by probability after every processor; None where nothing was processed, so that it is `rank`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCompared(Event):
+    """What a second model holds of the token that was told last, behind the same text."""
+
+    step: int
+    id: int
+    probability: float
+    log_probability: float
+    rank: int
+    entropy: float
+    """Of its distribution, in nats."""
+    divergence: float
+    """KL(first ‖ second) of the two distributions, in bits."""
+    alternatives: tuple[Alternative, ...] = ()
+    """Its own likeliest tokens."""
 
 
 @dataclass(frozen=True, slots=True)

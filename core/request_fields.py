@@ -28,6 +28,11 @@ def check_fields(request: Request) -> None:
         settings_by_name(name, getattr(request, name))
 
 
+def check_top_n(value: object) -> None:
+    """Raises ParameterError."""
+    check(_FIELDS[0], value)
+
+
 def settings_by_name(field: str, value: object) -> Settings:
     """`value`, which has to be that. Raises ParameterError naming the request's field."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import threading
-import traceback
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-
-import torch
 
 from core.caches.notices import notices
 from core.caches.prefixes.store import PrefixStore
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Written
 from core.defaults import non_default
-from core.device_memory import is_out_of_memory
-from core.errors import OutOfMemoryError, TokenscopeError, UnforeseenError
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd
-from core.explain.words import size
+from core.guard import guarded
 from core.memory.fallback import with_fallback
 from core.models.model import LoadedModel
 from core.request import Request
@@ -59,7 +54,8 @@ def stream(
     """
     if drafters is not None:
         request = replace(request, drafters=tuple(drafters))
-    events = _guarded(model, request, cancel or threading.Event(), prefixes)
+    decode = partial(_decode, prefixes=prefixes)
+    events = guarded(model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes))
     return feed(streamer, events) if streamer is not None else events
 
 
@@ -89,20 +85,6 @@ def run(
 def effective_settings(model: LoadedModel, request: Request) -> dict[str, object]:
     """The settings a run of `request` would have that differ from the library's defaults, the model's included."""
     return non_default(resolve(model, request)[1])
-
-
-@torch.inference_mode()
-def _guarded(
-    model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None
-) -> Iterator[Event]:
-    """Memory failures as errors with figures, what nobody foresaw as an error with its words and place."""
-    try:
-        yield from with_fallback(model, request, cancel, partial(_decode, prefixes=prefixes), prefixes)
-    except TokenscopeError:
-        raise
-    except Exception as error:
-        known = _memory_error if is_out_of_memory(error) else _unforeseen
-        raise known(model, error) from error
 
 
 def _decode(
@@ -138,27 +120,3 @@ def _with_plan(decoding: DecodingRun, events: Iterator[Event]) -> Iterator[Event
     finally:
         if isinstance(events, Generator):  # however the run ends, the strategy tidies its caches now
             events.close()
-
-
-def _unforeseen(model: LoadedModel, error: Exception) -> UnforeseenError:
-    kind, said = type(error).__name__, str(error).strip().split("\n")[0][:300]
-    return UnforeseenError(
-        f"{model.name} failed with {kind}{': ' if said else ''}{said}.",
-        "Another strategy or cache may serve this model; the details say where it happened.",
-        "".join(traceback.format_exception(error)),
-    )
-
-
-def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:
-    device = model.device
-    if device.type == "cuda":
-        free, total = torch.cuda.mem_get_info(device)
-        torch.cuda.empty_cache()
-        figures = f" ({size(free)} of {size(total)} were free)"
-    else:
-        figures = ""
-    return OutOfMemoryError(
-        f"{device} ran out of memory{figures}; the weights of {model.name} take {size(model.weight_bytes)}.",
-        "Write fewer tokens or texts at once, shorten the prompt, or choose a smaller model or cache.",
-        str(error),
-    )

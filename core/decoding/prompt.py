@@ -26,12 +26,17 @@ def encode(model: LoadedModel, prompt: object, unbounded: bool = False) -> list[
     ids = _ids(model, prompt) or _begin(model)
     if not unbounded and model.context is not None and len(ids) > model.context:
         raise PromptTooLongError(len(ids), model.context)
+    check_known(model, ids)
+    return ids
+
+
+def check_known(model: LoadedModel, ids: Sequence[int], field: str = "prompt") -> None:
+    """Raises ParameterError, naming the request's field, for ids beyond the model's vocabulary."""
     if outside := [i for i in ids if not 0 <= i < model.vocabulary]:
         raise ParameterError(
-            f"The prompt holds the token id {outside[0]}, and {model.name} knows 0 to {model.vocabulary - 1:,}.",
-            "Use ids of this model's own tokenizer.", "prompt",
+            f"The {field} holds the token id {outside[0]}, and {model.name} knows 0 to {model.vocabulary - 1:,}.",
+            "Use ids of this model's own tokenizer.", field,
         )  # fmt: skip
-    return ids
 
 
 def prompt_tokens(ids: Sequence[int], pieces: Pieces) -> tuple[PromptToken, ...]:
@@ -75,17 +80,23 @@ def _short(value: object) -> str:
 
 
 def _encode_text(model: LoadedModel, text: str) -> list[int]:
+    if model.tokenizer is None and not text:
+        return []
+    check_tokenizer(model)
+    return tokenize(model, text)
+
+
+def check_tokenizer(model: LoadedModel) -> None:
+    """Raises TokenizerMissingError where text cannot be turned into tokens."""
     if model.tokenizer is None:
-        if not text:
-            return []
         raise TokenizerMissingError(
             f"{model.name} has no tokenizer, so text cannot be turned into tokens.",
             "Put the tokenizer's files into the model's folder; from Python, a prompt of token ids needs none.",
         )
-    return _tokenize(model, text)
 
 
-def _tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
+def tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
+    """Ids of a text; `more` goes to the tokenizer. Raises PromptError for what is no text, or not this tokenizer's."""
     try:
         text.encode("utf-8")
         ids: list[int] = model.tokenizer(text, verbose=False, **more)["input_ids"]
@@ -117,7 +128,7 @@ def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> l
             f"The chat template of {model.name} refuses these messages: {error}",
             "Check that the roles alternate between user and assistant, beginning with the user.",
         ) from error
-    return _tokenize(model, text, add_special_tokens=False)
+    return tokenize(model, text, add_special_tokens=False)
 
 
 def _fill_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mapping[str, str]]) -> str:

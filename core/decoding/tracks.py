@@ -11,7 +11,7 @@ from core.decoding.observe import Reading
 from core.decoding.stopping import Stop, Stopping
 from core.events import Event, LayerChoice, Method, Origin, SequenceFinished, TokenChosen
 from core.models.model import LoadedModel
-from core.models.text import TextStream
+from core.models.text import Pieces, TextStream
 
 
 @dataclass(slots=True)
@@ -75,21 +75,28 @@ class Scribe:
         origin: Origin = "target", seconds: float = 0.0,
     ) -> Iterator[Event]:  # fmt: skip
         """A noted token's TokenChosen, and SequenceFinished when it ends there. `seconds`: what reading it took."""
-        pieces = self._model.pieces
-        yield TokenChosen(
-            step=note.step, sequence=track.number, id=note.token, piece=pieces[note.token], text=note.text,
-            raw_probability=math.exp(reading.raw_log_probability), probability=math.exp(reading.log_probability),
-            raw_log_probability=reading.raw_log_probability, log_probability=reading.log_probability,
-            rank=reading.rank, entropy=reading.entropy, seconds=note.seconds + seconds,
-            alternatives=reading.alternatives, funnel=reading.funnel, method=method, layer_choice=layer_choice,
-            special=note.token in pieces.special, origin=origin, final_rank=reading.final_rank,
-        )  # fmt: skip
+        yield token_event(self._model.pieces, track.number, note, reading, method, layer_choice, origin, seconds)
         if note.stop:
             yield _finished(track, note.stop)
 
     def write(self, track: Track, reading: Reading, method: Method, origin: Origin = "target") -> Iterator[Event]:
         """Append a token to its sequence and tell of it at once."""
         yield from self.tell(track, self.note(track, reading.token), reading, method, origin=origin)
+
+
+def token_event(
+    pieces: Pieces, sequence: int, note: Note, reading: Reading, method: Method,
+    layer_choice: LayerChoice | None = None, origin: Origin = "target", seconds: float = 0.0,
+) -> TokenChosen:  # fmt: skip
+    """One token of a text as an event. `seconds`: what reading it took, beside the note's."""
+    return TokenChosen(
+        step=note.step, sequence=sequence, id=note.token, piece=pieces[note.token], text=note.text,
+        raw_probability=math.exp(reading.raw_log_probability), probability=math.exp(reading.log_probability),
+        raw_log_probability=reading.raw_log_probability, log_probability=reading.log_probability,
+        rank=reading.rank, entropy=reading.entropy, seconds=note.seconds + seconds,
+        alternatives=reading.alternatives, funnel=reading.funnel, method=method, layer_choice=layer_choice,
+        special=note.token in pieces.special, origin=origin, final_rank=reading.final_rank,
+    )  # fmt: skip
 
 
 def stopped(track: Track) -> SequenceFinished:

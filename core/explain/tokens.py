@@ -244,6 +244,21 @@ def _beam(event: TokenChosen) -> Sentence:
                name, own, less)  # fmt: skip
 
 
+def _scored(event: TokenChosen) -> Sentence:
+    """Nothing was chosen: the text says which token, the model only how likely it was."""
+    name, own = quote(event.piece), share(event.raw_probability)
+    if event.rank == 1:
+        return say("{} was given by the text, and it is the model's first choice here, with {}.", name, own)
+    place = f"{ordinal(event.rank)} most likely"
+    first = next((item for item in event.alternatives if item.rank == 1), None)
+    if first is None:
+        return say("{} was given by the text; the model had it as the {}, with {}.", name, place, own)
+    return say(
+        "{} was given by the text; the model had it as the {}, with {}, and would have put {} first, with {}.",
+        name, place, own, quote(first.text), share(first.raw_probability),
+    )  # fmt: skip
+
+
 _TELLERS = {
     "beam": _beam,
     "greedy": _greedy,
@@ -251,6 +266,7 @@ _TELLERS = {
     "contrastive": _contrastive,
     "dola": _dola,
     "dola_sampled": _dola,
+    "scored": _scored,
 }
 
 

@@ -36,6 +36,7 @@ ENDINGS: dict[Ending, EndingWords] = {
     "time": EndingWords("time is up", "time limit", "The time limit ends the text here"),
     "stop_string": EndingWords("stop text", "stop text", "The text ends here, at a stop text"),
     "stopped": EndingWords("stopped", "stopped", "The text was stopped here"),
+    "given": EndingWords("scored", "scored to its end", "The given text ends here"),
 }
 
 

@@ -203,3 +203,19 @@ def test_every_stage_says_what_it_is() -> None:
         ("top-k 20", "cut", 20),
         ("typical sampling 0.9", "cut", 0.9),
     ]
+
+
+def test_a_scored_token_was_given_and_not_chosen() -> None:
+    first = other(" dog", 0.4, 1)
+    said = explain_token(token(method="scored", probability=0.25, alternatives=(first,), funnel=(model(),)))
+    assert said == (
+        "“fox” was given by the text; the model had it as the third most likely, with 25 %, "
+        "and would have put “dog” first, with 40 %."
+    )
+    assert [said[start:stop] for start, stop in said.figures] == ["25 %", "40 %"]
+    assert explain_token(token(method="scored")) == (
+        "“fox” was given by the text; the model had it as the third most likely, with 25 %."
+    )
+    assert explain_token(token(method="scored", rank=1)) == (
+        "“fox” was given by the text, and it is the model's first choice here, with 25 %."
+    )

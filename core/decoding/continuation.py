@@ -1,0 +1,50 @@
+"""What a text goes on with: token ids, words, or some of each, as the tokens behind those that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.decoding.prompt import check_known, check_tokenizer, tokenize
+from core.errors import PromptError
+from core.models.model import LoadedModel
+from core.models.text import Decoder
+from core.parameter import shortened
+from core.token_values import is_id
+
+
+def continuation(model: LoadedModel, before: Sequence[int], more: object) -> list[int]:
+    """Ids of `more` behind `before`: a text, token ids, or a sequence of both.
+
+    Raises PromptError, TokenizerMissingError, ParameterError.
+    """
+    ids = list[int]()
+    for part in _parts(more):
+        ids += _behind(model, [*before, *ids], part) if isinstance(part, str) else [part]
+    check_known(model, ids, "beginning")
+    return ids
+
+
+def _parts(more: object) -> list[int | str]:
+    parts = [more] if isinstance(more, str) else list(more) if isinstance(more, Sequence) else None
+    if parts is None or isinstance(more, bytes):
+        raise PromptError(f"The text goes on with {shortened(more)}.", _REMEDY)
+    if wrong := [part for part in parts if not (isinstance(part, str) or is_id(part))]:
+        raise PromptError(f"The text goes on with {shortened(wrong[0])}.", _REMEDY)
+    return [part if isinstance(part, str) else int(part) for part in parts]
+
+
+_REMEDY = "Give words, token ids, or some of each."
+
+
+def _behind(model: LoadedModel, before: Sequence[int], text: str) -> list[int]:
+    """The text's tokens as they follow others: many tokenizers write a word otherwise where a text begins.
+
+    Where the words before would be written otherwise with it, its own tokens are taken.
+    """
+    check_tokenizer(model)
+    decode = Decoder(model.tokenizer)
+    last = decode(decode.tail(before))
+    alone = tokenize(model, last, add_special_tokens=False)
+    both = tokenize(model, last + text, add_special_tokens=False)
+    is_split = both[: len(alone)] == alone
+    return both[len(alone) :] if is_split else tokenize(model, text, add_special_tokens=False)

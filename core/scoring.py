@@ -1,0 +1,153 @@
+"""Scoring a text that is given: nothing is chosen, and every token is told as if it had been (GLTR: Gehrmann et al.
+2019)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import repeat
+
+import torch
+
+from core.decoding.given import Given, read_given
+from core.decoding.observe import Reading, read_step
+from core.decoding.prepare import check_scores
+from core.decoding.prompt import prompt_tokens
+from core.decoding.second import SecondReader
+from core.decoding.tracks import Note, token_event
+from core.decoding.whole_text import WholeText
+from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted, SequenceFinished, TokenChosen
+from core.guard import guarded
+from core.models.model import LoadedModel
+from core.models.text import TextStream
+from core.request_fields import check_top_n
+
+
+def score(model: LoadedModel, text_or_ids: object, top_n: int = 10, *, given: object = None) -> tuple[TokenChosen, ...]:
+    """What `model` holds of a text: probability, rank, entropy and alternatives of every token after the first.
+
+    The text is a string, a chat or token ids, read in one pass (in pieces where its logits would take more than
+    256 MiB). Figures are the model's own, those of a run without settings: a greedy run's text scored again has rank 1
+    throughout.
+
+    `given`, in any of these forms, stands before the text and is not scored; then every token of the text is. An
+    encoder–decoder's text is its answer to `given`, to an empty source where there is none, and what stands before it
+    is the decoder's own first token, whether the ids begin with that or not.
+    Raises TextTooLongError beyond the model's context, PromptError and the others of `stream`.
+    """
+    events = score_stream(model, text_or_ids, top_n, given=given)
+    return tuple(event for event in events if isinstance(event, TokenChosen))
+
+
+def score_stream(
+    model: LoadedModel,
+    text_or_ids: object,
+    top_n: int = 10,
+    *,
+    given: object = None,
+    second: LoadedModel | None = None,
+    cancel: threading.Event | None = None,
+) -> Iterator[Event]:
+    """The same as the events of a run: RunStarted, Prefilled, a TokenChosen each, SequenceFinished, Finished.
+
+    With a `second` model every token is followed by a TokenCompared. `cancel` is looked at before every pass.
+    Raises what `score` does, and ComparisonError where two models mean something else by a token.
+    """
+    return guarded(model, partial(_score, model, text_or_ids, top_n, given, second, cancel or threading.Event()))
+
+
+def _score(
+    model: LoadedModel, text: object, top_n: int, before: object, second: LoadedModel | None, cancel: threading.Event
+) -> Iterator[Event]:
+    check_top_n(top_n)
+    given = read_given(model, text, before)
+    other = SecondReader(second, model, given, top_n) if second is not None else None
+    yield _started(model, given, second.name if second is not None else "")
+    yield from Scorer(model, given, top_n, other).events(cancel)
+
+
+def _started(model: LoadedModel, given: Given, second: str) -> RunStarted:
+    return RunStarted(
+        strategy="score",
+        model=model.name,
+        device=str(model.device),
+        dtype=str(model.dtype).removeprefix("torch."),
+        cache="dynamic",
+        seed=0,
+        prompt=prompt_tokens(given.prompt, model.pieces),
+        settings=(),
+        vocabulary=model.vocabulary,
+        context=model.context,
+        second=second,
+    )
+
+
+class Scorer:
+    """One text under the eyes of one model, or two, told token by token."""
+
+    def __init__(self, model: LoadedModel, given: Given, top_n: int, other: SecondReader | None) -> None:
+        self._model, self._given, self._top_n, self._other = model, given, top_n, other
+        self._text = WholeText(model, given)
+        self._stream, self._texts = TextStream(model.tokenizer, given.start), list[str]()
+        self._begun = self._last = time.perf_counter()
+        self._read: float | None = None
+        """When the first pass was done."""
+
+    def events(self, cancel: threading.Event) -> Iterator[Event]:
+        """Everything behind RunStarted."""
+        for rows, theirs in self._logits(cancel):
+            if self._read is None:
+                self._read = self._last = time.perf_counter()
+                yield Prefilled(len(self._given.read), self._read - self._begun)
+            yield from self._tell(rows, theirs)
+        yield from self._end()
+
+    def _logits(self, cancel: threading.Event) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
+        """Those of the model and of the second one, place by place alike."""
+        portions = self._text.portions()
+        if self._other is None:
+            return zip(self._text.logits(portions, cancel), repeat(None), strict=False)
+        portions = portions.at_most(self._other.text.portions())
+        theirs = self._other.text.logits(portions, cancel)
+        return zip(self._text.logits(portions, cancel), theirs, strict=False)  # a stop ends one before the other
+
+    def _tell(self, rows: torch.Tensor, theirs: torch.Tensor | None) -> Iterator[Event]:
+        """The tokens behind logits [n, V]; `theirs`: the second model's."""
+        step = len(self._texts)
+        tokens = self._given.tokens[step : step + len(rows)]
+        check_scores(self._model, rows, rows, step)
+        chosen = torch.tensor(tokens, device=rows.device)
+        readings = read_step([rows], chosen, self._top_n, (), self._model.pieces)
+        compared: Sequence[Event] = ()
+        if self._other is not None and theirs is not None:
+            compared = self._other.compare(step, rows, theirs, chosen)
+        now = time.perf_counter()
+        seconds, self._last = (now - self._last) / len(tokens), now
+        for place, reading in enumerate(readings):
+            yield self._token(reading, seconds)
+            yield from compared[place : place + 1]
+
+    def _token(self, reading: Reading, seconds: float) -> TokenChosen:
+        note = Note(len(self._texts), reading.token, self._stream.push(reading.token), seconds, None)
+        self._texts.append(note.text)
+        return token_event(self._model.pieces, 0, note, reading, "scored")
+
+    def _end(self) -> Iterator[Event]:
+        tokens = tuple(self._given.tokens[: len(self._texts)])
+        is_whole, tail = len(tokens) == len(self._given.tokens), self._stream.flush()
+        yield SequenceFinished(0, "given" if is_whole else "stopped", tail=tail)
+        reason: RunEnd = "completed" if is_whole else "stopped"
+        yield Finished(reason, (tokens,), ("".join(self._texts) + tail,), self._metrics(), order=(0,))
+
+    def _metrics(self) -> Metrics:
+        reading, passes = (self._read or self._begun) - self._begun, self._text.forward.passes
+        return Metrics(
+            prompt_tokens=len(self._given.start),
+            new_tokens=len(self._texts),
+            seconds=time.perf_counter() - self._begun,
+            time_to_first_token=reading or None,
+            prefill_tokens_per_second=len(self._given.read) / reading if reading and passes == 1 else None,
+            target_passes=passes,
+        )
