@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 NAME = ".lock"
@@ -38,6 +39,31 @@ def locked(folder: Path) -> Iterator[bool]:
     finally:
         if handle is not None:
             os.close(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A folder's lock that is kept, until `release` or the end of the process."""
+
+    path: Path
+    handle: int
+
+    def release(self) -> None:
+        """Let others have it."""
+        os.close(self.handle)
+
+
+def hold(folder: Path) -> Hold | None:
+    """Take the folder's lock and keep it; None where somebody else holds it, or the folder takes none."""
+    handle = _open(folder / NAME)
+    if handle is None:
+        return None
+    try:
+        _try(handle)
+    except OSError:
+        os.close(handle)
+        return None
+    return Hold(folder / NAME, handle)
 
 
 def _open(path: Path) -> int | None:

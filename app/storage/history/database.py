@@ -1,0 +1,186 @@
+"""Opens the history's file: made, brought up to date or set aside, and never at the cost of what it holds.
+
+SQLite is imported with this module, which nothing imports before the window has been drawn.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from app.storage.files import COPIES, StorageError, one_writer
+from app.storage.history.schema import Migration, migrate, version_of
+from core.errors import TokenscopeError
+
+PATIENCE = 5.0
+"""Seconds that a statement waits for another program's."""
+BESIDE = ("", "-wal", "-shm")
+"""SQLite keeps what it has not written into the file itself yet under the same name with these."""
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SETTINGS = (
+    "PRAGMA journal_mode = WAL",  # readers and a writer of several windows do not wait for each other
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA cache_size = -16384",  # KiB
+)
+_CHECKS = ("SELECT id, deleted FROM runs LIMIT 1", "SELECT words, request FROM texts LIMIT 1")
+
+
+class HistoryClosed(TokenscopeError):
+    """The history's file is left as it is, and nothing is kept meanwhile."""
+
+    title = "The history cannot be used now"
+
+
+class DamagedError(Exception):
+    """The file is no history, or one that cannot be read."""
+
+
+def open_database(path: Path, migrations: Sequence[Migration]) -> tuple[sqlite3.Connection, str]:
+    """The file's connection, in autocommit; and a sentence where a damaged one had to be set aside first.
+
+    Raises HistoryClosed for a file of a later version and one that cannot be brought up to date, StorageError where
+    the disk refuses.
+    """
+    with one_writer(path.parent), _in_words(path):
+        try:
+            return _open(path, migrations), ""
+        except DamagedError as damage:
+            told = f"The history could not be read ({damage}), so a new one begins. {set_aside(path)}"
+            return _open(path, migrations), told
+
+
+def set_aside(path: Path) -> str:
+    """Give the file, and what SQLite keeps beside it, another name; a sentence that says which."""
+    number = next((n for n in range(1, COPIES) if not os.path.lexists(_aside(path, "bad", n))), COPIES)
+    aside = _aside(path, "bad", number)
+    os.replace(path, aside)
+    for ending in BESIDE[1:]:
+        with suppress(FileNotFoundError):
+            os.replace(f"{path}{ending}", f"{aside}{ending}")
+    return f"It was kept as {aside.name} in {path.parent}."
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is to blame, and not the disk, another program or the statement."""
+    return (_code(error) & 0xFF) in _DAMAGE
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def as_storage_error(path: Path, error: sqlite3.Error | OSError) -> StorageError:
+    """What the disk or SQLite said, in words."""
+    code = _code(error) & 0xFF if isinstance(error, sqlite3.Error) else 0
+    return StorageError(f"{path} cannot be used: {error}.", _REMEDIES.get(code, _CHOOSE))
+
+
+def _open(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
+    _prepare(path)
+    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    try:
+        _bring_up_to_date(connection, path, migrations)
+        for statement in (*_CHECKS, *_SETTINGS):
+            connection.execute(statement).fetchone()
+    except sqlite3.Error as error:
+        connection.close()
+        if is_damage(error) or _code(error) == sqlite3.SQLITE_ERROR:  # the latter: a table or column is missing
+            raise DamagedError(str(error)) from error
+        raise
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(path: Path) -> None:
+    """An empty file of this user's alone where there is none; what is no file cannot be opened."""
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        return
+    if not stat.S_ISREG(about.st_mode):
+        raise DamagedError("it is no file")
+    with suppress(OSError):
+        path.chmod(0o600)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+    version = version_of(connection)
+    if version > len(migrations):
+        raise HistoryClosed(
+            "A newer Tokenscope wrote the history. It is left as it is, and this window keeps no runs.",
+            "Use the newer Tokenscope, or another folder with --config-dir.",
+        )
+    is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if version == 0 and not is_empty:
+        raise DamagedError("it is another program's")
+    if version < len(migrations):
+        if version:
+            _rehearse(connection, migrations)
+            _keep_copy(connection, path)
+        migrate(connection, migrations)
+
+
+def _rehearse(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
+    """Migrate a copy in memory first: the file has not been touched when that fails. Raises HistoryClosed."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        connection.backup(copy)
+        try:
+            migrate(copy, migrations)
+        except Exception as error:  # whatever a migration stumbles over lies in the data
+            raise HistoryClosed(
+                f"What version {version_of(connection)} of the history holds could not be brought up to date "
+                f"({error}). The file is left as it is, and this window keeps no runs.",
+                "Use the Tokenscope that wrote it, or another folder with --config-dir.",
+            ) from error
+
+
+def _keep_copy(connection: sqlite3.Connection, path: Path) -> None:
+    """The file as it was, beside it."""
+    number = next(n for n in range(1, COPIES) if not os.path.lexists(_aside(path, "old", n)))
+    aside = _aside(path, "old", number)
+    os.close(os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    with closing(sqlite3.connect(aside)) as copy:
+        connection.backup(copy)
+
+
+def _aside(path: Path, why: str, number: int) -> Path:
+    return path.with_name(f"{path.name}.{why}-{number}")
+
+
+def _code(error: BaseException) -> int:
+    """SQLite's own number of an error; its Python module's errors have none."""
+    return int(vars(error).get("sqlite_errorcode", 0))
+
+
+@contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise as_storage_error(path, error) from error
+
+
+_CHOOSE = "Choose another folder with --config-dir."
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "Make room on that disk.",
+    sqlite3.SQLITE_BUSY: "Another program is using it; try again in a moment.",
+    sqlite3.SQLITE_READONLY: "Make that file writable, or choose another folder with --config-dir.",
+}

@@ -1,0 +1,82 @@
+"""Recordings of runs under way: a folder for each window, which holds its lock; who finds one without a holder has
+found what a killed program was writing."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from app.storage.files import StorageError
+from app.storage.history.record import is_id
+from app.storage.locks import Hold, hold
+
+UNDER_WAY = "under-way"
+ENDING = ".tokenscope"
+
+
+class Recordings:
+    """The folder of one window, made with its first recording and removed at its end."""
+
+    def __init__(self, history: Path) -> None:
+        self._all = history / UNDER_WAY
+        self._own: Path | None = None
+        self._holds: list[Hold] = []
+
+    def place(self, run: str) -> Path:
+        """Where a run is to be recorded: an empty file of this user's alone. Raises StorageError."""
+        path = self._folder() / f"{run}{ENDING}"
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise _refusal(path, error) from error
+        return path
+
+    def left_over(self) -> dict[str, Path]:
+        """{run: recording} of what programs that are no longer there have left. It is this window's from now on: no
+        other one finds it before this one has ended."""
+        found: dict[str, Path] = {}
+        with suppress(OSError):
+            for folder in sorted(self._all.iterdir()):
+                if folder != self._own and not folder.name.startswith(".") and (held := hold(folder)) is not None:
+                    self._holds.append(held)
+                    paths = sorted(folder.glob(f"*{ENDING}"))
+                    found |= {path.stem: path for path in paths if is_id(path.stem) and path.is_file()}
+        return found
+
+    def close(self) -> None:
+        """Remove what is empty; what still lies there is found by the next window."""
+        for held in self._holds:
+            _remove_if_empty(held)
+            held.release()
+        self._holds, self._own = [], None
+
+    def _folder(self) -> Path:
+        if self._own is None:
+            name = os.urandom(8).hex()
+            own, hidden = self._all / name, self._all / f".{name}"
+            try:
+                self._all.mkdir(mode=0o700, parents=True, exist_ok=True)
+                hidden.mkdir(mode=0o700)
+                held = hold(hidden)
+                hidden.rename(own)  # nobody has seen it without its holder
+            except OSError as error:
+                raise _refusal(own, error) from error
+            self._holds += [replace(held, path=own / held.path.name)] if held is not None else []
+            self._own = own
+        return self._own
+
+
+def _remove_if_empty(held: Hold) -> None:
+    folder = held.path.parent
+    with suppress(OSError):
+        if all(path == held.path for path in folder.iterdir()):
+            held.path.unlink()
+            folder.rmdir()
+
+
+def _refusal(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"{path} cannot be written ({error.strerror}), so this run is not kept.", "Make room, or the folder writable."
+    )

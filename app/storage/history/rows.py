@@ -1,0 +1,146 @@
+"""The history's tables in use: what is asked of them, each a few statements on one connection."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields
+from typing import Any
+
+from app.storage.history.database import transaction
+from app.storage.history.record import LONGEST_TITLE, Keeping, Record, folded, whole
+from app.storage.history.search import Index, terms
+
+_COLUMNS = tuple(column.name for column in fields(Record))
+_ROW = ", ".join(_COLUMNS)
+_MARKS = ", ".join(f":{name}" for name in _COLUMNS)
+_SHOWN = "deleted IS NULL"
+_ORDER = "pinned DESC, made DESC, runs.number DESC"
+
+
+class Rows:
+    """Raises sqlite3.Error; whoever has opened the file knows what that means."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._index = Index(connection)
+
+    def ids(self, query: str) -> list[str]:
+        """The runs that hold every word of `query`, pinned ones first, then the latest first."""
+        wanted = terms(query)
+        source, condition, values = "runs", "1", list[str]()
+        if wanted:
+            source = "runs JOIN texts USING (number)"
+            condition, values = self._index.condition(wanted)
+        return [
+            row[0]
+            for row in self._all(f"SELECT id FROM {source} WHERE {_SHOWN} AND {condition} ORDER BY {_ORDER}", values)
+        ]
+
+    def records(self, runs: Sequence[str]) -> list[Record]:
+        """Those of these runs that are there, in their order."""
+        marks = ", ".join("?" * len(runs))
+        rows = self._all(f"SELECT {_ROW} FROM runs WHERE {_SHOWN} AND id IN ({marks})", runs)
+        found = {row[0]: _record(row) for row in rows}
+        return [found[run] for run in runs if run in found]
+
+    def request(self, run: str) -> dict[str, Any]:
+        """What the panels had set for a run; empty when that is not known."""
+        rows = self._all("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
+        return json.loads(rows[0][0]) if rows else {}
+
+    def latest(self, before: float) -> str | None:
+        """The run that was kept last before that moment."""
+        sql = f"SELECT id FROM runs WHERE {_SHOWN} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
+        return next((str(row[0]) for row in self._all(sql, (before,))), None)
+
+    def totals(self) -> tuple[int, int]:
+        """How many runs are kept, and their bytes."""
+        row = self._all(f"SELECT count(*), coalesce(sum(bytes), 0) FROM runs WHERE {_SHOWN}")[0]
+        return int(row[0]), int(row[1])
+
+    def insert(self, keeping: Keeping, size: int) -> None:
+        """A new run, whose recording takes `size` bytes; one that is there already stays as it is."""
+        words, request = folded(keeping.searched), json.dumps(keeping.request)
+        row = {name: _storable(getattr(keeping.record, name)) for name in _COLUMNS}
+        row["bytes"] = size + len(words) + len(request)
+        with transaction(self._connection):
+            inserted = self._connection.execute(
+                f"INSERT INTO runs ({_ROW}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING", row
+            )
+            if inserted.rowcount == 1 and (number := inserted.lastrowid) is not None:
+                texts = (number, folded(keeping.record.title), words, request)
+                self._connection.execute("INSERT INTO texts VALUES (?, ?, ?, ?)", texts)
+                self._index.add(number)
+
+    def rename(self, run: str, title: str) -> None:
+        """Another title; an empty one for none."""
+        title = " ".join(whole(title).split())[:LONGEST_TITLE]
+        with transaction(self._connection):
+            for (number,) in self._all("SELECT number FROM runs WHERE id = ?", (run,)):
+                self._index.remove(number)
+                self._connection.execute("UPDATE runs SET title = ? WHERE number = ?", (title, number))
+                self._connection.execute("UPDATE texts SET title = ? WHERE number = ?", (folded(title), number))
+                self._index.add(number)
+
+    def pin(self, run: str, is_pinned: bool) -> None:
+        """Whether it stands first, and stays."""
+        self._connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (is_pinned, run))
+
+    def mark_deleted(self, run: str, moment: float | None) -> None:
+        """Out of every list, or (None) back in them."""
+        self._connection.execute("UPDATE runs SET deleted = ? WHERE id = ?", (moment, run))
+
+    def deleted(self, before: float) -> list[str]:
+        """The runs that were marked as deleted before that moment."""
+        return [row[0] for row in self._all("SELECT id FROM runs WHERE deleted < ?", (before,))]
+
+    def remove(self, runs: Sequence[str]) -> None:
+        """For good."""
+        if not runs:
+            return
+        with transaction(self._connection):
+            for run in runs:
+                for (number,) in self._all("SELECT number FROM runs WHERE id = ?", (run,)):
+                    self._index.remove(number)
+                    self._connection.execute("DELETE FROM runs WHERE number = ?", (number,))
+
+    def beyond(self, budget: int) -> list[str]:
+        """What has to go for all to take at most `budget` bytes: deleted ones, then the oldest that are not pinned;
+        never the run that was kept last."""
+        over = self._all("SELECT coalesce(sum(bytes), 0) FROM runs")[0][0] - budget
+        going: list[str] = []
+        if over > 0:
+            sql = (
+                "SELECT id, bytes FROM runs WHERE NOT pinned AND number < (SELECT max(number) FROM runs)"
+                " ORDER BY deleted IS NULL, made, number"
+            )
+            for run, size in self._all(sql):
+                if over <= 0:
+                    break
+                going.append(run)
+                over -= size
+        return going
+
+    def clear(self) -> None:
+        """Nothing is left, in the file's free room neither."""
+        with transaction(self._connection):
+            self._connection.execute("DELETE FROM runs")
+            self._index.forget_all()
+        with suppress(sqlite3.OperationalError):  # another window reads: what is deleted is overwritten all the same
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._connection.execute(sql, values).fetchall()
+
+
+def _storable(value: Any) -> Any:
+    return whole(value) if isinstance(value, str) else value
+
+
+def _record(row: Sequence[Any]) -> Record:
+    record = dict(zip(_COLUMNS, row, strict=True))
+    return Record(**{**record, "pinned": bool(record["pinned"])})

@@ -1,0 +1,86 @@
+"""Finding runs by what stands in them: by an index of every three letters where SQLite has one, else by reading all.
+
+Words are looked for as parts of words, in any order, and all of them have to be there; so “drag” finds “dragons”, and
+a language without spaces is searched as well as any.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from app.storage.history.record import folded
+
+SHORTEST = 3
+"""Letters from which on the index can help."""
+Condition = tuple[str, list[str]]
+"""SQL about a row of `texts`, and its parameters."""
+
+
+def terms(query: str) -> list[str]:
+    """The words that are looked for."""
+    return list(dict.fromkeys(folded(query).split()))
+
+
+class Index:
+    """`is_there` False: the library has no full-text search of that kind, and every run is read through."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.is_there = self._make()
+
+    def add(self, number: int) -> None:
+        """Let a run be found; it stands in `texts` already."""
+        if self.is_there:
+            self._connection.execute(
+                "INSERT INTO found (rowid, title, words) SELECT number, title, words FROM texts WHERE number = ?",
+                (number,),
+            )
+
+    def remove(self, number: int) -> None:
+        """Let it be found no more; it still stands in `texts` as it was added."""
+        if self.is_there:
+            self._connection.execute(
+                "INSERT INTO found (found, rowid, title, words) "
+                "SELECT 'delete', number, title, words FROM texts WHERE number = ?",
+                (number,),
+            )
+
+    def forget_all(self) -> None:
+        """An empty index; `texts` is empty by now."""
+        if self.is_there:
+            self._connection.execute("INSERT INTO found (found) VALUES ('rebuild')")
+
+    def condition(self, wanted: Sequence[str]) -> Condition:
+        """What a row has to be like to hold all of these words."""
+        indexed = [word for word in wanted if self.is_there and len(word) >= SHORTEST]
+        parts, values = [], []
+        if indexed:
+            parts.append("texts.number IN (SELECT rowid FROM found WHERE found MATCH ?)")
+            values.append(" AND ".join(_quoted(word) for word in indexed))
+        for word in wanted:
+            if word not in indexed:
+                parts.append("(instr(texts.title, ?) OR instr(texts.words, ?))")
+                values += [word, word]
+        return " AND ".join(parts) or "1", values
+
+    def _make(self) -> bool:
+        """Make the index, or fill it where a program without one has kept runs since."""
+        try:
+            self._connection.execute(
+                "CREATE VIRTUAL TABLE IF NOT EXISTS found USING fts5"
+                " (title, words, content = 'texts', content_rowid = 'number', tokenize = 'trigram')"
+            )
+            counts = [self._count("found_docsize"), self._count("texts")]
+        except sqlite3.OperationalError:
+            return False
+        if counts[0] != counts[1]:
+            self._connection.execute("INSERT INTO found (found) VALUES ('rebuild')")
+        return True
+
+    def _count(self, table: str) -> int:
+        return int(self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace('"', '""') + '"'

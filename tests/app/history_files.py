@@ -1,0 +1,60 @@
+"""Runs for the history's tests, and programs that keep some, two at once or until they are killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from app.storage.history.record import Keeping, Record
+from app.storage.history.store import HistoryStore
+
+
+def run_id(number: int) -> str:
+    """An id that looks like any other."""
+    return f"{number:032x}"
+
+
+def keeping(number: int, prompt: str = "Once upon a time", text: str = " there was a fox", **more: object) -> Keeping:
+    """The `number`-th run, a minute after the one before it."""
+    record = Record(run_id(number), 1_700_000_000.0 + 60 * number, prompt, text, "storyteller", "sampling", **more)  # type: ignore[arg-type]
+    return Keeping(record, f"{prompt}\n{text}", {"prompt": prompt, "seed": number})
+
+
+def recording(folder: Path, size: int = 1000) -> Path:
+    """A file that stands for a run's recording."""
+    path = folder / f"recording-{os.urandom(4).hex()}"
+    path.write_bytes(b"x" * size)
+    return path
+
+
+_KEEPER = """
+import sys
+from pathlib import Path
+from app.storage.history.store import HistoryStore
+from tests.app.history_files import keeping, recording
+folder, first, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+store = HistoryStore(folder)
+print("open", flush=True)
+for number in range(first, first + count):
+    store.keep(keeping(number), recording(folder))
+    print(number, flush=True)
+store.close()
+"""
+
+
+def program_that_keeps(folder: Path, first: int, count: int) -> subprocess.Popen[str]:
+    """Another program on the same folder: says `open`, then the number of each run once it is kept."""
+    command = [sys.executable, "-c", _KEEPER, str(folder), str(first), str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+
+
+def all_ids(folder: Path) -> list[str]:
+    """What a program that opens the folder now finds."""
+    store = HistoryStore(folder)
+    try:
+        assert store.notices == []
+        return store.ids()
+    finally:
+        store.close()

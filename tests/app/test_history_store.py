@@ -1,0 +1,341 @@
+"""The history's file: what is kept is found again, by any word; nothing kept is lost; nobody else can read it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.storage.files import StorageError
+from app.storage.history import search
+from app.storage.history.database import HistoryClosed
+from app.storage.history.record import Keeping, Record, opening
+from app.storage.history.schema import MIGRATIONS
+from app.storage.history.store import FILE_NAME, HistoryStore
+from tests.app.history_files import all_ids, keeping, program_that_keeps, recording, run_id
+from tests.fuzz.outcomes import short
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[HistoryStore]:
+    store = HistoryStore(tmp_path / "history")
+    yield store
+    store.close()
+
+
+def reopened(store: HistoryStore) -> HistoryStore:
+    store.close()
+    store.__init__(store.path.parent)  # type: ignore[misc]
+    return store
+
+
+def test_what_is_kept_is_there_again(store: HistoryStore, tmp_path: Path) -> None:
+    kept = keeping(1, seed=7, tokens=40, seconds=0.4, speed=120.5, parent=run_id(9), place=3, message="EOS")
+    store.keep(kept, recording(tmp_path, 500))
+    again = reopened(store)
+    found = again.get(run_id(1))
+    assert found is not None
+    assert (found.seed, found.speed, found.parent, found.place) == (7, 120.5, run_id(9), 3)
+    assert found.bytes >= 500
+    assert again.request(run_id(1)) == {"prompt": "Once upon a time", "seed": 1}
+    assert again.trace(run_id(1)).read_bytes() == b"x" * 500
+    assert again.get(run_id(2)) is None
+    assert again.request(run_id(2)) == {}
+
+
+def test_the_latest_comes_first_and_a_pinned_one_before_it(store: HistoryStore) -> None:
+    for number in (2, 1, 3):
+        store.keep(keeping(number))
+    assert store.ids() == [run_id(3), run_id(2), run_id(1)]
+    store.pin(run_id(1), True)
+    assert store.ids() == [run_id(1), run_id(3), run_id(2)]
+    assert [record.pinned for record in store.records(store.ids())] == [True, False, False]
+    assert (store.latest(), store.latest(store.records([run_id(3)])[0].made)) == (run_id(3), run_id(2))
+
+
+def test_keeping_twice_changes_nothing(store: HistoryStore) -> None:
+    store.keep(keeping(1, title="First"))
+    store.keep(keeping(1, title="Second"))
+    assert [record.title for record in store.records(store.ids())] == ["First"]
+
+
+FOUND = [
+    ("dragon", True), ("DRAG", True), ("ragons", True), ("fire dragons", True), ("dragons tea", False),
+    ("grüße", True), ("GRÜSSE", True), ("猫", True), ("猫咪喝", True), ("狗", False), ("“", True), ('"', True),
+    ("ab", False), ("b\0c", True), ("' OR 1", False), ("🐉", True), ("AND", True), ("my title", True), ("", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_a_run_is_found_by_parts_of_any_of_its_words(
+    store: HistoryStore, monkeypatch: pytest.MonkeyPatch, has_index: bool
+) -> None:
+    """With SQLite's index and without: the same runs."""
+    if not has_index:
+        monkeypatch.setattr(search.Index, "_make", lambda _self: False)
+        reopened(store)
+    text = 'Two dragons breathe fire and say “Grüße”. "b\0c" 猫咪喝茶 🐉'
+    store.keep(keeping(1, text=text, title="My Title"))
+    store.keep(keeping(2, "Something else", " entirely"))
+    for query, is_found in FOUND:
+        assert (run_id(1) in store.ids(query)) == is_found, query
+    assert store.ids("entirely") == [run_id(2)]
+
+
+def test_a_new_title_is_found_and_the_old_one_is_not(store: HistoryStore) -> None:
+    store.keep(keeping(1, title="Dragons"))
+    store.rename(run_id(1), "  Foxes \n of the\0hill ")
+    assert (store.ids("dragons"), store.ids("foxes hill")) == ([], [run_id(1)])
+    found = store.get(run_id(1))
+    assert found is not None
+    assert found.name == "Foxes of the hill"
+
+
+def test_runs_kept_without_an_index_are_found_with_one(store: HistoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program whose SQLite has no full-text search has kept them."""
+    store.keep(keeping(1, text=" dragons"))
+    with monkeypatch.context() as patched:
+        patched.setattr(search.Index, "_make", lambda _self: False)
+        reopened(store).keep(keeping(2, text=" more dragons"))
+    assert reopened(store).ids("dragons") == [run_id(2), run_id(1)]
+
+
+def test_any_text_is_kept_and_any_text_can_be_looked_for(store: HistoryStore) -> None:
+    @short(40)
+    @given(st.text(max_size=30), st.text(max_size=30))
+    def check(text: str, query: str) -> None:
+        store.forget([run_id(1)])
+        odd = Record(run_id(1), 0.0, opening(text), opening(text), text[:5], text[:5], title=text)
+        store.keep(Keeping(odd, text, {"prompt": text}))
+        assert store.request(run_id(1)) == {"prompt": text}
+        assert set(store.ids(query)) <= {run_id(1)}
+        assert store.ids(" ".join(text.split())) == [run_id(1)]
+
+    check()
+
+
+def test_deleting_can_be_undone_until_it_is_forgotten(store: HistoryStore, tmp_path: Path) -> None:
+    store.keep(keeping(1), recording(tmp_path))
+    store.delete(run_id(1))
+    assert (store.ids(), store.ids("fox"), store.totals()) == ([], [], (0, 0))
+    assert reopened(store).trace(run_id(1)).exists()
+    store.bring_back(run_id(1))
+    assert store.ids("fox") == [run_id(1)]
+    store.delete(run_id(1))
+    store.forget([run_id(1)])
+    store.bring_back(run_id(1))
+    assert store.ids() == []
+    assert not store.trace(run_id(1)).exists()
+
+
+def test_what_was_deleted_long_ago_is_gone_at_the_next_start(
+    store: HistoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.keep(keeping(1), recording(tmp_path))
+    store.delete(run_id(1))
+    monkeypatch.setattr("app.storage.history.store.UNDO_SECONDS", -1)
+    assert not reopened(store).trace(run_id(1)).exists()
+
+
+def test_the_oldest_unpinned_run_goes_first(store: HistoryStore, tmp_path: Path) -> None:
+    for number in range(6):
+        store.keep(keeping(number), recording(tmp_path, 10_000))
+    store.pin(run_id(0), True)
+    store.delete(run_id(4))
+    assert store.trim(35_000) == 3
+    assert store.ids() == [run_id(0), run_id(5), run_id(3)]
+    assert sorted(path.stem for path in store.traces.iterdir()) == [run_id(0), run_id(3), run_id(5)]
+    assert store.trim(1) == 1
+    assert store.ids() == [run_id(0), run_id(5)], "neither a pinned run nor the last one goes"
+
+
+def test_nothing_of_a_forgotten_run_is_on_the_disk(store: HistoryStore, tmp_path: Path) -> None:
+    """Not in the file's free room, not in what SQLite keeps beside it, not in copies."""
+    secret = "xylophone-secret-4711"
+    store.keep(keeping(1, prompt=secret, text=secret, title=secret), recording(tmp_path))
+    store.path.with_name(f"{FILE_NAME}.bad-1").write_text(secret)
+    store.forget_all()
+    assert (store.ids(), list(store.traces.iterdir())) == ([], [])
+    for path in store.path.parent.rglob("*"):
+        if path.is_file():
+            assert secret.encode() not in path.read_bytes(), path
+    store.keep(keeping(2))
+    assert store.ids("fox") == [run_id(2)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+def test_nobody_else_can_read_it(store: HistoryStore, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        reopened(store).keep(keeping(1), recording(tmp_path))
+        for path in (store.path.parent, *store.path.parent.rglob("*")):
+            wanted = 0o700 if path.is_dir() else 0o600
+            if path.parent != store.traces:
+                assert stat.S_IMODE(path.stat().st_mode) == wanted, path
+    finally:
+        os.umask(before)
+
+
+def test_no_name_of_a_file_is_made_of_anything_else(store: HistoryStore) -> None:
+    for odd in ("../escape", "", "a/b", "ABC", "x" * 20, "0" * 65):
+        with pytest.raises(ValueError, match="no run's id"):
+            store.trace(odd)
+
+
+DAMAGES = {
+    "no database": b"not a database at all" * 100,
+    "cut": None,
+    "another program's": "CREATE TABLE other (a)",
+    "a column is missing": "CREATE TABLE runs (id); PRAGMA user_version = 1",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path, damage: str) -> None:
+    path, what = tmp_path / FILE_NAME, DAMAGES[damage]
+    if isinstance(what, bytes):
+        path.write_bytes(what)
+    elif isinstance(what, str):
+        with sqlite3.connect(path) as connection:
+            connection.executescript(what)
+        connection.close()
+    else:
+        store = HistoryStore(tmp_path)
+        for number in range(200):
+            store.keep(keeping(number))
+        store.close()
+        path.write_bytes(path.read_bytes()[:5000])
+    as_it_was = path.read_bytes()
+    store = HistoryStore(tmp_path)
+    store.keep(keeping(1))
+    assert store.ids() == [run_id(1)]
+    assert len(store.notices) == 1
+    assert f"It was kept as {FILE_NAME}.bad-1 in {tmp_path}" in store.notices[0]
+    assert (tmp_path / f"{FILE_NAME}.bad-1").read_bytes() == as_it_was
+    store.close()
+
+
+def test_damage_found_while_it_is_used_loses_nothing(tmp_path: Path) -> None:
+    """Pages in the middle are destroyed: the run that is being kept goes into a new file, the old one stays."""
+    store = HistoryStore(tmp_path)
+    for number in range(300):
+        store.keep(keeping(number))
+    store.close()
+    content = bytearray((tmp_path / FILE_NAME).read_bytes())
+    content[4096 * 3 :] = b"\xff" * (len(content) - 4096 * 3)
+    (tmp_path / FILE_NAME).write_bytes(content)
+    store = HistoryStore(tmp_path)
+    store.keep(keeping(1000))
+    assert store.ids("fox") == [run_id(1000)]
+    assert any("so a new one begins" in notice for notice in store.notices)
+    assert (tmp_path / f"{FILE_NAME}.bad-1").stat().st_size == len(content)
+    store.close()
+
+
+def test_a_later_versions_file_is_left_alone(store: HistoryStore) -> None:
+    store.keep(keeping(1))
+    store.close()
+    with sqlite3.connect(store.path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    as_it_was = store.path.read_bytes()
+    with pytest.raises(HistoryClosed, match="A newer Tokenscope wrote the history"):
+        HistoryStore(store.path.parent)
+    assert store.path.read_bytes() == as_it_was
+
+
+def _add_column(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE runs ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'")
+
+
+def _fail_late(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM runs")
+    raise KeyError("mood")
+
+
+def test_before_a_migration_a_copy_is_set_aside(store: HistoryStore) -> None:
+    store.keep(keeping(1))
+    store.close()
+    newer = HistoryStore(store.path.parent, (*MIGRATIONS, _add_column))
+    assert newer.ids() == [run_id(1)]
+    newer.close()
+    assert all_ids_of(store.path.with_name(f"{FILE_NAME}.old-1")) == [run_id(1)]
+    with pytest.raises(HistoryClosed, match="newer"):
+        HistoryStore(store.path.parent)
+
+
+def test_a_migration_that_fails_leaves_the_file_byte_for_byte(store: HistoryStore) -> None:
+    store.keep(keeping(1))
+    store.close()
+    as_it_was = store.path.read_bytes()
+    with pytest.raises(HistoryClosed, match="could not be brought up to date"):
+        HistoryStore(store.path.parent, (*MIGRATIONS, _add_column, _fail_late))
+    assert store.path.read_bytes() == as_it_was
+    assert reopened(store).ids() == [run_id(1)]
+
+
+def all_ids_of(path: Path) -> list[str]:
+    connection = sqlite3.connect(path)
+    found = [row[0] for row in connection.execute("SELECT id FROM runs")]
+    connection.close()
+    return found
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="cannot be written"):
+        HistoryStore(tmp_path / "file" / "history")
+
+
+def test_two_programs_at_once_lose_nothing(store: HistoryStore) -> None:
+    folder = store.path.parent
+    programs = [program_that_keeps(folder, first, 25) for first in (100, 200)]
+    for number in range(25):
+        store.keep(keeping(number))
+    for program in programs:
+        assert program.communicate(timeout=60)[0].split()[-1] in ("124", "224")
+        assert program.returncode == 0
+    wanted = {run_id(first + number) for first in (0, 100, 200) for number in range(25)}
+    assert set(store.ids()) == set(store.ids("fox")) == wanted
+    assert len(list(store.traces.iterdir())) == 50
+
+
+def kill_once(folder: Path, first: int, after: int) -> list[str]:
+    """A program is killed right after it has said that the `after`-th run is kept; the ids that it had kept."""
+    program = program_that_keeps(folder, first, 10_000)
+    assert program.stdout is not None
+    said = [program.stdout.readline().strip() for _ in range(after + 1)]
+    program.kill()
+    rest = program.communicate(timeout=60)[0].split()
+    return [run_id(int(number)) for number in (*said[1:], *rest)]
+
+
+def check_kills(folder: Path, moments: list[int]) -> None:
+    kept: list[str] = []
+    for round_, moment in enumerate(moments):
+        kept += kill_once(folder, 100_000 * (round_ + 1), moment)
+        found = all_ids(folder)
+        assert set(kept) <= set(found)
+        assert len(found) <= len(kept) + round_ + 1, "at most one a kill was kept and not told of any more"
+    store = HistoryStore(folder)
+    assert set(kept) <= set(store.ids("fox"))
+    assert all(store.trace(run).stat().st_size == 1000 for run in kept)
+    store.close()
+
+
+def test_a_killed_program_loses_nothing_that_was_kept(tmp_path: Path) -> None:
+    check_kills(tmp_path, [0, 1, 4, 9, 17])
+
+
+@pytest.mark.fuzz
+def test_a_program_killed_at_fifty_random_moments_loses_nothing(tmp_path: Path) -> None:
+    import random
+
+    check_kills(tmp_path, [random.Random(number).randrange(60) for number in range(50)])
