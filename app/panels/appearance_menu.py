@@ -19,6 +19,7 @@ _ACTIONS = (
     ("toggle_timeline", "Timeline"),
     ("", ""),
     ("save_picture", "Save a picture or figures…"),
+    ("copy_code", "Copy the run as code…"),
     ("open_settings", "Settings…"),
     ("open_shortcuts", "Keyboard shortcuts"),
 )

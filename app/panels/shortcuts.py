@@ -32,6 +32,7 @@ SHORTCUTS = (
     Shortcut(("Ctrl+O",), "Open a model folder…", "Go to", "open_folder"),
     Shortcut(("Ctrl+S",), "Save the settings as a preset…", "Go to", "save_preset"),
     Shortcut(("Ctrl+Shift+S",), "Save a picture or figures…", "Go to", "save_picture"),
+    Shortcut(("Ctrl+Shift+C",), "Copy the run as code…", "Go to", "copy_code"),
     Shortcut(("Ctrl+B",), "Show or hide prompt and parameters", "Window", "toggle_setup"),
     Shortcut(("Ctrl+I",), "Show or hide the inspector", "Window", "toggle_inspector"),
     Shortcut(("Ctrl+T",), "Show or hide the timeline", "Window", "toggle_timeline"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication
 
 import resources
 from app.theme.palettes import PALETTES, RAMPS
@@ -84,7 +84,7 @@ class Theme:
     def stylesheet(self) -> str:
         """Style sheet for the whole application."""
         values = {key: str(value) for key, value in asdict(self).items()}
-        values |= {"family": _family(), "icons": resources.path("icons").as_posix()}
+        values |= {"family": _family(), "fixed": _fixed_family(), "icons": resources.path("icons").as_posix()}
         template = _scaled(_template(), self.scale)
         return re.sub(r"\$(\w+)", lambda match: values[match[1]], template)
 
@@ -138,6 +138,12 @@ def _family() -> str:
     families = QFontDatabase.families()
     own = QGuiApplication.font().family()
     return next((name for name in ("Inter", "Inter Variable") if name in families), own)
+
+
+@cache
+def _fixed_family() -> str:
+    """The desktop's letters of one width, for code."""
+    return QFontInfo(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)).family()
 
 
 def forget_family() -> None:

@@ -27,6 +27,7 @@ def action_table(
         "open_folder": controllers.library.open_folder,
         "save_preset": controllers.library.save_preset,
         "save_picture": controllers.export.ask,
+        "copy_code": controllers.code.ask,
         "toggle_setup": layout.toggle_setup,
         "toggle_inspector": layout.toggle_inspector,
         "toggle_timeline": layout.toggle_timeline,

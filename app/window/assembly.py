@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
 from app.control.choice import Choice, StrategyChoice
+from app.control.code import CodeController
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
@@ -160,6 +161,7 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         prefixes=PrefixController(session, loading, messages, settings.compute),
         library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
         export=ExportController(panels.centre, panels.inspector, panels.timeline),
+        code=CodeController(panels.centre, session, messages),
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
         changes=changes,

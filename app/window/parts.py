@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
+from app.control.code import CodeController
 from app.control.dialogs import Dialogs
 from app.control.export import ExportController
 from app.control.keeping import Keeper
@@ -61,6 +62,7 @@ class Controllers:
     prefixes: PrefixController
     library: Library
     export: ExportController
+    code: CodeController
     messages: Messages
     dialogs: Dialogs
     changes: ChangeWatch

@@ -1,0 +1,96 @@
+"""Copy as code: the window shows the scripts of the shown run, and the clipboard gets the one in front."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+import core
+from app.control.code import scripts_of
+from app.panels.code_dialog import CodeDialog
+from app.state.requests import LoadRequest, RunRequest
+from app.state.run import Run
+from app.window.main_window import MainWindow
+from core.events import RunStarted
+from tests.ui.layout import faults, settle
+from tests.ui.windows import find, open_window, run
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+def opened(window: MainWindow) -> CodeDialog:
+    window.parts.actions.do("copy_code")
+    return find(window, CodeDialog, "codeDialog")
+
+
+def test_both_flavours_are_shown_and_copied(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    request = window.session.run.request
+    dialog = opened(window)
+    assert dialog.reason.isHidden()
+    assert f"generate(**inputs, max_new_tokens={request.config['max_new_tokens']}" in dialog.code.toPlainText()
+    dialog.flavour.findChild(QPushButton, "coreSegment").click()
+    expected = core.as_code(request, "core", model=request.model)
+    assert dialog.code.toPlainText() == expected
+    dialog.copy.click()
+    assert QGuiApplication.clipboard().text() == expected
+
+
+def test_the_shown_run_counts_not_what_is_set_by_now(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    window.parts.setup.prompt.set_prompt("Something else", False)
+    assert "Something else" not in opened(window).code.toPlainText()
+
+
+def test_it_is_said_why_there_is_only_one(qtbot: QtBot, window: MainWindow) -> None:
+    asked = RunRequest("Once", strategy="contrastive", load=LoadRequest("storyteller"))
+    scripts, reason = scripts_of(Run(asked))
+    assert list(scripts) == ["core"]
+    dialog = CodeDialog(scripts, reason)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert "no longer contains contrastive search" in dialog.reason.text()
+    assert dialog.reason.isVisible()
+
+
+def test_before_the_first_run_it_is_said_what_to_do(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.actions.do("copy_code")
+    assert not window.findChildren(CodeDialog)
+    assert "Run something first" in window.parts.centre.notice_banner.cause.text()
+
+
+def test_phrases_are_the_ids_that_the_run_had() -> None:
+    asked = RunRequest("Once", config={"bad_words_ids": ["wolf"]}, load=LoadRequest("storyteller"))
+    run = Run(asked)
+    run.apply([_started((("bad_words_ids", [[7, 9]]),))])
+    assert all('"bad_words_ids": [[7, 9]]' in script or "bad_words_ids=[[7, 9]]" in script
+               for script in scripts_of(run)[0].values())  # fmt: skip
+    on_card = Run(asked)
+    on_card.apply([replace(_started(()), device="cuda:0", dtype="bfloat16")])
+    scripts, _ = scripts_of(on_card)
+    assert '.to("cuda:0")' in scripts["transformers"]
+    assert 'core.load("storyteller")' in scripts["core"], "the core chooses the device as it did"
+
+
+def _started(settings: tuple[tuple[str, object], ...]) -> RunStarted:
+    return RunStarted(
+        strategy="greedy", model="storyteller", device="cpu", dtype="float32", cache="dynamic", seed=0, prompt=(),
+        settings=settings, sequences=1, vocabulary=2048, context=2048,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_nothing_is_cut(qtbot: QtBot, window: MainWindow, font: str, scale: float) -> None:
+    run(qtbot, window)
+    window.parts.appearance.set_font_scale(scale)
+    dialog = opened(window)
+    settle(dialog)
+    assert "\n".join(faults(dialog)) == ""
