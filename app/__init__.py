@@ -19,6 +19,9 @@ def build_window(
     `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
     tests. With `assembled=False` it is an empty frame, quick to show, until its `assemble` is called.
     """
+    from app.imports import take_hook_away
+
+    take_hook_away()
     from app.storage.settings_file import SettingsStore
     from app.window.main_window import MainWindow
 

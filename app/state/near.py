@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 def near(name: str, known: Iterable[str]) -> str:
     """`Did you mean “sampling”?`, with a space before it; empty where nothing is like it."""
+    from difflib import get_close_matches  # most names are known: the window opens without it
+
     by_lower = {word.lower(): word for word in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f" Did you mean “{by_lower[found[0]]}”?" if found else ""
