@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from math import prod
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ NOTHING = Sum(())
 
 def exactly(term: Term, length: int) -> Fraction:
     """The quantity for a text of that many tokens."""
+    from fractions import Fraction  # takes as long to import as all of this file: the window opens without it
+
     match term:
         case Figure(value=value):
             return Fraction(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import os
 import sys
@@ -24,6 +23,8 @@ def open_libraries() -> bool:
     path = Path(found.origin).parent / "lib" / LIBRARY
     if not path.exists():
         return False
+    import ctypes
+
     dlopen = ctypes.CDLL(None).dlopen
     dlopen.restype, dlopen.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_int)
     return dlopen(os.fsencode(path), os.RTLD_NOW) is not None
