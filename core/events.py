@@ -62,13 +62,15 @@ class RunStarted(Event):
     vocabulary: int = 0
     context: int | None = None
     """Longest text the model was built for, in tokens; None when it has no limit of its own."""
+    beginning: tuple[PromptToken, ...] = ()
+    """What the answer begins with (`Request.beginning`): a branch of another run's text."""
     second: str = ""
     """Scoring: the name of a second model that reads the same text; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prefilled(Event):
-    """The prompt has been read (one forward pass, the encoder's included)."""
+    """The prompt, and what the answer begins with, has been read (one forward pass, the encoder's included)."""
 
     tokens: int
     seconds: float
@@ -410,7 +412,7 @@ class Finished(Event):
 
     reason: RunEnd
     sequences: tuple[tuple[int, ...], ...]
-    """New tokens only."""
+    """New tokens only: without the prompt, and without what the answer begins with."""
     texts: tuple[str, ...]
     metrics: Metrics
     scores: tuple[float, ...] | None = None

@@ -37,6 +37,10 @@ class Request:
     top_n: int = 10
     """Alternatives kept for each step; 0 switches the tracing of them off."""
     seed: int = 0
+    beginning: str | Sequence[int | str] = ()
+    """What the answer begins with: token ids, words, or some of each in order. The run goes on behind them, as if it
+    had written them itself: limits (`max_new_tokens`, `max_time`) and the scores of beams count from there, rules on
+    places in the answer (`min_new_tokens`, `begin_suppress_tokens`, …) from its own beginning."""
     negative_prompt: str | Sequence[int] | None = None
     """Classifier-free guidance (`guidance_scale`): what to steer away from; default the last prompt token alone."""
     memory_fallback: bool = True

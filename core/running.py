@@ -26,7 +26,7 @@ class Result:
     """A finished run; best sequence first."""
 
     sequences: list[list[int]]
-    """New tokens only."""
+    """New tokens only: without the prompt, and without what the answer begins with."""
     texts: list[str]
     scores: list[float] | None
     """Beam scores."""

@@ -29,7 +29,7 @@ def feed(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event]:
     try:
         for event in events:
             if isinstance(event, RunStarted):
-                streamer.put(torch.tensor([[token.id for token in event.prompt]]))
+                streamer.put(torch.tensor([[token.id for token in (*event.prompt, *event.beginning)]]))
             elif isinstance(event, TokenChosen) and event.sequence == 0:
                 streamed += 1
                 streamer.put(torch.tensor([event.id]))

@@ -19,8 +19,9 @@ from core.caches.tensors.shapes import learn_shapes
 from core.decoding.figures import Figures, is_measured
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
-from core.decoding.prepare import backend_of, check_room, check_scores, start_of
-from core.decoding.prompt import encode, prompt_tokens
+from core.decoding.opening import open_text
+from core.decoding.prepare import backend_of, check_room, check_scores
+from core.decoding.prompt import encode
 from core.decoding.reuse import Reuse
 from core.decoding.stopping import build_stopping, eos_ids
 from core.decoding.tracks import Scribe, Track, Written, stopped
@@ -52,18 +53,19 @@ class DecodingRun:
     ) -> None:
         self.model, self.request, self.strategy, self.config, self.cancel = model, request, strategy, config, cancel
         self.backend = backend_of(request, model, strategy)
-        self.prompt_ids = encode(model, request.prompt, self.backend.unbounded)
-        self.start_ids = start_of(model, config, self.prompt_ids)
-        context = None if self.backend.unbounded else model.context
-        self.stopping = build_stopping(config, len(self.start_ids), context)
+        self.opening = open_text(model, request, config, self.backend.unbounded)
+        self.prompt_ids, self.start_ids = self.opening.prompt, self.opening.start
+        self.beginning, self.text = self.opening.spelled(model)
+        context, before = None if self.backend.unbounded else model.context, "".join(t.text for t in self.beginning)
+        self.stopping = build_stopping(config, len(self.start_ids), context, before)
         check_room(self.stopping, config, len(self.start_ids))
         self.forward = Forward(model, self._build_cache())
         self._reuse = Reuse(model, request, self.backend, strategy, prefixes, self._build_cache)
         self.generator = torch.Generator(model.device).manual_seed(request.seed)
         self.results: list[Written] = []
         self.stopped = False
-        self.figures = Figures(model.device, len(self.prompt_ids), 1 if self.beams > 1 else self.sequences)
-        self.scribe = Scribe(model, self.stopping, self.figures, self.start_ids)
+        self.figures = Figures(model.device, self.opening.length, 1 if self.beams > 1 else self.sequences)
+        self.scribe = Scribe(model, self.stopping, self.figures, self.text)
 
     @property
     def sequences(self) -> int:
@@ -103,7 +105,7 @@ class DecodingRun:
         return Context(
             model=self.model,
             config=self.config,
-            start=len(self.start_ids),
+            start=len(self.opening.before),
             max_length=self.max_length,
             encoder_ids=torch.tensor([self.prompt_ids], device=device),
             eos=torch.tensor(eos, device=device) if eos else None,
@@ -121,11 +123,12 @@ class DecodingRun:
             dtype=str(self.model.dtype).removeprefix("torch."),
             cache=self.backend.name,
             seed=self.request.seed,
-            prompt=prompt_tokens(self.prompt_ids, self.model.pieces),
+            prompt=self.opening.asked(self.model),
             settings=tuple(non_default(self.config).items()),
             sequences=self.sequences,
             vocabulary=self.model.vocabulary,
             context=self.model.context,
+            beginning=self.beginning,
         )
 
     def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[Output, Prefilled]:
@@ -147,7 +150,7 @@ class DecodingRun:
             output = Output(output.logits.expand(rows, -1, -1), output.hidden)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        return output, Prefilled(len(self.prompt_ids), self.figures.prompt_read(begun), reused)
+        return output, Prefilled(self.opening.length, self.figures.prompt_read(begun), reused)
 
     def step_done(self, step: int) -> Iterator[Event]:
         """After all sequences of a step: measure the cache now and then, and restart the step's clock."""
@@ -201,7 +204,11 @@ class DecodingRun:
         return cache
 
     def _negative_ids(self) -> torch.Tensor | None:
-        if self.request.negative_prompt is None:
+        """What guidance steers away from, [rows, n], with the answer's beginning behind it; None where the last token
+        of the prompt is all of it."""
+        negative, beginning = self.request.negative_prompt, self.opening.beginning
+        if negative is None and not beginning:
             return None
-        ids = torch.tensor([encode(self.model, self.request.negative_prompt)], device=self.model.device)
+        before = self.opening.before[-1:] if negative is None else encode(self.model, negative)
+        ids = torch.tensor([[*before, *beginning]], device=self.model.device)
         return ids.repeat(1 if self.beams > 1 else self.sequences, 1)

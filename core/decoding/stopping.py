@@ -31,6 +31,8 @@ class Stopping:
     seconds: float = 0.0
     context: int | None = None
     """Tokens that the model's context holds; None without a limit."""
+    before: str = ""
+    """Text that the answer begins with: a stop string may begin in it."""
     _tails: dict[int, str] = field(default_factory=dict)
 
     def check(self, sequence: int, token: int, count: int, text: str) -> Stop | None:
@@ -58,7 +60,7 @@ class Stopping:
         """The end of the sequence with `text` added; empty when nothing is looked for or nothing was added."""
         if not self.strings or not text:
             return ""
-        tail = self._tails.get(sequence, "") + text
+        tail = self._tails.get(sequence, self.before[-self.reach :]) + text
         self._tails[sequence] = tail[-self.reach :]
         return tail
 
@@ -68,8 +70,9 @@ class Stopping:
         return max(map(len, self.strings), default=0)
 
 
-def build_stopping(config: GenerationConfig, start: int, context: int | None) -> Stopping:
-    """`start`: tokens in the decoder before the first new one. The clock of `max_time` starts now."""
+def build_stopping(config: GenerationConfig, start: int, context: int | None, before: str = "") -> Stopping:
+    """`start`: tokens in the decoder before the first new one; `before`: the text that the answer begins with. The
+    clock of `max_time` starts now."""
     strings = config.stop_strings or ()
     return Stopping(
         max_new=new_token_limit(config, start),
@@ -80,6 +83,7 @@ def build_stopping(config: GenerationConfig, start: int, context: int | None) ->
         deadline=time.monotonic() + config.max_time if config.max_time else None,
         seconds=config.max_time or 0.0,
         context=context,
+        before=before,
     )
 
 

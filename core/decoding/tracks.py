@@ -54,12 +54,13 @@ class Written:
 class Scribe:
     """Writes the tokens of a run to their tracks, and makes the events that tell of it."""
 
-    def __init__(self, model: LoadedModel, stopping: Stopping, figures: Figures, start_ids: list[int]) -> None:
-        self._model, self._stopping, self._figures, self._start = model, stopping, figures, start_ids
+    def __init__(self, model: LoadedModel, stopping: Stopping, figures: Figures, text: TextStream) -> None:
+        """`text`: what stands before the first new token."""
+        self._model, self._stopping, self._figures, self._text = model, stopping, figures, text
 
     def track(self, number: int) -> Track:
         """A fresh sequence."""
-        return Track(number, TextStream(self._model.tokenizer, self._start))
+        return Track(number, self._text.copy())
 
     def note(self, track: Track, token: int) -> Note:
         """Append a token to its sequence, and see whether that ends it."""

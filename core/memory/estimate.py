@@ -12,6 +12,7 @@ from core import caches
 from core.arithmetic import worked_out
 from core.caches.base import CacheBackend
 from core.caches.description import Situation
+from core.decoding.continuation import continuation
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
 from core.errors import TokenscopeError, UnpredictableError
@@ -108,7 +109,7 @@ class _Reckoning:
         self.model, self.request, self.free = model, request, free
         self.strategy, self.config = resolve(model, request)
         self.source = prompt_tokens(model, request)
-        start = 1 if model.is_encoder_decoder else self.source
+        start = (1 if model.is_encoder_decoder else self.source) + beginning_tokens(model, request)
         new = new_token_limit(self.config, start)
         self.case = _Case(start, new, self._rows(self.config), caches.registry[request.cache].name)
 
@@ -213,6 +214,14 @@ def prompt_tokens(model: LoadedModel, request: Request) -> int:
         return len(encode(model, request.prompt, unbounded=True))
     except TokenscopeError:
         return 1 + len(str(request.prompt)) // _GUESS
+
+
+def beginning_tokens(model: LoadedModel, request: Request) -> int:
+    """How many the answer begins with; a guess likewise."""
+    try:
+        return len(continuation(model, (), request.beginning))
+    except TokenscopeError:
+        return len(request.beginning)
 
 
 def _most(asked: int, fits: Callable[[int], bool]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import copy
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -151,6 +152,17 @@ class TextStream:
         self._whole = len(self._ids)
         """Tokens whose characters are whole, and told."""
         self._done = self._decode(self._ids)
+
+    def copy(self) -> TextStream:
+        """Another one at the same place of the same text."""
+        twin = copy.copy(self)
+        twin._ids = list(self._ids)
+        return twin
+
+    @property
+    def held(self) -> int:
+        """Tokens at the end whose character is incomplete."""
+        return len(self._ids) - self._whole
 
     def push(self, token: int) -> str:
         """Whole characters that `token` completes; empty while one is incomplete."""

@@ -24,13 +24,14 @@ class PathText(NamedTuple):
 class Speller:
     """Spells tokens on paths; the texts of a path and `flush` at its end add up to the decoded sequence."""
 
-    def __init__(self, tokenizer: Tokenizer | None, pieces: Pieces, context: list[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer | None, pieces: Pieces, context: list[int], held: int = 0) -> None:
+        """`held`: tokens at the end of `context` whose character is incomplete."""
         self._blind = tokenizer is None
         self._decode = Decoder(tokenizer)
         self._pieces = pieces
         self._plain: dict[int, bool] = {}
         tail = tuple(self._decode.tail(context))
-        self.start = PathText(tail, 0, bool(self._decode(tail)))
+        self.start = PathText(tail, held, bool(self._decode(tail[: len(tail) - held])))
 
     def push(self, path: PathText, token: int) -> tuple[str, PathText]:
         """Whole characters that `token` completes on `path`, and the path it makes."""
