@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from core.running import Result, effective_settings, run, stream
     from core.scoring import score, score_stream
     from core.settings import make_config
+    from core.trace.page.write import page, page_text
 
 __all__ = [
     "Estimate",
@@ -52,10 +53,13 @@ __all__ = [
     "events",
     "explain_candidate",
     "explain_draft",
+    "explain_extra",
     "explain_round",
     "explain_token",
     "load",
     "make_config",
+    "page",
+    "page_text",
     "run",
     "score",
     "score_stream",
@@ -93,10 +97,13 @@ _HOMES = {
     "estimate": "core.memory.estimate",
     "explain_candidate": "core.explain.beams",
     "explain_draft": "core.explain.rounds",
+    "explain_extra": "core.explain.rounds",
     "explain_round": "core.explain.rounds",
     "explain_token": "core.explain.tokens",
     "load": "core.models.model",
     "make_config": "core.settings",
+    "page": "core.trace.page.write",
+    "page_text": "core.trace.page.write",
     "run": "core.running",
     "score": "core.scoring",
     "score_stream": "core.scoring",

@@ -150,3 +150,9 @@ class OutOfMemoryError(TokenscopeError):
     """The device or the machine ran out of memory."""
 
     title = "Out of memory"
+
+
+class FileNotWrittenError(TokenscopeError):
+    """What was to be kept could not be written: no such folder, no permission, no room."""
+
+    title = "The file was not written"

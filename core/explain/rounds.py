@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.events import DraftNode, DraftRound
+from core.events import DraftNode, DraftRound, ExtraKind
 from core.explain.sentence import Sentence, fill, say, together
 from core.explain.tokens import share
 from core.explain.words import count, quote
+
+_EXTRAS: dict[ExtraKind, str] = {
+    "bonus": "Every drafted token on this path was accepted, and the same pass of the model gave one more for nothing.",
+    "correction": "Here the model disagreed with the draft, and wrote its own token instead.",
+    "none": "",
+}
 
 
 def explain_round(event: DraftRound) -> Sentence:
@@ -27,6 +33,11 @@ def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = 
         return say("{}. It was never compared: {}.", opening, _why_unreached(node, event))
     why = _dice(node) if node.ratio is not None else _choice(node, event)
     return together(say("{}, the model {}.", opening, share(node.target_probability)), why)
+
+
+def explain_extra(event: DraftRound) -> Sentence:
+    """Where the token that the target itself added comes from; empty where there is none."""
+    return Sentence(_EXTRAS[event.extra_kind])
 
 
 def _others(node: DraftNode) -> str:

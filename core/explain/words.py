@@ -130,6 +130,15 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
+_MARKED = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "␣", "\u200b": "␍"})
+
+
+def label(piece: str) -> str:
+    """A token as a word to read: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token."""
+    name = control_name(piece)
+    return f"⟨{name}⟩" if name else visible(piece).translate(_MARKED)
+
+
 def control_name(piece: str) -> str:
     """The bare name of a control token: `end` for `<|end|>`; empty when `piece` does not look like one."""
     match = _CONTROL_TOKEN.fullmatch(piece)

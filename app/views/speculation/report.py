@@ -11,7 +11,7 @@ from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
 from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode
-from core import explain_draft, explain_round, words
+from core import explain_draft, explain_extra, explain_round, words
 from core.events import DraftNode, DraftRound, Finished
 
 EXTRA = -1
@@ -83,11 +83,7 @@ def _report_extra(entry: DraftRound) -> NodeReport:
         heading="Bonus token" if bonus else "Correction",
         token=token_text(entry.extra_piece),
         facts=f"round {entry.round + 1}",
-        sentence=(
-            "Every drafted token on this path was accepted, and the same pass of the model gave one more for nothing."
-            if bonus
-            else "Here the model disagreed with the draft, and wrote its own token instead."
-        ),
+        sentence=explain_extra(entry),
         verdict="Bonus." if bonus else "Corrected.",
     )
 

@@ -7,13 +7,10 @@ import math
 from core import words
 from core.events import TokenChosen
 
-_SHOWN = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "␣", "\u200b": "␍"})
-
 
 def token_text(piece: str) -> str:
     """A token as a word to read: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token."""
-    name = words.control_name(piece)
-    return f"⟨{name}⟩" if name else words.visible(piece).translate(_SHOWN)
+    return words.label(piece)
 
 
 def bits(log_probability: float) -> float:

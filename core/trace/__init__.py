@@ -1,0 +1,1 @@
+"""Runs that are kept: written to files, read back, shown elsewhere."""

@@ -1,0 +1,121 @@
+"""The run gathered from its events, as the plain values that a page is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from core.events import (
+    BeamsRanked,
+    BeamStep,
+    DraftRound,
+    Event,
+    Finished,
+    Notice,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from core.explain.words import ENDINGS, control_name, visible
+from core.trace.page.beams import beams
+from core.trace.page.facts import metrics, settings, strategy_title
+from core.trace.page.memory import memory
+from core.trace.page.names import Names
+from core.trace.page.plain import Plain
+from core.trace.page.rounds import rounds
+from core.trace.page.steps import Stages, tokens
+
+_LONGEST_TITLE = 60
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """The events of a run by their kinds."""
+
+    started: RunStarted | None = None
+    finished: Finished | None = None
+    ranking: BeamsRanked | None = None
+    tokens: dict[int, list[TokenChosen]] = field(default_factory=dict)
+    endings: dict[int, SequenceFinished] = field(default_factory=dict)
+    steps: list[BeamStep] = field(default_factory=list)
+    rounds: list[DraftRound] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+    def add(self, event: Event) -> None:
+        """Sort it in."""
+        match event:
+            case TokenChosen():
+                self.tokens.setdefault(event.sequence, []).append(event)
+            case BeamStep():
+                self.steps.append(event)
+            case DraftRound():
+                self.rounds.append(event)
+            case SequenceFinished():
+                self.endings[event.sequence] = event
+            case Notice():
+                self.notices.append(event.message)
+            case RunStarted():
+                self.started = event
+            case BeamsRanked():
+                self.ranking = event
+            case Finished():
+                self.finished = event
+
+
+def collect(events: Iterable[Event], title: str = "") -> Plain:
+    """Everything the page shows, as values that JSON can hold."""
+    seen, run = list(events), _Sorted()
+    for event in seen:
+        run.add(event)
+    names, stages = Names(), Stages()
+    prompt = run.started.prompt if run.started else ()
+    found: Plain = {
+        "title": title or _title(prompt),
+        "plain": _plain(prompt, run),
+        "strategy": strategy_title(run.started) if run.started else "",
+        "vocabulary": run.started.vocabulary if run.started else 0,
+        "prompt": [_prompt_token(token) for token in prompt],
+        "texts": _texts(run, names, stages),
+        "beams": beams(run.steps, run.ranking, names),
+        "rounds": rounds(run.rounds, names),
+        "memory": memory(seen),
+        "settings": settings(run.started),
+        "metrics": metrics(run.finished),
+        "notices": run.notices,
+    }
+    return found | {"words": names.labels, "stages": stages.heads}
+
+
+def _title(prompt: Sequence[PromptToken]) -> str:
+    """The first words of the prompt."""
+    text = " ".join("".join(token.text for token in prompt if not control_name(token.text)).split())
+    short = text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE].rstrip()}…"
+    return short or "A run"
+
+
+def _prompt_token(token: PromptToken) -> list[object]:
+    """[text, id], and behind them the name of a control token."""
+    name = control_name(token.text)
+    return [visible(token.text), token.id, *([name] if name else [])]
+
+
+def _texts(run: _Sorted, names: Names, stages: Stages) -> list[Plain]:
+    """Every text that was written; a search writes its own by its nodes, and only their endings stand here."""
+    count = max([run.started.sequences if run.started else 1, *(number + 1 for number in run.tokens)])
+    return [_text(run.tokens.get(number, []), run.endings.get(number), names, stages) for number in range(count)]
+
+
+def _text(chosen: Sequence[TokenChosen], ending: SequenceFinished | None, names: Names, stages: Stages) -> Plain:
+    return {
+        "tokens": tokens(chosen, names, stages),
+        "tail": visible(ending.tail) if ending else "",
+        "ending": ENDINGS[ending.reason].brief if ending else "broken off",
+    }
+
+
+def _plain(prompt: Sequence[PromptToken], run: _Sorted) -> str:
+    """Prompt and first text, for a browser that runs no scripts."""
+    written = run.finished.texts[0] if run.finished and run.finished.texts else ""
+    asked = "".join(token.text for token in prompt if not control_name(token.text))
+    return visible(asked + (written or "".join(token.text for token in run.tokens.get(0, []))))

@@ -1,0 +1,67 @@
+"""What a page says of a run as a whole: what was asked for, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core import strategies
+from core.events import Finished, Metrics, RunStarted
+from core.explain.words import duration, percent, rate, size
+
+Facts = list[tuple[str, str]]
+
+
+def settings(started: RunStarted | None) -> Facts:
+    """What the run was made with, every value written out."""
+    if started is None:
+        return []
+    heads = [("Model", started.model), ("Strategy", strategy_title(started)), ("Cache", started.cache),
+             ("Device", f"{started.device}, {started.dtype}"), ("Seed", str(started.seed))]  # fmt: skip
+    return heads + [(name, _written(value)) for name, value in started.settings]
+
+
+def strategy_title(started: RunStarted) -> str:
+    """As the program's picker calls it; its own name where this version has no such strategy."""
+    known = strategies.registry.get(started.strategy)
+    return known.title if known else started.strategy
+
+
+def metrics(finished: Finished | None) -> Facts:
+    """The run's figures; what it has no number for is left out."""
+    if finished is None:
+        return []
+    told = finished.metrics
+    rows: list[tuple[str, str | None]] = [
+        ("Tokens read", f"{told.prompt_tokens:,}"),
+        ("Tokens written", f"{told.new_tokens:,}"),
+        ("Time", duration(told.seconds)),
+        ("First token after", _maybe(duration, told.time_to_first_token)),
+        ("Reading", _maybe(rate, told.prefill_tokens_per_second)),
+        ("Writing", _maybe(rate, told.decode_tokens_per_second)),
+        ("Passes of the model", f"{told.target_passes:,}"),
+        *_of_drafts(told),
+        ("Cache at the end", size(told.cache_bytes)),
+        ("Cache at most", size(told.cache_peak_bytes)),
+        ("Memory in all", _maybe(size, told.peak_memory_bytes)),
+    ]
+    return [(name, value) for name, value in rows if value is not None]
+
+
+def _of_drafts(told: Metrics) -> list[tuple[str, str | None]]:
+    several = told.tokens_per_target_pass is not None and told.acceptance_rate is not None
+    return [
+        ("Tokens a pass", f"{told.tokens_per_target_pass:.2f}" if several else None),
+        ("Drafts accepted", _maybe(percent, told.acceptance_rate)),
+    ]
+
+
+def _maybe(tell: Callable[[float], str], value: float | None) -> str | None:
+    return None if value is None else tell(value)
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_written(item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,71 @@
+"""The cache of a run as the page has it: bytes measured as the text grew, and those foretold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core.events import BeamStep, CacheMeasured, CachePlan, Event, TokenChosen
+from core.trace.page.plain import Plain
+
+
+def memory(events: Iterable[Event]) -> Plain | None:
+    """Points [tokens written, bytes, parts] and, of the plan, [tokens written, bytes]; None where nothing was measured.
+
+    A measurement counts as many as the cache had read, or, where it does not keep count, as were written before it.
+    """
+    points: list[tuple[int, CacheMeasured]] = []
+    plan, written = None, 0
+    for event in events:
+        match event:
+            case TokenChosen() | BeamStep():
+                written = max(written, event.step + 1)
+            case CacheMeasured():
+                points.append((written, event))
+            case CachePlan():
+                plan = event
+    if not points:
+        return None
+    names, lead = _parts(point for _, point in points), _lead(plan, points)
+    return {
+        "parts": [f"{part} ({place})" if len({where for where, _ in names}) > 1 else part for place, part in names],
+        "points": [[x, point.bytes, _sizes(point, names)] for x, point in _placed(points, lead)],
+        "predicted": _predicted(plan, lead, written),
+        "backend": plan.backend if plan else "",
+    }
+
+
+def _parts(points: Iterable[CacheMeasured]) -> list[tuple[str, str]]:
+    """Every (place, part) that was ever measured."""
+    return list(dict.fromkeys((place, part) for point in points for place, part, _ in point.parts))
+
+
+def _sizes(point: CacheMeasured, names: list[tuple[str, str]]) -> list[int]:
+    sizes = {(place, part): size for place, part, size in point.parts}
+    return [sizes.get(name, 0) for name in names]
+
+
+def _lead(plan: CachePlan | None, points: list[tuple[int, CacheMeasured]]) -> int:
+    """Tokens read for none written; a draft that is being checked is read, and not yet written."""
+    known = [point.tokens - x for x, point in points if x and _read(point)]
+    return min(known, default=plan.start - 1 if plan else 0)
+
+
+def _placed(points: list[tuple[int, CacheMeasured]], lead: int) -> list[tuple[int, CacheMeasured]]:
+    """By tokens written, of several at one place the last; the first token is written before more is read."""
+    found = {max(x, _read(point) - lead): point for x, point in points}
+    if min(found) == 1:
+        found[0] = found[1]
+    return sorted(found.items(), key=lambda item: item[0])
+
+
+def _read(point: CacheMeasured) -> int:
+    """Tokens it has read; 0 where it keeps no count of them, as what forgets does."""
+    return 0 if point.held else point.tokens
+
+
+def _predicted(plan: CachePlan | None, lead: int, written: int) -> list[list[int]]:
+    """The plan by tokens written: the decoder reads a token one step after it was written."""
+    if plan is None:
+        return []
+    foretold = [(length - lead, size) for length, size in zip(plan.lengths, plan.predicted, strict=True)]
+    return [[max(0, x), size] for x, size in foretold if x <= written]

@@ -1,0 +1,76 @@
+// The panel's tables: alternatives with bars, layers, the funnel.
+
+const SAME = 5e-4;
+
+function lane(share, kind = "") {
+  return make("span", { class: "lane" }, style(make("i", { class: kind }), { width: `${(Math.min(Math.max(share, 0), 1) * 100).toFixed(2)}%` }));
+}
+
+function isProcessed(token) {
+  return Math.abs(token.raw - token.final) > SAME || token.others.some(([, , raw, final]) => Math.abs(raw - final) > SAME);
+}
+
+function isContrastive(token) {
+  return token.others.some((item) => item.length > 5);
+}
+
+function alternatives(token) {
+  if (!token.others.length) return [make("p", { class: "remark" }, "Not recorded: this run kept no alternatives.")];
+  return isContrastive(token) ? contrastive(token) : [alternativeTable(token)];
+}
+
+function alternativeTable(token) {
+  const both = isProcessed(token);
+  const head = both ? ["token", "", "before", "after"] : ["token", "", "probability"];
+  return table("bars", head, token.others.map(([id, word, raw, final, rank]) => ({
+    kind: id === token.id ? "chosen" : final === 0 ? "gone" : "",
+    title: `${run.words[word]} · id ${whole(id)} · rank ${whole(rank)} · ${percent(raw)} by the model alone`,
+    cells: [run.words[word], both ? [lane(raw, "before"), lane(final)] : [lane(final)],
+      ...(both ? [briefPercent(raw)] : []), final === 0 ? "cut" : briefPercent(final)],
+  })));
+}
+
+function contrastive(token) {
+  const scored = token.others.filter((item) => item.length > 5).sort((a, b) => b[6] - a[6]);
+  const remark = "Score: how sure the model is, less the likeness to the text so far.";
+  return [make("p", { class: "remark" }, remark), table("bars", ["token", "", "sure", "likeness", "score"], scored.map((item) => ({
+    kind: item[0] === token.id ? "chosen" : "",
+    cells: [run.words[item[1]], [lane(item[3]), lane(item[5], "likeness")], fixed(item[3], 2), fixed(item[5], 2), decimal(item[6])],
+  })))];
+}
+
+function layers([chosen, divergences]) {
+  const largest = Math.max(...divergences.map(([, value]) => value)) || 1;
+  return [make("h3", {}, "Layers"), make("p", { class: "remark" }, "How far each layer's guess is from the last one's."),
+    table("bars", ["layer", "", "divergence"], divergences.map(([layer, value]) => ({
+      kind: layer === chosen ? "chosen" : "", cells: [`layer ${layer}`, [lane(value / largest)], value >= 0.001 ? fixed(value, 3) : value.toExponential(1)],
+    })))];
+}
+
+function table(kind, head, lines) {
+  return make("table", { class: kind },
+    make("thead", {}, make("tr", {}, head.map((title) => make("th", { scope: "col" }, title)))),
+    make("tbody", {}, lines.map((line) => make("tr", { class: line.kind, title: line.title ?? null, "aria-current": line.kind === "chosen" },
+      line.cells.map((cell) => make("td", {}, ...[cell].flat()))))));
+}
+
+function funnel(token) {
+  const most = Math.log1p(Math.max(...token.funnel.map(([, survivors]) => survivors)));
+  const stages = token.funnel.map(([stage, survivors, mass, raw], place) =>
+    stageOf(run.stages[stage][0], survivors, most, tipOf(token.funnel[place - 1], run.stages[stage][0], survivors, mass, raw)));
+  const done = token.drawn ? "drawn" : "chosen";
+  return make("ol", { class: "funnel" }, ...stages, stageOf(done, 1, most, `${wordOf(token)} was ${done}.`));
+}
+
+function stageOf(label, survivors, most, title) {
+  const height = Math.max(0.05, most ? Math.log1p(survivors) / most : 0);
+  return make("li", { title }, make("div", { class: "well" }, style(make("i"), { height: `${(height * 100).toFixed(1)}%` })),
+    make("b", {}, whole(survivors)), make("span", {}, label));
+}
+
+function tipOf(before, label, survivors, mass, raw) {
+  if (!before) return `The model's own distribution over ${whole(survivors)} tokens.`;
+  const cut = before[1] - survivors;
+  if (cut <= 0) return `${label}: changes the probabilities and cuts no token.`;
+  return `${label}: cuts ${whole(cut)} of ${whole(before[1])} tokens. The ${whole(survivors)} left hold ${percent(mass)} of what came in, ${percent(raw)} of the model's own distribution.`;
+}

@@ -1,0 +1,43 @@
+// The page begins.
+
+function startTheme() {
+  const names = ["system", "light", "dark"];
+  choice(find("theme"), ["Auto", "Light", "Dark"], 0, (place) => {
+    if (place === 0) delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = names[place];
+  });
+}
+
+function startColouring() {
+  const titles = Object.entries(COLOURINGS).filter(([name]) => name !== "origin" || run.rounds.length);
+  options(find("colouring"), Object.fromEntries(titles.map(([name, [title]]) => [name, title])));
+  find("colouring").addEventListener("change", (event) => change({ colouring: event.target.value }));
+}
+
+function startTexts() {
+  const count = textCount();
+  if (count < 2) return;
+  const show = choice(find("texts"), Array.from({ length: count }, (_, place) => `Text ${place + 1}`), 0,
+    (place) => change({ text: place, cursor: lengthOf(place), picked: null, playing: false }));
+  watch(() => show(state.text));
+}
+
+/** Space plays and Esc lets go, wherever one is that has no use of its own for them. */
+function onKey(event) {
+  const isControl = event.target.closest("button, select, input");
+  if (event.key === " " && !isControl && !event.ctrlKey) {
+    event.preventDefault();
+    playOrPause();
+  } else if (event.key === "Escape" && state.picked) {
+    const wasInside = find("panel").contains(document.activeElement);
+    const back = { node: "tree-canvas", draft: "round-canvas" }[state.picked.kind];
+    pick(null);
+    if (wasInside) (back ? find(back).firstElementChild : find("tokens")).focus();
+  }
+}
+
+for (const start of [startFacts, startTheme, startColouring, startTexts, startText, startPanel, startTree, startRounds, startMemory, startTimeline]) start();
+for (const part of ["bar", "columns", "timeline"]) find(part).hidden = false;
+document.addEventListener("keydown", onKey);
+change({ cursor: lengthOf() });
+showText({});

@@ -1,0 +1,155 @@
+// The text: every token underlined by how sure the model was of it, each of them a thing to pick.
+
+const COLOURINGS = {
+  probability: ["Probability", "unlikely", "certain"],
+  rank: ["Rank", "far down the list", "first choice"],
+  entropy: ["Entropy", "undecided", "certain"],
+  origin: ["Draft or model", "", ""],
+  none: ["None", "", ""],
+};
+const SCORES = {
+  probability: (token) => token.raw,
+  rank: (token) => Math.max(0, 1 - Math.log(Math.max(1, token.rank)) / Math.log(100)),
+  entropy: (token) => Math.exp(-token.entropy),
+};
+let drawn = { tokens: null, spans: [] };
+
+/** A colour between unlikely (0) and certain (1), of whichever theme is shown. */
+function ramp(score) {
+  const at = Math.min(Math.max(score, 0), 1) * 4;
+  const left = Math.min(Math.floor(at), 3);
+  const share = Math.round((at - left) * 100);
+  return `color-mix(in srgb, var(--ramp-${left + 1}) ${share}%, var(--ramp-${left}))`;
+}
+
+function showText(before) {
+  const tokens = shownTokens();
+  const same = drawn.tokens && tokens.length === drawn.tokens.length && tokens.every((token, place) => token === drawn.tokens[place]);
+  if (!same) writeText(tokens);
+  if (!same) hangSpaces();
+  if (!same || before.colouring !== state.colouring) colourText();
+  placeText(tokens.length);
+}
+
+function writeText(tokens) {
+  const spans = tokens.map((token, place) => spanOf(token, place, tokens.length));
+  drawn = { tokens, spans };
+  find("tokens").replaceChildren(...spans);
+  find("tokens").setAttribute("aria-label", `Generated text of ${counted(tokens.length, "token")}`);
+  find("tail").textContent = run.texts[state.text]?.tail ?? "";
+}
+
+function spanOf(token, place, count) {
+  const shape = token.special ? "" : !token.text ? " unfinished" : /^\s*\n\s*$/.test(token.text) ? " line" : "";
+  return make("span", {
+    class: `token${shape}`, role: "option", id: `token-${place}`, "aria-selected": false, "aria-label": spoken(token, place, count),
+  }, ...written(token));
+}
+
+function written(token) {
+  if (token.special) return [make("span", { class: "pill" }, wordOf(token).replace(/[⟨⟩]/g, ""))];
+  const text = token.text.trimStart();
+  const gap = token.text.slice(0, token.text.length - text.length);
+  return /^ +$/.test(gap) && text ? [make("span", { class: "gap" }, gap), text] : [token.text];
+}
+
+/** A space that hangs over the end of a line has no underline: its token goes on in the next. */
+function hangSpaces() {
+  const gaps = [...find("tokens").querySelectorAll(".gap")];
+  const range = document.createRange();
+  const hung = gaps.map((gap) => {
+    range.selectNode(gap.nextSibling);
+    return range.getClientRects()[0].top > gap.getClientRects()[0].top + 4;
+  });
+  gaps.forEach((gap, place) => gap.classList.toggle("hung", hung[place]));
+}
+
+function colourText() {
+  const score = SCORES[state.colouring];
+  drawn.spans.forEach((span, place) => {
+    const token = drawn.tokens[place];
+    span.toggleAttribute("data-origin", false);
+    if (state.colouring === "origin") span.dataset.origin = token.origin ?? "target";
+    const sure = score ? score(token) : 1;
+    style(span, score ? { "--colour": ramp(sure), "--thick": `${(2 + 3.5 * (1 - sure)).toFixed(1)}px` } : { "--colour": "", "--thick": "" });
+  });
+  showLegend();
+}
+
+function showLegend() {
+  const [, low, high] = COLOURINGS[state.colouring];
+  const key = state.colouring === "origin"
+    ? ["━ drafted, accepted", "┅ corrected by the model", "═ bonus", "─ the model's own"].map((words) => make("span", {}, words))
+    : low ? [make("span", {}, low, make("span", { class: "ramp" }), high)] : [];
+  find("legend").replaceChildren(...key, make("span", { class: "keys" }, "click a token, or ", make("kbd", {}, "←"), " ", make("kbd", {}, "→")));
+}
+
+function placeText(count) {
+  const picked = state.picked?.kind === "token" ? state.picked.at : null;
+  const written = run.beams ? count : writtenCount();
+  const under = state.cursor < lengthOf();
+  drawn.spans.forEach((span, place) => {
+    span.classList.toggle("ahead", place >= written);
+    span.classList.toggle("newest", under && picked === null && place === written - 1);
+    const chosen = place === picked;
+    if (chosen !== span.classList.contains("chosen")) {
+      span.classList.toggle("chosen", chosen);
+      span.setAttribute("aria-selected", chosen);
+    }
+  });
+  find("tail").classList.toggle("ahead", under);
+  if (picked === null) find("tokens").removeAttribute("aria-activedescendant");
+  else find("tokens").setAttribute("aria-activedescendant", `token-${picked}`);
+}
+
+/** Pick a token of the text; of a search the node it stands for. */
+function pickToken(at) {
+  const place = Math.min(Math.max(at, 0), drawn.spans.length - 1);
+  if (place < 0) return;
+  pick({ kind: "token", at: place });
+  drawn.spans[place].scrollIntoView({ block: "nearest" });
+}
+
+/** The token above or below: the nearest of the next line. */
+function besideLine(from, direction) {
+  const box = drawn.spans[from].getBoundingClientRect();
+  let best = null;
+  for (let place = from + direction; place >= 0 && place < drawn.spans.length; place += direction) {
+    const other = drawn.spans[place].getBoundingClientRect();
+    const away = (other.top - box.top) * direction;
+    if (away < box.height / 2) continue;
+    if (best && (other.top - best.top) * direction > box.height / 2) break;
+    const distance = Math.abs(other.left - box.left);
+    if (!best || distance < best.distance) best = { place, distance, top: other.top };
+  }
+  return best ? best.place : from;
+}
+
+function onTextKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const at = state.picked?.kind === "token" ? state.picked.at : null;
+  const last = drawn.spans.length - 1;
+  const next = {
+    ArrowRight: () => (at === null ? 0 : at + 1), ArrowLeft: () => (at === null ? last : at - 1),
+    ArrowDown: () => (at === null ? 0 : besideLine(at, 1)), ArrowUp: () => (at === null ? last : besideLine(at, -1)),
+    Home: () => 0, End: () => last, Enter: () => at ?? 0,
+  }[event.key];
+  if (!next) return;
+  event.preventDefault();
+  pickToken(next());
+  if (event.key === "Enter") find("panel").focus();
+}
+
+function onTextClick(event) {
+  const span = event.target.closest(".token");
+  if (span && getSelection().isCollapsed) pickToken(drawn.spans.indexOf(span));
+}
+
+function startText() {
+  find("prompt").append(...run.prompt.map(([text, , name]) => (name ? make("span", { class: "pill" }, name) : text)));
+  if (run.prompt.at(-1)?.[2] && lengthOf() > 0) find("prompt").append("\n");
+  find("tokens").addEventListener("keydown", onTextKey);
+  find("tokens").addEventListener("click", onTextClick);
+  new ResizeObserver(hangSpaces).observe(find("words"));
+  watch(showText);
+}

@@ -1,0 +1,59 @@
+// Numbers as the program says them (core/explain/words.py); tests hold the two against each other.
+
+/** `value` with that many digits; halves go to the even neighbour. */
+function fixed(value, digits) {
+  if (value < 0) return `-${fixed(-value, digits)}`;
+  const scaled = value * 10 ** digits;
+  const tie = scaled % 1 === 0.5 && Number.isInteger(value * 2 ** (digits + 1));
+  return tie && Math.floor(scaled) % 2 === 0 ? (Math.floor(scaled) / 10 ** digits).toFixed(digits) : value.toFixed(digits);
+}
+
+function percent(share) {
+  const value = share * 100;
+  if (value <= 0 || value >= 100) return `${Math.min(Math.max(value, 0), 100)} %`;
+  if (value < 0.001) return "< 0.001 %";
+  if (value > 99.99) return "> 99.99 %";
+  if (value < 0.0995) return `${fixed(value, 3)} %`;
+  if (value < 0.995) return `${fixed(value, 2)} %`;
+  if (value > 99) return `${fixed(floor(value, 2), 2)} %`;
+  return value < 9.95 ? `${fixed(value, 1)} %` : `${fixed(value, 0)} %`;
+}
+
+function briefPercent(share) {
+  const value = share * 100;
+  if (value > 99 && value < 100) return `${fixed(floor(value, 1), 1)} %`;
+  if (value >= 9.95) return `${fixed(value, 0)} %`;
+  return value >= 0.05 ? `${fixed(value, 1)} %` : "< 0.1 %";
+}
+
+function floor(value, digits) {
+  return Math.floor(value * 10 ** digits + 1e-6) / 10 ** digits;
+}
+
+/** With a real minus sign; −∞ where there is nothing to count. */
+function decimal(value, digits = 2) {
+  return value === null ? "−∞" : fixed(value, digits).replace("-", "−");
+}
+
+function whole(number) {
+  return number.toLocaleString("en-US");
+}
+
+function size(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (bytes >= 1024 && unit < units.length - 1) {
+    bytes /= 1024;
+    unit += 1;
+  }
+  return `${fixed(bytes, unit === 0 || bytes >= 100 ? 0 : 1)} ${units[unit]}`;
+}
+
+function counted(number, noun) {
+  return `${whole(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** Surprise in bits of a natural log-probability. */
+function bits(log) {
+  return log === null ? Infinity : Math.max(0, -log / Math.LN2);
+}

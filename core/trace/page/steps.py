@@ -1,0 +1,79 @@
+"""Tokens that were chosen one at a time, as the page has them: figures, alternatives, funnel, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.events import Alternative, LayerChoice, Stage, TokenChosen
+from core.explain.tokens import explain_token
+from core.explain.words import visible
+from core.trace.page.names import Names
+from core.trace.page.plain import Plain, number, parts
+
+
+class Stages:
+    """Heads of the funnel's stages, each once; a step then says which, and what they left over."""
+
+    def __init__(self) -> None:
+        self.heads: list[list[str]] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def __call__(self, stage: Stage) -> int:
+        key = (stage.name, stage.label)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.heads)
+            self.heads.append(["model" if stage.name == "raw" else stage.label, stage.kind])
+        return self._numbers[key]
+
+
+def tokens(chosen: Sequence[TokenChosen], names: Names, stages: Stages) -> list[Plain]:
+    """All tokens of one text."""
+    return [_token(token, names, stages) for token in chosen]
+
+
+def _token(token: TokenChosen, names: Names, stages: Stages) -> Plain:
+    why = explain_token(token)
+    found: Plain = {
+        "id": token.id,
+        "word": names(token.piece),
+        "text": visible(token.text),
+        "raw": number(token.raw_probability),
+        "final": number(token.probability),
+        "log": number(token.raw_log_probability),
+        "rank": token.rank,
+        "entropy": number(token.entropy),
+        "seconds": number(token.seconds),
+        "why": parts(why, why.figures),
+        "others": [_alternative(item, names) for item in token.alternatives],
+        "funnel": [[stages(stage), stage.survivors, number(stage.mass), number(stage.raw_mass)]
+                   for stage in token.funnel],
+    }  # fmt: skip
+    return found | _particular(token)
+
+
+def _particular(token: TokenChosen) -> Plain:
+    """What few tokens have; left out where it is as usual."""
+    found: Plain = {}
+    if token.final_rank is not None and token.final_rank != token.rank:
+        found["finalRank"] = token.final_rank
+    if token.special:
+        found["special"] = True
+    if token.origin != "target":
+        found["origin"] = token.origin
+    if token.method in ("sampled", "dola_sampled"):
+        found["drawn"] = True
+    if token.layer_choice is not None:
+        found["layers"] = _layers(token.layer_choice)
+    return found
+
+
+def _alternative(item: Alternative, names: Names) -> list[object]:
+    """[id, word, by the model, after the settings, rank], and in contrastive search [penalty, score] behind them."""
+    found: list[object] = [item.id, names(item.text), number(item.raw_probability), number(item.probability), item.rank]
+    if item.score is not None:
+        found += [number(item.degeneration_penalty), number(item.score)]
+    return found
+
+
+def _layers(choice: LayerChoice) -> list[object]:
+    return [choice.layer, [[layer, number(divergence)] for layer, divergence in choice.divergences]]

@@ -1,0 +1,32 @@
+"""A run written as one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from core.errors import FileNotWrittenError
+from core.events import Event
+from core.trace.page.collect import collect
+from core.trace.page.document import document
+
+
+def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
+    """Write the run as a page that needs nothing but itself; gives back where it lies.
+
+    `events` are what `core.stream` or `core.replay` yields, a run that broke off included. `title` heads the page; the
+    beginning of the prompt does where it is empty. Raises FileNotWrittenError where the file cannot be written.
+    """
+    text, target = page_text(events, title=title), Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        reason = error.strerror or "it cannot be written"
+        raise FileNotWrittenError(f"{target} was not written: {reason}.", "Choose a folder you may write to.") from None
+    return target
+
+
+def page_text(events: Iterable[Event], *, title: str = "") -> str:
+    """The page itself, as text in UTF-8."""
+    return document(collect(events, title))

@@ -1,0 +1,270 @@
+"""The page in a real browser: clicks, keys, both themes, a narrow screen, and nothing that leaves the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import GenerationConfig
+
+import core
+from core import words
+from core.events import BeamStep, DraftRound, Event, PromptToken, RunStarted, TokenChosen
+from tests.page.browser import Browser, chromium
+
+PROMPT = "Once upon a time, there was a little"
+EVIL = "</script><img src=x onerror=\"document.title='caught'\">"
+ENDS = [0.0, 1e-9, 4e-6, 9.4e-5, 5e-4, 0.0049, 0.005, 0.0099, 0.0995, 0.9949, 0.9951, 0.99875, 0.9999, 0.99995, 1.0]
+SHARES = [*ENDS, 0.0125, 0.125, 0.305, 0.315, 0.5, *(n / 997 for n in range(997))]
+SIZES = [0, 1, 1023, 1024, 1500, 102_400, 1_048_576, 1_288_490, 5_368_709_120]
+
+
+@cache
+def model(name: str) -> core.LoadedModel:
+    return core.load(name)
+
+
+@cache
+def events(kind: str) -> tuple[Event, ...]:
+    settings: dict[str, dict[str, Any]] = {
+        "sampling": {"do_sample": True, "temperature": 0.8, "top_p": 0.92, "num_return_sequences": 2},
+        "beam_search": {"num_beams": 3, "num_return_sequences": 2},
+        "speculative": {},
+    }
+    drafters = (model("storyteller-draft"),) if kind == "speculative" else ()
+    config = GenerationConfig(max_new_tokens=24, **settings[kind])
+    return tuple(core.stream(model("storyteller"), core.Request(PROMPT, config, kind, drafters=drafters, seed=42)))
+
+
+def tokens(kind: str, sequence: int = 0) -> list[TokenChosen]:
+    return [event for event in events(kind) if isinstance(event, TokenChosen) and event.sequence == sequence]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for all tests of this file."""
+    program = chromium()
+    if program is None and os.environ.get("CI") == "true":
+        pytest.fail("there is no Chromium: .ci/run installs the package chromium")
+    if program is None:
+        pytest.skip("needs Chromium: install the package chromium")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        made = Browser(program, Path(folder))
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture
+def page(browser: Browser, folder: Path, request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """The browser with the page of a run; whatever a test does, nothing is asked for and nothing goes wrong."""
+    kind = request.param
+    path = folder / f"{kind}.html"
+    if not path.exists():
+        core.page(events(kind), path)
+    browser.open(path)
+    yield browser
+    assert browser.requests == [path.as_uri()]
+    assert browser.complaints == []
+
+
+def of(kind: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("page", [kind], indirect=True)
+
+
+@of("sampling")
+def test_a_click_tells_why_with_the_right_figures(page: Browser) -> None:
+    token = max(tokens("sampling"), key=lambda token: abs(token.probability - token.raw_probability))
+    page.click("#tokens .token", token.step)
+    assert page.text("#panel .why") == core.explain_token(token)
+    assert page.texts("#panel .why b") == [core.explain_token(token)[a:b] for a, b in core.explain_token(token).figures]
+    assert page.texts("#panel .about-it")[0].startswith(f"id {token.id:,} · rank {token.rank:,}")
+    rows = page.ask(
+        "[...document.querySelectorAll('#panel .bars tbody tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+    )
+    final = [words.brief_percent(item.probability) if item.probability else "cut" for item in token.alternatives]
+    before = [words.brief_percent(item.raw_probability) for item in token.alternatives]
+    names = [words.label(item.text) for item in token.alternatives]
+    assert rows == [list(row) for row in zip(names, [""] * len(names), before, final, strict=True)]
+    widths = page.ask(
+        "[...document.querySelectorAll('#panel .bars tr .lane:last-child i')].map((i) => parseFloat(i.style.width))"
+    )
+    assert widths == pytest.approx([100 * item.probability for item in token.alternatives], abs=0.01)
+    assert page.texts("#panel .funnel b") == [*(f"{stage.survivors:,}" for stage in token.funnel), "1"]
+
+
+@of("sampling")
+def test_keys_walk_along_the_text(page: Browser) -> None:
+    page.ask("document.getElementById('tokens').focus()")
+    page.press("Home", "ArrowRight", "ArrowRight")
+    assert page.text("#panel h2").lower() == "token 3"
+    chosen = "document.querySelector('.token.chosen')"
+    assert page.ask(f"{chosen}.id === document.getElementById('tokens').getAttribute('aria-activedescendant')")
+    assert page.ask(f"getComputedStyle({chosen}).outlineStyle") == "solid"
+    page.press("ArrowLeft", "End")
+    assert page.text("#panel h2").lower() == f"token {len(tokens('sampling'))}"
+    page.press("ArrowUp")
+    above = page.ask(f"{chosen}.getBoundingClientRect().top")
+    page.press("ArrowDown")
+    assert page.ask(f"{chosen}.getBoundingClientRect().top") > above
+    page.press("Enter")
+    assert page.ask("document.activeElement.id") == "panel"
+    page.press("Escape")
+    assert page.ask("[document.activeElement.id, document.querySelector('.token.chosen')]") == ["tokens", None]
+
+
+@of("sampling")
+def test_everything_has_a_name(page: Browser) -> None:
+    for role in ("button", "combobox", "slider", "listbox", "radio"):
+        found = page.names(role)
+        assert found
+        assert all(found), role
+    token = tokens("sampling")[0]
+    told = (
+        f"Token 1 of 24: “{token.piece.strip()}”, probability {words.percent(token.raw_probability)}, rank {token.rank}"
+    )
+    assert told in page.names("option")
+    assert "Dark" in page.names("radio")
+
+
+@of("sampling")
+def test_light_and_dark(page: Browser) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    line = "getComputedStyle(document.querySelector('.token')).backgroundImage"
+    light, underline = page.ask(ground), page.ask(line)
+    page.dark(True)
+    assert page.ask(ground) == "rgb(20, 23, 27)" != light
+    assert page.ask(line) != underline
+    page.click("#theme button", 1)
+    assert page.ask(ground) == light
+    page.dark(False)
+    page.click("#theme button", 2)
+    assert page.ask(ground) == "rgb(20, 23, 27)"
+
+
+@of("sampling")
+def test_the_timeline_takes_the_text_back_and_plays_it(page: Browser) -> None:
+    ahead = "document.querySelectorAll('.token.ahead').length"
+    page.ask("document.getElementById('place').focus()")
+    page.press("Home", "ArrowRight", "ArrowRight", "ArrowRight")
+    assert page.ask(ahead) == 21
+    assert page.text("#count") == "3 / 24"
+    assert page.text("#panel h2").lower() == "token 3"
+    page.choose("#speed", "4")
+    page.ask("document.activeElement.blur()")
+    page.press(" ")
+    assert page.ask("document.getElementById('play').getAttribute('aria-label')") == "Pause"
+    page.ask(
+        "new Promise((done) => new MutationObserver(() => { if (document.querySelector('#count').textContent"
+        " !== '3 / 24') done(0); }).observe(document.getElementById('count'), {childList: true}))"
+    )
+    page.click("#play")
+    assert page.ask("document.getElementById('play').getAttribute('aria-label')") == "Play"
+    assert page.ask(ahead) < 21
+
+
+@of("sampling")
+def test_another_text_can_be_shown(page: Browser) -> None:
+    page.click("#texts button", 1)
+    page.click("#tokens .token", 2)
+    assert page.text("#panel .why") == core.explain_token(tokens("sampling", 1)[2])
+
+
+@of("sampling")
+def test_numbers_are_told_as_in_the_program(page: Browser) -> None:
+    """The script's own functions, taken out of the page: a module hands nothing out."""
+    script = page.ask("document.querySelector('script[type=module]').textContent.split('// Elements made by hand')[0]")
+    tellers: list[tuple[str, Callable[[Any], str], Sequence[float]]] = [
+        ("percent", words.percent, SHARES), ("briefPercent", words.brief_percent, SHARES),
+        ("size", words.size, SIZES), ("decimal", words.decimal, [n / 8 - 3 for n in range(50)]),
+    ]  # fmt: skip
+    for name, tell, values in tellers:
+        told = page.ask(f"(() => {{ {script}; return {json.dumps(values)}.map((value) => {name}(value)); }})()")
+        assert told == [tell(value) for value in values], name
+
+
+@of("beam_search")
+def test_the_tree_of_a_search(page: Browser) -> None:
+    steps = [event for event in events("beam_search") if isinstance(event, BeamStep)]
+    assert page.ask("document.querySelectorAll('#tree .node').length") == 1 + sum(len(s.candidates) for s in steps)
+    pruned = next(candidate for candidate in steps[2].candidates if candidate.fate == "pruned")
+    page.click(f"#tree-canvas-{pruned.node} rect")
+    assert page.text("#panel .why") == f"Pruned at step 3. {core.explain_candidate(pruned, steps[2], 3)}"
+    page.press("ArrowLeft")
+    assert page.ask("Number(document.querySelector('.node.chosen').dataset.node)") == pruned.parent
+    page.click("#tree-tools button")
+    kept = sum(candidate.fate != "pruned" for step in steps for candidate in step.candidates)
+    assert page.ask("document.querySelectorAll('#tree .node').length") == 1 + kept
+    overlaps = page.ask(
+        "(() => { const b = [...document.querySelectorAll('#tree .node rect')].map((r) => r.getBoundingClientRect());"
+        "return b.some((a, i) => b.some((c, j) => i < j && a.left < c.right && c.left < a.right && a.top < c.bottom"
+        " && c.top < a.bottom)); })()"
+    )
+    assert not overlaps
+    page.click("#tokens .token", 1)
+    assert page.text("#panel .why").startswith("Kept at step 2.")
+
+
+@of("beam_search")
+def test_a_search_can_be_taken_back(page: Browser) -> None:
+    step = [event for event in events("beam_search") if isinstance(event, BeamStep)][3]
+    page.ask("document.getElementById('place').focus()")
+    page.press("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight")
+    assert page.ask("document.querySelectorAll('.token').length") == 4
+    assert page.ask("Number(document.querySelectorAll('.node.best')[3].dataset.node)") == step.best
+
+
+@of("speculative")
+def test_rounds_of_speculation(page: Browser) -> None:
+    rounds = [event for event in events("speculative") if isinstance(event, DraftRound)]
+    assert page.ask("document.querySelectorAll('.round').length") == len(rounds)
+    page.click(".round", 1)
+    assert core.explain_round(rounds[1]) in page.text("#round-why")
+    node = rounds[1].nodes[0]
+    page.click(f"#round-canvas-{node.node} rect")
+    assert page.text("#panel .why").endswith(core.explain_draft(node, rounds[1]))
+    page.press("Home")
+    page.ask("document.getElementById('strip').focus()")
+    page.press("Home")
+    assert core.explain_round(rounds[0]) in page.text("#round-why")
+    page.choose("#colouring", "origin")
+    origins = page.ask("[...document.querySelectorAll('.token')].map((t) => t.dataset.origin)")
+    assert origins == [token.origin for token in tokens("speculative")]
+
+
+def test_what_a_user_wrote_stays_text(browser: Browser, folder: Path) -> None:
+    attacked: list[Event] = []
+    for event in events("sampling"):
+        if isinstance(event, RunStarted):
+            event = replace(event, prompt=(PromptToken(1, EVIL),))
+        attacked.append(replace(event, text=EVIL, piece=EVIL) if isinstance(event, TokenChosen) else event)
+    browser.open(core.page(attacked, folder / "hostile.html"))
+    assert browser.text("#prompt") == EVIL
+    assert browser.texts(".token")[3] == EVIL
+    browser.click(".token", 3)
+    assert browser.ask("[document.querySelectorAll('img').length, document.title === 'caught']") == [0, False]
+    assert len(browser.requests) == 1
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_nothing_is_cut_off_on_a_narrow_screen(browser: Browser, folder: Path, width: int) -> None:
+    browser.open(core.page(events("speculative"), folder / "narrow.html"), width, 800)
+    assert browser.ask("document.documentElement.scrollWidth") <= width
+    assert browser.ask("getComputedStyle(document.getElementById('panel')).display") == "none"
+    browser.click(".token", 2)
+    assert browser.ask("document.querySelector('.token.chosen').getBoundingClientRect().bottom") < browser.ask(
+        "document.getElementById('panel').getBoundingClientRect().top"
+    )
+    browser.click("#panel .close")
+    assert browser.ask("document.querySelector('.token.chosen')") is None
