@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core import caches, errors, events, strategies
+    from core import caches, errors, events, strategies, trace
     from core.caches.prefixes.store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.decoding.prompt import encode
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from core.scoring import score, score_stream
     from core.settings import make_config
     from core.trace.page.write import page, page_text
+    from core.trace.recorder import record
+    from core.trace.trace import replay
 
 __all__ = [
     "Estimate",
@@ -60,6 +62,8 @@ __all__ = [
     "make_config",
     "page",
     "page_text",
+    "record",
+    "replay",
     "run",
     "score",
     "score_stream",
@@ -67,6 +71,7 @@ __all__ = [
     "sizes",
     "strategies",
     "stream",
+    "trace",
     "why_not_draft",
     "why_not_generate",
     "words",
@@ -80,6 +85,7 @@ _MODULES = {
     "events": "core.events",
     "sizes": "core.explain.sizes",
     "strategies": "core.strategies",
+    "trace": "core.trace",
     "words": "core.explain.words",
 }
 _HOMES = {
@@ -104,6 +110,8 @@ _HOMES = {
     "make_config": "core.settings",
     "page": "core.trace.page.write",
     "page_text": "core.trace.page.write",
+    "record": "core.trace.recorder",
+    "replay": "core.trace.trace",
     "run": "core.running",
     "score": "core.scoring",
     "score_stream": "core.scoring",

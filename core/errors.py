@@ -146,6 +146,12 @@ class NumericError(TokenscopeError):
     title = "The model's output is not a number"
 
 
+class TraceError(TokenscopeError):
+    """A recorded run cannot be written, or read: no such file, cut short, damaged, of a later version."""
+
+    title = "The recorded run cannot be used"
+
+
 class OutOfMemoryError(TokenscopeError):
     """The device or the machine ran out of memory."""
 

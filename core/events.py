@@ -46,6 +46,20 @@ class PromptToken:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelIdentity:
+    """Which model it was, wherever it lay: two that differ in any of these are not the same."""
+
+    name: str
+    architecture: str = ""
+    """The class of the network: LlamaForCausalLM."""
+    config_hash: str = ""
+    """SHA-256 of its configuration."""
+    weights_hash: str = ""
+    """SHA-256 of what lists its weights (an index, the headers of the files, or the parameters' shapes): not of the
+    weights themselves, which would take minutes to read."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunStarted(Event):
     """The run as it will be done: every default resolved, nothing computed yet."""
 
@@ -66,6 +80,7 @@ class RunStarted(Event):
     """What the answer begins with (`Request.beginning`): a branch of another run's text."""
     second: str = ""
     """Scoring: the name of a second model that reads the same text; empty without one."""
+    identity: ModelIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)

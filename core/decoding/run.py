@@ -129,6 +129,7 @@ class DecodingRun:
             vocabulary=self.model.vocabulary,
             context=self.model.context,
             beginning=self.beginning,
+            identity=self.model.identity,
         )
 
     def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[Output, Prefilled]:

@@ -12,8 +12,10 @@ import torch
 from transformers import GenerationConfig, PreTrainedConfig
 
 from core.errors import UnknownArchitectureError
+from core.events import ModelIdentity
 from core.models import catalog
 from core.models.devices import choose_device, choose_dtype
+from core.models.identity import identify
 from core.models.loading import load_network
 from core.models.plan import check_purpose, plan_model
 from core.models.text import Pieces
@@ -120,6 +122,11 @@ class LoadedModel:
     def pieces(self) -> Pieces:
         """Text of single tokens."""
         return Pieces(self.tokenizer)
+
+    @cached_property
+    def identity(self) -> ModelIdentity:
+        """What tells this model from any other, for what is kept of its runs."""
+        return identify(self.model, self.name, self.path)
 
     @property
     def head(self) -> torch.nn.Linear:

@@ -1,0 +1,145 @@
+"""The file itself: a mark, a version, and blocks, each compressed, with a checksum that goes on from the one before."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from core.errors import TraceError
+from core.trace.schema import VERSION
+
+MARK = b"\x89tokscp\n"
+_VERSION = struct.Struct("<HH")
+_FRAME = struct.Struct("<cIII")
+"""Kind of block, bytes in the file, bytes unfolded, checksum (CRC-32)."""
+HEADER, EVENTS, END = b"H", b"E", b"Z"
+_LARGEST = 2**28
+UNFOLDED_AT_LEAST = 2**26
+_UNFOLDED_PER_BYTE = 200
+"""How far a file may unfold: a bomb of zeros unfolds to a thousand times its size."""
+_LEVEL = 6
+AGAIN = "Copy it again from where it came from, or record the run anew."
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block, checked and unfolded."""
+
+    kind: bytes
+    data: bytes
+    kept: int
+    """Bytes it takes in the file."""
+
+
+class BlockFile:
+    """A file that is being written; what has been written stays, whatever happens to the program."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        self._file = open(path, "wb", buffering=0)
+        start = MARK + _VERSION.pack(*VERSION)
+        self._file.write(start)
+        self._sum = zlib.crc32(start)
+
+    def write(self, kind: bytes, data: bytes) -> None:
+        """Add a block, in one write. Raises OSError."""
+        kept = zlib.compress(data, _LEVEL)
+        lengths = struct.pack("<cII", kind, len(kept), len(data))
+        self._sum = zlib.crc32(kept, zlib.crc32(lengths, self._sum))
+        self._file.write(_FRAME.pack(kind, len(kept), len(data), self._sum) + kept)
+
+    def close(self) -> None:
+        """Raises OSError."""
+        self._file.close()
+
+
+def read_blocks(path: Path) -> Iterator[Block]:
+    """The blocks of a file in order, up to its end or to where it is cut off. Raises TraceError."""
+    with _opened(path) as file:
+        total = _read_start(path, file)
+        unfolded = UNFOLDED_AT_LEAST
+        while frame := file.read(_FRAME.size):
+            kind, kept, length, checksum = _FRAME.unpack(_whole(path, frame, _FRAME.size))
+            unfolded += kept * _UNFOLDED_PER_BYTE - length
+            if max(kept, length) > _LARGEST or unfolded < 0:
+                raise damaged(path, "a block of it unfolds to more than a run can have")
+            data = _whole(path, file.read(kept), kept)
+            total = zlib.crc32(data, zlib.crc32(frame[:9], total))
+            if total != checksum:
+                raise damaged(path, "a checksum does not match")
+            yield Block(kind, _unfold(path, data, length), kept)
+
+
+def damaged(path: Path, detail: str) -> TraceError:
+    """The error for a file that was changed after it was written."""
+    return TraceError(f"{path.name} is damaged: {detail}.", AGAIN)
+
+
+def cut_short(path: Path) -> TraceError:
+    """The error for a file whose end is missing."""
+    return TraceError(
+        f"{path.name} ends in the middle: the program that wrote it was ended, or it was not copied in full.",
+        "What comes before is whole and can be read.",
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file for reading; a pipe would wait for ever. Raises TraceError, also for what fails while reading."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise TraceError(f"{path} is a folder, a pipe or a device, not a file.", "Choose a recorded run.")
+        with open(path, "rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise TraceError(f"There is no file {path}.", "Check its name and where it lies.") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise TraceError(f"{path} cannot be read: {reason}.", "Check that you may read it.") from None
+
+
+def _read_start(path: Path, file: BinaryIO) -> int:
+    """The checksum behind the mark and the version. Raises TraceError."""
+    start = file.read(len(MARK) + _VERSION.size)
+    _check_version(path, start)
+    return zlib.crc32(start)
+
+
+def _check_version(path: Path, start: bytes) -> None:
+    if not start.startswith(MARK):
+        raise TraceError(f"{path.name} is no recorded run.", "Choose a file that Tokenscope has recorded.")
+    if len(start) < len(MARK) + _VERSION.size:
+        raise cut_short(path)
+    major, minor = _VERSION.unpack(start[len(MARK) :])
+    if major != VERSION[0]:
+        told = "a later" if major > VERSION[0] else "another"
+        raise TraceError(
+            f"{path.name} was written by {told} version of Tokenscope: its format is {major}.{minor}, and this one "
+            f"reads {VERSION[0]}.",
+            "Open it with that version, or update this one.",
+        )
+
+
+def _whole(path: Path, data: bytes, length: int) -> bytes:
+    if len(data) < length:
+        raise cut_short(path)
+    return data
+
+
+def _unfold(path: Path, data: bytes, length: int) -> bytes:
+    """`data` without its compression, which says beforehand how much that is."""
+    unfolding = zlib.decompressobj()
+    try:
+        found = unfolding.decompress(data, length + 1)
+    except zlib.error:
+        raise damaged(path, "a block of it cannot be unfolded") from None
+    if len(found) != length or not unfolding.eof:
+        raise damaged(path, "a block of it has another length than it says")
+    return found

@@ -1,0 +1,74 @@
+"""What a file says before its first event: what was asked, of which model, with which versions, and when."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+
+from core.events import ModelIdentity
+from core.trace.layout import Layout, described, layout_of
+from core.trace.packing import pack, unpack
+from core.trace.schema import VERSION
+
+_LIBRARIES = ("tokenscope", "torch", "transformers")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is known of a recorded run beside its events."""
+
+    version: tuple[int, int]
+    """(major, minor) of the format it was written in."""
+    request: Mapping[str, object]
+    """The fields of `core.Request` in plain values: settings by name, draft models by their names."""
+    model: ModelIdentity | None
+    """None where the run ended before it had begun."""
+    versions: Mapping[str, str]
+    """Of the program, Python, torch and transformers that wrote it; without those that were not there."""
+    made: float
+    """When it began: seconds since 1970, UTC."""
+    extra: Mapping[str, object] = field(default_factory=dict)
+    """What the caller of `core.record` added, in JSON's own values."""
+
+
+def write_header(request: Mapping[str, object], model: ModelIdentity | None, extra: Mapping[str, object]) -> bytes:
+    """The header of a file that begins now, with this version's schema."""
+    return pack({
+        "version": list(VERSION),
+        "schema": described(),
+        "request": request,
+        "model": model,
+        "versions": _versions(),
+        "made": time.time(),
+        "extra": extra,
+    })  # fmt: skip
+
+
+def read_header(data: bytes) -> tuple[Header, Layout]:
+    """The header, and how to read the events behind it. Raises ValueError."""
+    match unpack(data):
+        case {
+            "version": [int(major), int(minor)],
+            "schema": schema,
+            "request": dict(request),
+            "model": ModelIdentity() | None as model,
+            "versions": dict(versions),
+            "made": float(made),
+            "extra": dict(extra),
+        }:
+            told = {str(name): str(version) for name, version in versions.items()}
+            return Header((major, minor), request, model, told, made, extra), layout_of(schema)
+    raise ValueError("its header lacks something")
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

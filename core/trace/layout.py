@@ -1,0 +1,98 @@
+"""The schema as a file holds it, and where this version's fields lie in a file of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
+
+from core.trace.schema import Kind, Record, event_classes, records
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A class of this version in a file: the column of each of its fields, None where the file has none."""
+
+    record: Record
+    places: tuple[int | None, ...]
+    width: int
+    """Columns in the file, those of unknown fields too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How to read a file: which number is which event, and the places of every class."""
+
+    events: Mapping[int, str]
+    unknown_events: Mapping[int, str]
+    places: Mapping[str, Places]
+    unknown_fields: tuple[str, ...]
+
+
+def described() -> dict[str, object]:
+    """This version's schema in plain values, as each file holds it."""
+    return {
+        "events": [cls.__name__ for cls in event_classes()],
+        "records": {
+            record.name: [[field.name, field.kind] for field in record.fields] for record in records().values()
+        },
+    }
+
+
+def layout_of(schema: object) -> Layout:
+    """How to read a file with this schema. Raises ValueError where it contradicts this version's."""
+    match schema:
+        case {"events": list(names), "records": dict(classes)} if all(isinstance(name, str) for name in names):
+            events = dict(enumerate(names))
+            known = {cls.__name__ for cls in event_classes()}
+            listed = {name: _listed(name, classes[name]) for name in records() if name in classes}
+            return Layout(
+                {number: name for number, name in events.items() if name in known and name in listed},
+                {number: name for number, name in events.items() if name not in known},
+                {name: _places(records()[name], columns) for name, columns in listed.items()},
+                tuple(_unknown(listed)),
+            )
+    raise ValueError("its schema is none")
+
+
+def _listed(name: str, columns: object) -> dict[str, tuple[int, Kind]]:
+    """Field → its column and kind."""
+    found: dict[str, tuple[int, Kind]] = {}
+    if not isinstance(columns, list):
+        raise ValueError(f"the schema of {name} is no list")
+    for place, column in enumerate(columns):
+        match column:
+            case [str(field), kind]:
+                found[field] = place, kind
+            case _:
+                raise ValueError(f"the schema of {name} holds something that is no field")
+    return found
+
+
+def _places(record: Record, columns: Mapping[str, tuple[int, Kind]]) -> Places:
+    for field in record.fields:
+        if field.name not in columns and field.default is MISSING:
+            raise ValueError(f"{record.name} has no {field.name}")
+        if field.name in columns and not _same(field.kind, columns[field.name][1]):
+            raise ValueError(f"{record.name}.{field.name} is of another kind")
+    found = tuple(columns[field.name][0] if field.name in columns else None for field in record.fields)
+    return Places(record, found, len(columns))
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two kinds are the same; what a choice may be is left open."""
+    match one, other:
+        case ["choice", *_], ["choice", *_]:
+            return True
+        case ["union", *some], ["union", *others]:
+            return set(some) <= set(others)
+        case [str(word), *inner], [str(same), *others] if len(inner) == len(others):
+            return word == same and all(map(_same, inner, others))
+    return one == other
+
+
+def _unknown(listed: Mapping[str, Mapping[str, object]]) -> list[str]:
+    return [
+        f"{name}.{field}"
+        for name, columns in listed.items()
+        for field in columns.keys() - {field.name for field in records()[name].fields}
+    ]

@@ -1,0 +1,180 @@
+"""Any plain value as MessagePack and back, type for type: what MessagePack has no word for goes into extensions.
+
+1 tuple · 2 integer beyond 64 bits · 3 text with lone surrogates · 4 mapping whose keys are not all texts · 5 record, as
+[name, {field: value}] · 6 something that is no plain value, in its own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING
+from typing import Any
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from core.trace.schema import records
+
+TUPLE, INTEGER, TEXT, MAPPING, RECORD, WORDS = range(1, 7)
+_DEEPEST = 50
+"""Levels of containers; what lies deeper is kept in words."""
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def pack(value: object) -> bytes:
+    """`value` in bytes. Whatever it is: what is no plain value is kept as its `repr`."""
+    return _encode(packable(value))
+
+
+def unpack(data: bytes) -> object:
+    """The value that `pack` was given. Raises ValueError for what it never wrote."""
+    try:
+        value: object = msgspec.msgpack.decode(data, ext_hook=_extension)
+    except (msgspec.DecodeError, RecursionError, TypeError, MemoryError) as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def packable(value: object, depth: int = 0) -> Any:
+    """`value` as MessagePack can write it."""
+    kind = type(value)
+    if value is None or kind in (bool, float, bytes):
+        return value
+    if kind is int:
+        return _integer(value)
+    if kind is str:
+        return _text(value)
+    if depth >= _DEEPEST:
+        return _words(value)
+    return _container(value, depth + 1)
+
+
+def _integer(value: Any) -> Any:
+    if _SMALLEST <= value <= _LARGEST:
+        return value
+    return Ext(INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
+
+
+def _text(value: Any) -> Any:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return Ext(TEXT, value.encode("utf-8", "surrogatepass"))
+    return value
+
+
+def _words(value: object) -> Ext:
+    return Ext(WORDS, repr(value)[:1000].encode("utf-8", "surrogatepass"))
+
+
+def _container(value: object, depth: int) -> Any:
+    match value:
+        case list():
+            return [packable(item, depth) for item in value]
+        case tuple():
+            return Ext(TUPLE, _encode([packable(item, depth) for item in value]))
+        case Mapping():
+            return _mapping(value, depth)
+    record = records().get(type(value).__name__)
+    if record is None or type(value) is not record.cls:
+        return _simple(value)
+    held = {field.name: packable(getattr(value, field.name), depth) for field in record.fields}
+    return Ext(RECORD, _encode([record.name, held]))
+
+
+def _mapping(value: Mapping[object, object], depth: int) -> Any:
+    if all(type(key) is str and _text(key) is key for key in value):
+        return {key: packable(item, depth) for key, item in value.items()}
+    return Ext(MAPPING, _encode([[packable(key, depth), packable(item, depth)] for key, item in value.items()]))
+
+
+def _simple(value: object) -> Any:
+    """What is nearly a plain value, as a number of a library's own class, as that value; all else in words."""
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return packable(kind(value))
+    return _words(value)
+
+
+def _extension(code: int, data: memoryview) -> object:
+    read = _READERS.get(code)
+    if read is None:
+        raise ValueError(f"extension {code} is unknown")
+    return read(bytes(data))
+
+
+def _read_tuple(data: bytes) -> object:
+    return tuple(_listed(data))
+
+
+def _read_mapping(data: bytes) -> object:
+    found: dict[object, object] = {}
+    for pair in _listed(data):
+        if not (isinstance(pair, list) and len(pair) == 2):
+            raise ValueError("a mapping is no list of pairs")
+        found[pair[0]] = pair[1]
+    return found
+
+
+def _read_record(data: bytes) -> object:
+    match unpack(data):
+        case [str(name), dict(held)] if name in records():
+            return _built(name, held)
+    raise ValueError("a record is of no known class")
+
+
+def _built(name: str, held: Mapping[object, object]) -> object:
+    """The record, of the fields that this version knows."""
+    record = records()[name]
+    values = {field.name: held.get(field.name, field.default) for field in record.fields}
+    for field in record.fields:
+        if values[field.name] is MISSING or not fits(field.kind, values[field.name]):
+            raise ValueError(f"{name}.{field.name} is missing or of another kind")
+    return record.cls(**values)
+
+
+def _listed(data: bytes) -> list[object]:
+    value = unpack(data)
+    if not isinstance(value, list):
+        raise ValueError("an extension holds no list")
+    return value
+
+
+_READERS: dict[int, Callable[[bytes], object]] = {
+    TUPLE: _read_tuple,
+    INTEGER: lambda data: int.from_bytes(data, "little", signed=True),
+    TEXT: lambda data: data.decode("utf-8", "surrogatepass"),
+    MAPPING: _read_mapping,
+    RECORD: _read_record,
+    WORDS: lambda data: data.decode("utf-8", "surrogatepass"),
+}
+
+
+def fits(kind: object, value: object) -> bool:
+    """Whether `value` is of that kind; a whole number may stand for a float, as in Python's annotations."""
+    match kind:
+        case "any":
+            return True
+        case str() if kind in _CLASSES:
+            return type(value) in _CLASSES[kind]
+        case ("choice", *_):
+            return type(value) is str
+        case ("optional", of):
+            return value is None or fits(of, value)
+        case ("many", of):
+            return type(value) is tuple and all(fits(of, item) for item in value)
+        case ("tuple", *of):
+            return type(value) is tuple and len(value) == len(of) and all(map(fits, of, value))
+        case ("record" | "union", *names):
+            return type(value).__name__ in names and type(value) is records()[type(value).__name__].cls
+    return False
+
+
+_CLASSES: dict[str, tuple[type, ...]] = {
+    "int": (int, bool),
+    "float": (float, int, bool),
+    "bool": (bool,),
+    "str": (str,),
+}

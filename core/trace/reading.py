@@ -1,0 +1,166 @@
+"""Blocks of columns to events, by the schema that the file itself holds; all is looked at before it is believed."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, repeat
+from operator import not_
+from types import MemberDescriptorType
+from typing import Any
+
+from core.events import Event
+from core.trace import numbers
+from core.trace.layout import Layout
+from core.trace.packing import fits, unpack
+from core.trace.schema import Kind
+
+_VALUES_AT_LEAST = 2**24
+_VALUES_PER_BYTE = 64
+"""How many values a file may unfold to: far more than any run has for its size, and few enough to hold."""
+
+
+class BlockReader:
+    """Reads the blocks of one file in order. Raises ValueError for what no writer makes."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._texts: list[str] = []
+        self._doubles: list[float] = []
+        self._left = _VALUES_AT_LEAST
+        self.skipped: Counter[str] = Counter()
+        """Events of classes that this version does not know, by the names that the file gives them."""
+
+    def events(self, data: bytes, kept: int) -> list[Event]:
+        """The events of a block that takes `kept` bytes of the file, in order."""
+        self._left += kept * _VALUES_PER_BYTE
+        match unpack(data):
+            case [int(count), list(texts), bytes(doubles), order, list(tables)] if count > 0:
+                self._texts += _checked("str", texts)
+                self._doubles = numbers.unpack_floats("d", doubles)
+                return self._in_order(self._column("int", order, count), tables)
+        raise ValueError("a block is no list of five parts")
+
+    def _in_order(self, order: Sequence[int], tables: Sequence[object]) -> list[Event]:
+        rows: dict[int, Iterator[Event]] = {}
+        known = self._layout.events
+        for table in tables:
+            match table:
+                case [int(number), column] if number in known and number not in rows:
+                    rows[number] = iter(self._events(number, column, order.count(number)))
+                case [int(number), _] if number in self._layout.unknown_events:
+                    rows[number] = iter(())
+                case _:
+                    raise ValueError("a block has columns of no event")
+        if not rows.keys() >= set(order):
+            raise ValueError("a block lacks the columns of an event")
+        self.skipped.update(self._layout.unknown_events[number] for number in order if number not in known)
+        return [next(rows[number]) for number in order if number in known]
+
+    def _events(self, number: int, column: object, count: int) -> list[Event]:
+        if not count:
+            raise ValueError("a block has columns of an event that it has not")
+        return self._column(("record", self._layout.events[number]), column, count)
+
+    def _column(self, kind: Kind, column: object, count: int) -> list[Any]:
+        """`count` values of that kind."""
+        self._left -= count
+        if self._left < 0:
+            raise ValueError("it unfolds to more values than a run of its size can have")
+        if not count:
+            return []
+        values = self._nested(kind, column, count)
+        if values is None:
+            values = self._flat(kind, column, count)
+        if len(values) != count:
+            raise ValueError("a column has too many values or too few")
+        return values
+
+    def _nested(self, kind: Kind, column: object, count: int) -> list[Any] | None:
+        match kind, column:
+            case ("optional", of), ["some", flags, rest]:
+                return self._optional(of, self._column("bool", flags, count), rest)
+            case ("many", of), ["many", lengths, items]:
+                return self._many(of, self._column("int", lengths, count), items)
+            case ("tuple", *of), ["parts", *parts] if len(parts) == len(of):
+                return list(zip(*self._columns(of, parts, count), strict=True))
+            case ("record", str(name)), ["parts", *parts]:
+                return self._record(name, parts, count)
+        return None
+
+    def _columns(self, kinds: Sequence[Kind], parts: Sequence[object], count: int) -> Iterator[list[Any]]:
+        for kind, part in zip(kinds, parts, strict=True):
+            yield self._column(kind, part, count)
+
+    def _optional(self, of: Kind, flags: list[bool], column: object) -> list[Any]:
+        there = iter(self._column(of, column, sum(flags)))
+        return [next(there) if flag else None for flag in flags]
+
+    def _many(self, of: Kind, lengths: list[int], column: object) -> list[Any]:
+        if min(lengths) < 0:
+            raise ValueError("a list has fewer than no items")
+        ends = list(accumulate(lengths))
+        items = tuple(self._column(of, column, ends[-1]))
+        return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+
+    def _record(self, name: str, parts: Sequence[object], count: int) -> list[Any]:
+        places = self._layout.places[name]
+        if places.width != len(parts):
+            raise ValueError(f"{name} has too many columns or too few")
+        rows: list[object] = list(map(object.__new__, repeat(places.record.cls, count)))
+        for field, place in zip(places.record.fields, places.places, strict=True):
+            values = repeat(field.default) if place is None else self._column(field.kind, parts[place], count)
+            _fill(places.record.cls, field.name, rows, values)
+        return rows
+
+    def _flat(self, kind: Kind, column: object, count: int) -> list[Any]:
+        match column:
+            case ["same", value]:
+                return _checked(kind, [value]) * count
+            case ["each", list(values)]:
+                return _checked(kind, values)
+            case ["of", list(values), order]:
+                return _picked(_checked(kind, values), self._column("int", order, count))
+        match kind, column:
+            case "int", ["ints", int(base), int(width), bytes(data)]:
+                return numbers.unpack_ints(base, width, data)
+            case "int", ["steps", int(first), int(base), int(width), bytes(data)]:
+                return numbers.climbed(first, numbers.unpack_ints(base, width, data))
+            case "bool", ["bools", bytes(data)]:
+                return [byte == 1 for byte in data]
+            case "float", ["floats", bytes(data)]:
+                return numbers.unpack_floats("f", data)
+            case "float", ["doubles", flags, bytes(data), places]:
+                return self._floats(self._column("bool", flags, count), data, places)
+            case "str" | ("choice", *_), ["texts", places]:
+                return _picked(self._texts, self._column("int", places, count))
+        raise ValueError("a column is written in a way that is unknown")
+
+    def _floats(self, exact: list[bool], data: bytes, places: object) -> list[float]:
+        wide = sum(map(not_, exact))
+        short = numbers.unpack_floats("f", data)
+        if len(short) + wide != len(exact):
+            raise ValueError("a column of numbers has too many or too few")
+        doubles = _picked(self._doubles, list(accumulate(self._column("int", places, wide))))
+        sources = iter(doubles), iter(short)
+        return [next(sources[flag]) for flag in exact]
+
+
+def _fill(cls: type, name: str, rows: Iterable[object], values: Iterable[object]) -> None:
+    """Give each row its value: the slot's own setter, which asks nobody whether the class is frozen."""
+    slot = vars(cls)[name]
+    assert isinstance(slot, MemberDescriptorType)
+    deque(map(slot.__set__, rows, values), maxlen=0)
+
+
+def _picked(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    """The values at these places. Raises ValueError for a place that is not there."""
+    if places and not 0 <= min(places) <= max(places) < len(values):
+        raise ValueError("a column points at what is not there")
+    return list(map(values.__getitem__, places))
+
+
+def _checked(kind: Kind, values: list[Any]) -> list[Any]:
+    if not all(fits(kind, value) for value in values):
+        raise ValueError(f"a value is not of the kind {kind}")
+    return values

@@ -1,0 +1,145 @@
+"""Writing a run while it goes on: a thread of its own packs what has come, several times a second."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+
+from core.errors import TokenscopeError, TraceError
+from core.events import Event, RunStarted
+from core.request import Request
+from core.trace.blocks import END, EVENTS, HEADER, BlockFile
+from core.trace.header import write_header
+from core.trace.packing import pack
+from core.trace.requests import plain_request
+from core.trace.writing import BlockWriter
+
+_EVERY = 0.5
+"""Seconds between two blocks: a program that is killed loses what came since the last."""
+_MOST = 1000
+"""Events in one block."""
+
+
+def record(
+    path: str | PathLike[str],
+    events: Iterable[Event],
+    request: Request,
+    *,
+    extra: Mapping[str, object] | None = None,
+) -> Iterator[Event]:
+    """Pass the events of a run on, and write them to `path`, which is made anew.
+
+    `extra` are values that JSON knows, for whoever reads the file. What the run raises is noted and raised again. A
+    disk that fills up does not stop the run: TraceError is raised at its end. Raises TraceError at once where the file
+    cannot be made.
+    """
+    return _recorded(Recorder(path, request, extra), events)
+
+
+def _recorded(recorder: Recorder, events: Iterable[Event]) -> Iterator[Event]:
+    failure: BaseException | None = None
+    try:
+        for event in events:
+            recorder.write(event)
+            yield event
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        if isinstance(events, Generator):  # however this one ends, the run tidies its caches now
+            events.close()
+        recorder.close(failure)
+    if recorder.trouble is not None:
+        raise recorder.trouble
+
+
+class Recorder:
+    """Writes one run to one file; nothing that goes wrong with the file is raised before the run is over."""
+
+    def __init__(self, path: str | PathLike[str], request: Request, extra: Mapping[str, object] | None = None) -> None:
+        """Raises TraceError when the file cannot be made."""
+        self.trouble: TraceError | None = None
+        """Why the file ends before the run did; None while it does not."""
+        self._path, self._request, self._extra = Path(path), plain_request(request), dict(extra or {})
+        self._writer, self._pending = BlockWriter(), list[Event]()
+        self._written = self._unknown = 0
+        self._lock, self._is_over = threading.Lock(), threading.Event()
+        self._thread: threading.Thread | None = None
+        try:
+            self._file = BlockFile(self._path)
+        except (OSError, ValueError) as error:
+            raise _unwritable(self._path, error) from None
+
+    def write(self, event: Event) -> None:
+        """Have one event written; costs next to nothing here and now."""
+        self._pending.append(event)
+        if self._thread is None:
+            self._begin(event)
+
+    def close(self, failure: BaseException | None = None) -> None:
+        """Write what is left, and how the run ended; a second call does nothing."""
+        if self._is_over.is_set():
+            return
+        self._is_over.set()
+        if self._thread is not None:
+            self._thread.join()
+        else:
+            self._put(HEADER, write_header(self._request, None, self._extra))
+        self._flush()
+        self._put(END, pack(self._end(failure)))
+        self._file.close()
+
+    def _begin(self, event: Event) -> None:
+        identity = event.identity if isinstance(event, RunStarted) else None
+        self._put(HEADER, write_header(self._request, identity, self._extra))
+        self._thread = threading.Thread(target=self._keep_writing, name="recorder", daemon=True)
+        self._thread.start()
+
+    def _keep_writing(self) -> None:
+        while not self._is_over.wait(_EVERY):
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what has come, as far as the file takes it."""
+        waiting, self._pending = self._pending, []
+        known = [event for event in waiting if self._writer.knows(event)]
+        self._unknown += len(waiting) - len(known)
+        for start in range(0, len(known), _MOST):
+            part = known[start : start + _MOST]
+            self._put(EVENTS, self._writer.block(part))
+            self._written += len(part)
+
+    def _put(self, kind: bytes, data: bytes) -> None:
+        if self.trouble is None:
+            try:
+                self._file.write(kind, data)
+            except OSError as error:
+                self.trouble = _unwritable(self._path, error)
+
+    def _end(self, failure: BaseException | None) -> dict[str, object]:
+        return {"events": self._written, "left_out": self._unknown, "failure": _told(failure)}
+
+
+def _told(failure: BaseException | None) -> dict[str, str] | None:
+    """What a run raised, in words; None for one that ended, or that its reader closed."""
+    if failure is None or isinstance(failure, GeneratorExit):
+        return None
+    kind = type(failure).__name__
+    if isinstance(failure, TokenscopeError):
+        return {
+            "kind": kind,
+            "title": failure.title,
+            "cause": failure.cause,
+            "remedy": failure.remedy,
+        }
+    return {"kind": kind, "title": TokenscopeError.title, "cause": str(failure) or kind, "remedy": ""}
+
+
+def _unwritable(path: Path, error: Exception) -> TraceError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return TraceError(
+        f"The run cannot be recorded in {path}: {reason}.",
+        "Choose a folder that you may write to, on a disk with room.",
+    )

@@ -1,0 +1,56 @@
+"""A request in plain values, as the header of a file holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from core.request import Request
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+_NOT_SETTINGS = {"transformers_version", "_from_model_config"}
+
+
+def plain_request(request: Request) -> dict[str, object]:
+    """The fields of `core.Request` by name: settings as mappings, draft models by their names."""
+    return {
+        "prompt": _plain(request.prompt),
+        "config": _settings(request.config),
+        "strategy": request.strategy,
+        "options": _plain(request.options),
+        "cache": request.cache,
+        "cache_options": _plain(request.cache_options),
+        "drafters": [model.name for model in request.drafters],
+        "top_n": request.top_n,
+        "seed": request.seed,
+        "negative_prompt": _plain(request.negative_prompt),
+        "memory_fallback": request.memory_fallback,
+        "steady": request.steady,
+    }
+
+
+def _settings(config: GenerationConfig | Mapping[str, Any] | None) -> object:
+    """Settings by name; of transformers' own class those that differ from what it begins with."""
+    if config is None or isinstance(config, Mapping):
+        return _plain(config)
+    usual = type(config)().to_dict()
+    held = config.to_dict().items()
+    return {
+        name: _plain(value)
+        for name, value in held
+        if name not in _NOT_SETTINGS and (name not in usual or usual[name] != value)
+    }
+
+
+def _plain(value: object) -> object:
+    """Lists for whatever is a sequence, dicts for whatever is a mapping."""
+    match value:
+        case str() | bytes():
+            return value
+        case Mapping():
+            return {key: _plain(item) for key, item in value.items()}
+        case Sequence():
+            return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,107 @@
+"""What a file holds of each event: read off the classes of `core.events`, so that there is one list of fields."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from core import events
+from core.events import Event
+
+VERSION = (1, 0)
+"""(major, minor). A new field with a default or a new event is a minor version; anything else a major one."""
+
+Kind: TypeAlias = "str | tuple[Kind, ...]"
+"""What a value is: `int`, `float`, `bool`, `str`, `any`, or ("optional", kind), ("many", kind), ("tuple", kinds …),
+("choice", strings …), ("record", name), ("union", names of records …)."""
+
+_PLAIN: dict[object, str] = {int: "int", float: "float", bool: "bool", str: "str", object: "any"}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """One field of a class: `default` is what it is where a file says nothing of it, MISSING where it must."""
+
+    name: str
+    kind: Kind
+    default: object = MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One class of plain values, and its fields in order."""
+
+    name: str
+    cls: type
+    fields: tuple[RecordField, ...]
+
+
+@cache
+def records() -> dict[str, Record]:
+    """Every class that an event is, or is made of, by name; events first."""
+    found: dict[str, Record] = {}
+    waiting = list(event_classes())
+    for cls in waiting:
+        if cls.__name__ not in found:
+            found[cls.__name__] = _record(cls)
+            waiting += _classes_in(get_type_hints(cls).values())
+    return found
+
+
+def event_classes() -> Iterator[type[Event]]:
+    """The events themselves, as `core.events` lists them."""
+    for value in vars(events).values():
+        if isinstance(value, type) and issubclass(value, Event) and value is not Event:
+            yield value
+
+
+def kind_of(hint: object) -> Kind:
+    """The kind that an annotation means."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return ("choice", *map(str, inside))
+    if origin is tuple:
+        if len(inside) == 2 and inside[1] is Ellipsis:
+            return ("many", kind_of(inside[0]))
+        return ("tuple", *map(kind_of, inside))
+    if origin in (Union, types.UnionType):
+        return _union(inside)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return ("record", hint.__name__)
+    return _PLAIN.get(hint, "any")
+
+
+def _union(inside: tuple[object, ...]) -> Kind:
+    rest = [hint for hint in inside if hint is not types.NoneType]
+    one = kind_of(rest[0]) if len(rest) == 1 else _records_of(rest)
+    return ("optional", one) if len(rest) < len(inside) else one
+
+
+def _records_of(hints: list[object]) -> Kind:
+    names = [hint.__name__ for hint in hints if isinstance(hint, type) and is_dataclass(hint)]
+    return ("union", *names) if len(names) == len(hints) else "any"
+
+
+def _record(cls: type) -> Record:
+    hints = get_type_hints(cls)
+    return Record(
+        cls.__name__,
+        cls,
+        tuple(RecordField(item.name, kind_of(hints[item.name]), _default(item)) for item in fields(cls)),
+    )
+
+
+def _default(item: Field[object]) -> object:
+    return item.default_factory() if item.default_factory is not MISSING else item.default
+
+
+def _classes_in(hints: object) -> Iterator[type]:
+    """Every dataclass that annotations speak of."""
+    for hint in hints if isinstance(hints, Iterator | tuple | type({}.values())) else (hints,):
+        if isinstance(hint, type) and is_dataclass(hint):
+            yield hint
+        elif get_args(hint):
+            yield from _classes_in(get_args(hint))

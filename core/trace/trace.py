@@ -1,0 +1,143 @@
+"""Reading what was recorded; neither torch nor transformers is needed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from core.errors import TraceError
+from core.events import Event
+from core.trace.blocks import END, EVENTS, HEADER, Block, cut_short, damaged, read_blocks
+from core.trace.header import Header, read_header
+from core.trace.layout import Layout
+from core.trace.packing import unpack
+from core.trace.reading import BlockReader
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What ended a run that did not come to its end, in words."""
+
+    kind: str
+    """The error's class."""
+    title: str
+    cause: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A recorded run."""
+
+    header: Header
+    events: list[Event]
+    trouble: TraceError | None = None
+    """Why there are no more events: the file is cut short or damaged behind them. None where all are there."""
+    failure: Failure | None = None
+    """What the run itself raised."""
+    notices: tuple[str, ...] = ()
+    """What of the file this version does not know, in sentences."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the writer came to the end: False for a program that was killed, and for a damaged file."""
+        return self.trouble is None
+
+
+def read(path: str | PathLike[str]) -> Trace:
+    """All of a recorded run, or what of it is whole. Raises TraceError for a file that has nothing to show."""
+    reader = _Reader(Path(path))
+    header, events = reader.header, list[Event]()
+    try:
+        events.extend(reader.events())  # keeps what came before an error
+    except TraceError as error:
+        return Trace(header, events, error, None, reader.notices())
+    return Trace(header, events, None, reader.failure, reader.notices())
+
+
+def read_header_of(path: str | PathLike[str]) -> Header:
+    """The header alone, in a moment. Raises TraceError."""
+    return _Reader(Path(path)).header
+
+
+def replay(path: str | PathLike[str]) -> Iterator[Event]:
+    """The events of a recorded run, in order. Raises TraceError, behind the last whole event where there are some."""
+    yield from _Reader(Path(path)).events()
+
+
+class _Reader:
+    """One file, read once."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads as far as the header. Raises TraceError."""
+        self._path, self._blocks = path, read_blocks(path)
+        self.header, self._layout = self._read_header()
+        self._reader = BlockReader(self._layout)
+        self.failure: Failure | None = None
+        self._left_out = 0
+        self._others = 0
+
+    def events(self) -> Iterator[Event]:
+        """Those of every block up to the end. Raises TraceError."""
+        count, skipped = 0, self._reader.skipped
+        for block in self._blocks:
+            if block.kind == END:
+                self._read_end(block, count + skipped.total())
+                return
+            if block.kind == EVENTS:
+                events = self._read_block(block)
+                count += len(events)
+                yield from events
+            else:
+                self._others += 1
+        raise cut_short(self._path)
+
+    def notices(self) -> tuple[str, ...]:
+        """What of the file was not understood."""
+        later = "which a later version of Tokenscope has written"
+        found = []
+        if self._layout.unknown_fields:
+            found.append(f"Left out: {', '.join(sorted(self._layout.unknown_fields))}, {later}.")
+        for name, count in sorted(self._reader.skipped.items()):
+            found.append(f"Left out: {count:,} × {name}, {later}.")
+        if self._others:
+            found.append(f"Left out: {self._others:,} blocks, {later}.")
+        if self._left_out:
+            found.append(f"{self._left_out:,} events were of classes that no file can hold.")
+        return tuple(found)
+
+    def _read_header(self) -> tuple[Header, Layout]:
+        block = next(self._blocks, None)
+        if block is None:
+            raise cut_short(self._path)
+        if block.kind != HEADER:
+            raise damaged(self._path, "it does not begin with a header")
+        try:
+            return read_header(block.data)
+        except ValueError as error:
+            raise damaged(self._path, str(error)) from None
+
+    def _read_block(self, block: Block) -> list[Event]:
+        try:
+            return self._reader.events(block.data, block.kept)
+        except ValueError as error:
+            raise damaged(self._path, str(error)) from None
+
+    def _read_end(self, block: Block, count: int) -> None:
+        try:
+            end = unpack(block.data)
+        except ValueError as error:
+            raise damaged(self._path, str(error)) from None
+        match end:
+            case {"events": int(events), "left_out": int(left_out), "failure": failure} if events == count:
+                self._left_out, self.failure = left_out, _failure(failure)
+            case _:
+                raise damaged(self._path, "its end does not fit the rest")
+
+
+def _failure(told: object) -> Failure | None:
+    if not isinstance(told, Mapping):
+        return None
+    return Failure(*(str(told.get(name, "")) for name in ("kind", "title", "cause", "remedy")))
