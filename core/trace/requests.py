@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from core.request import Request
@@ -15,19 +16,11 @@ _NOT_SETTINGS = {"transformers_version", "_from_model_config"}
 
 def plain_request(request: Request) -> dict[str, object]:
     """The fields of `core.Request` by name: settings as mappings, draft models by their names."""
+    held = {field.name: _plain(getattr(request, field.name)) for field in fields(Request)}
     return {
-        "prompt": _plain(request.prompt),
+        **held,
         "config": _settings(request.config),
-        "strategy": request.strategy,
-        "options": _plain(request.options),
-        "cache": request.cache,
-        "cache_options": _plain(request.cache_options),
         "drafters": [model.name for model in request.drafters],
-        "top_n": request.top_n,
-        "seed": request.seed,
-        "negative_prompt": _plain(request.negative_prompt),
-        "memory_fallback": request.memory_fallback,
-        "steady": request.steady,
     }
 
 
