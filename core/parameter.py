@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from core.errors import ParameterError
 from core.token_values import SHAPES, Form, fits, ids_in
@@ -65,8 +65,7 @@ def shortened(value: object) -> str:
     return words if len(words) <= 60 else f"{words[:59]}…"
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrong:
+class _Wrong(NamedTuple):
     remedy: str
     more: str = ""
 

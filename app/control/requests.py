@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from app.control.chat import ChatController
 from app.control.choice import Choice, StrategyChoice
@@ -14,8 +15,7 @@ from app.state.requests import Prompt, RunRequest, divided
 from app.storage.settings import Compute
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(NamedTuple):
     """What the toolbar has chosen."""
 
     model: ModelChoice

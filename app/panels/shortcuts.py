@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Shortcut:
+class Shortcut(NamedTuple):
     """`action` is the name of an action (`app.window.actions`); empty for a view's own keys."""
 
     keys: tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.strategies import Parameter
 
@@ -11,8 +11,7 @@ WIDEST = 10_000
 """Ends beyond this have no slider."""
 
 
-@dataclass(frozen=True, slots=True)
-class SliderScale:
+class SliderScale(NamedTuple):
     """The useful range of a setting, evenly or by its logarithm; typing may go beyond both ends."""
 
     start: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.state.requests import ErrorReport, Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 
@@ -45,8 +45,7 @@ class Job:
     mailbox: Mailbox = field(default_factory=Mailbox)
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(NamedTuple):
     """Answer to a load request: `info` or `error`; `for_run` when a run asked for it, not the window."""
 
     request: LoadRequest
@@ -55,16 +54,14 @@ class Loaded:
     error: ErrorReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """Answer to a job, once all its events are in its mailbox; `error` is None when the stream ended by itself."""
 
     number: int
     error: ErrorReport | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What came of a prefix served or a run reckoned: `result` or `error`."""
 
     request: PrefixRequest | RunRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
 
@@ -12,8 +12,7 @@ LIVE = ("kept", "finished", "early_stopped")
 """Fates of candidates that were not pruned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One hypothesis as the table beside the tree tells it."""
 
     node: int

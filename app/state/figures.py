@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.state.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(NamedTuple):
     """What is known of a run's speed and size; None where it is not known yet. Seconds, tokens a second, bytes."""
 
     first_token: float | None = None

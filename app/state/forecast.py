@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.events import CachePlan
 
@@ -15,8 +15,7 @@ _NEAR = 0.05
 """Share by which a measurement may miss the plan."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(NamedTuple):
     """Answers from a plan; without one there is nothing to foretell, and every answer says so."""
 
     plan: CachePlan | None = None

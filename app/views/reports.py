@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRow:
+class ReportRow(NamedTuple):
     """One line of a report's table."""
 
     cells: tuple[str, ...]
@@ -15,8 +14,7 @@ class ReportRow:
     faint: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReport:
+class NodeReport(NamedTuple):
     """A node of a tree, in words and figures."""
 
     heading: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPolygonF
@@ -17,8 +17,7 @@ SIDE_BY_SIDE = 5
 """More stages than this are listed below each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunnelStage:
+class FunnelStage(NamedTuple):
     """How many are left after a stage, what it is called, and what it did in words."""
 
     survivors: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QAbstractButton, QWidget
@@ -11,8 +11,7 @@ from app.panels.side_splitter import WANTED_WIDTHS, SideSplitter
 from app.storage.settings import Layout
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(NamedTuple):
     """A panel that can be closed, and the button at the foot of the window that does it."""
 
     widget: QWidget

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from core.arithmetic import Term
 from core.parameter import Settings
@@ -21,8 +22,7 @@ class Situation:
     options: Settings = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(NamedTuple):
     """Bytes by the length of the text, and what of it is worth knowing besides."""
 
     size: Term

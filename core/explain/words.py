@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.events import Ending
 
@@ -17,8 +17,7 @@ _VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0
 _CONTROL_TOKEN = re.compile(r"\s*(?:<[^\w/]*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class EndingWords:
+class EndingWords(NamedTuple):
     """One reason for a text to end, for three places."""
 
     brief: str

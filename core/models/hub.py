@@ -9,9 +9,8 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from huggingface_hub import CachedRepoInfo
@@ -21,8 +20,7 @@ _REF_BYTES = 4096
 """A reference is the name of a commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class CachedModel:
+class CachedModel(NamedTuple):
     """A repository of the cache: its hub id, and the folder of the snapshot that `main`, or else the newest, is."""
 
     name: str

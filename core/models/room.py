@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from core.errors import ModelError
 from core.explain.words import size
@@ -14,8 +14,7 @@ from core.models.footprint import cache_bytes
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(NamedTuple):
     """Whether a model's weights fit into memory; sizes in bytes."""
 
     ok: bool

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, TypeGuard
+from typing import NamedTuple, TypedDict, TypeGuard
 
 from core.errors import CorruptWeightsError, ModelFileError
 from core.models.files import INDEX_BYTES, is_file, read_json, size_of
@@ -15,8 +14,7 @@ _HEADER_BYTES = 100_000_000
 """The longest header that safetensors itself reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class WeightFiles:
+class WeightFiles(NamedTuple):
     """The files weights come from; `pickled` when no safetensors were found."""
 
     files: tuple[Path, ...]
@@ -28,8 +26,7 @@ class WeightFiles:
         return sum(size_of(file) for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """What the headers promise: tensors, and the numbers in all of them."""
 
     tensors: int

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from PySide6.QtCore import QCoreApplication, QEvent, QSize
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
@@ -28,8 +27,7 @@ class Themed(Protocol):
         """Take other colours and sizes at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """What can be taken a picture of."""
 
     title: str
@@ -39,8 +37,7 @@ class Subject:
     """The theme's colour below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pose:
+class Pose(NamedTuple):
     """How the picture is to look. `size` is in pixels at scale 1; `theme` is light, dark or empty for the shown one."""
 
     size: QSize

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from PySide6.QtGui import QColor, QTextCharFormat, QTextLayout
 
@@ -11,8 +12,7 @@ from app.views.text.flow import Flow, Line
 from app.views.text.pieces import TokenText
 
 
-@dataclass(frozen=True, slots=True)
-class Metrics:
+class Metrics(NamedTuple):
     """Heights and widths in pixels at the theme's scale."""
 
     row: int
@@ -27,8 +27,7 @@ class Metrics:
         return cls(theme.px(35), theme.px(22), theme.px(28), theme.px(10), theme.px(4))
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """A piece in one row: the stretches it covers; `tick` when it has no character of its own yet."""
 
     piece: int
@@ -50,8 +49,7 @@ class RowArt:
     """Stretches of the prompt's characters that are made of several tokens, and of how many."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowShaper:
+class RowShaper(NamedTuple):
     """Shapes rows of one column as it is now: its text up to `limit`, broken into rows by `flow`."""
 
     theme: Theme
