@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.hub_scan import HubScan
@@ -46,6 +48,11 @@ class ModelChoice(QObject):
         name = self._picker.currentData()
         return "" if name in (None, FOLDER_ITEM) else str(name)
 
+    @property
+    def entries(self) -> Sequence[ModelEntry]:
+        """Every model that is listed."""
+        return self._models.entries
+
     def choose(self, name: str) -> list[str]:
         """Choose by name or folder; gives back a sentence when there is none."""
         if self._picker.choose(name) or self.add_folder(name):
@@ -60,6 +67,7 @@ class ModelChoice(QObject):
         if folder not in self._kept.folders:
             self._kept.folders.append(folder)
         self._show_models()
+        self.listed.emit()
         return self._picker.choose(entry.name)
 
     def why_not(self, folder: str) -> tuple[str, str]:

@@ -73,6 +73,11 @@ class ModelList:
         return self._entries.get(name)
 
     @property
+    def entries(self) -> Sequence[ModelEntry]:
+        """All of them, in the order they are listed."""
+        return list(self._entries.values())
+
+    @property
     def names(self) -> Sequence[str]:
         """All names, in the order they are listed."""
         return list(self._entries)

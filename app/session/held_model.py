@@ -10,7 +10,10 @@ from app.state.run import Run
 
 
 class HeldModel(QObject):
-    """`loading(name)` and `ready(ModelInfo)` once for each model; `failed(ErrorReport)` where no run tells that."""
+    """`loading(name)` and `ready(ModelInfo)` once for each model; `failed(ErrorReport)` where no run tells that.
+
+    Between `step_aside` and `return_to` models come and go for runs that are not shown, and nobody is told.
+    """
 
     loading = Signal(str)
     ready = Signal(object)
@@ -24,6 +27,8 @@ class HeldModel(QObject):
         self._request: LoadRequest | None = None
         self._asked = 0
         self._run: Run | None = None
+        self._is_aside = False
+        self._left: LoadRequest | None = None
 
     @property
     def is_awaited(self) -> bool:
@@ -39,20 +44,34 @@ class HeldModel(QObject):
         """The window asks for a model."""
         self._asked += 1
 
+    def step_aside(self) -> None:
+        """Runs that are not shown may need other models; the present one is to come back."""
+        self._is_aside, self._left = True, self._request
+
+    def return_to(self) -> LoadRequest | None:
+        """No more such runs come: the model to be loaded again; None when it is there."""
+        self._is_aside = False
+        return self._left if self._request is None else None
+
     @Slot(object)
     def on_loading(self, request: LoadRequest) -> None:
         """The worker begins to load, or finds that it holds that model already."""
         if request != self._request:
             self._request = None
             self.is_loading = True
-            self.loading.emit(request.model)
+            if not self._is_aside:
+                self.loading.emit(request.model)
 
     @Slot(object)
     def on_loaded(self, answer: Loaded) -> None:
         """The worker holds it, or could not."""
         self.is_loading = False
+        if self._is_aside and answer.for_run:
+            self._request = self._left if answer.info is not None and answer.request == self._left else None
+            return
         if not answer.for_run:
             self._asked -= 1
+            self._left = answer.request if answer.info is not None else self._left
         if answer.info is not None and answer.request != self._request:
             self._request, self.info = answer.request, answer.info
             if self._run is not None:

@@ -38,6 +38,8 @@ class Session(QObject):
     stateChanged = Signal(str)
     measured = Signal(object)
     measuringChanged = Signal(bool)
+    measuringProgressed = Signal(object)
+    """How far the runs beside the shown one have come (a Progress): as they begin, and after each."""
     answered = Signal(object)
 
     def __init__(self, engine: Engine | None = None, parent: QObject | None = None) -> None:
@@ -100,12 +102,16 @@ class Session(QObject):
     def measure(self, requests: list[RunRequest]) -> None:
         """Run these one after another beside the shown run, which stays; `measured(run)` tells each one's end.
 
-        `stop` and `start` end it, whatever is left. Does nothing while a run is under way.
+        Each may name a model of its own: it is loaded when its turn comes, one at a time, and the shown run's model is
+        loaded again behind the last. `stop` and `start` end it, whatever is left. Does nothing while a run is under
+        way.
         """
         if self._is_over or self._underway is not None or not requests:
             return
         self._measuring.plan(requests)
+        self._held.step_aside()
         self.measuringChanged.emit(True)
+        self.measuringProgressed.emit(self._measuring.progress)
         self._begin(Run(self._measuring.next()), is_silent=True)
 
     @Slot()
@@ -205,6 +211,7 @@ class Session(QObject):
         run.outcome = outcomes.outcome(run, underway.job.cancel.is_set(), answer.error)
         if underway.is_silent:
             self.measured.emit(run)
+            self.measuringProgressed.emit(self._measuring.ended())
         else:
             self._tell_state()
             if run.outcome.error is not None:
@@ -219,11 +226,18 @@ class Session(QObject):
             self._begin(Run(self._measuring.next()), is_silent=True)
             return
         if was_silent:
-            self._measuring.drop()
-            self._tell_state()
-            self.measuringChanged.emit(False)
+            self._end_measuring(returns=following is None)
         if following is not None and self._underway is None:
             self.start(following)
+
+    def _end_measuring(self, returns: bool) -> None:
+        """Nothing is left to be measured; the shown run's model `returns` unless another run follows."""
+        self._measuring.drop()
+        model = self._held.return_to()
+        self._tell_state()
+        self.measuringChanged.emit(False)
+        if returns and model is not None:
+            self.load_model(model)
 
     @Slot()
     def _tell_state(self) -> None:

@@ -9,11 +9,13 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 if TYPE_CHECKING:
+    from app.session.measuring import Progress
     from app.state.conversation import Conversation
     from app.state.requests import ModelInfo
     from app.state.run import Run
     from app.theme.theme import Theme
     from app.views.reports import NodeReport
+    from core import ModelEntry
     from core.events import Event
 
 
@@ -35,6 +37,12 @@ class ViewSignals(QObject):
     """The inspector is to be seen."""
     measureWanted = Signal(object)
     """These requests are to be run beside the shown run; each answer comes to `View.measured`."""
+    stopWanted = Signal()
+    """What is under way is to end; what is there stays."""
+    startWanted = Signal(object)
+    """This request is to be run and shown."""
+    runWanted = Signal(object)
+    """This run, which is there already, is to be shown in all views."""
     prefixSaveWanted = Signal(str)
     """What the run has read is to be written to that file."""
     prefixLoadWanted = Signal(str)
@@ -92,6 +100,12 @@ class View(QFrame):
 
     def measuring_changed(self, on: bool) -> None:
         """Runs beside the shown one begin, or have ended."""
+
+    def measuring_progressed(self, progress: Progress) -> None:
+        """How far the runs beside the shown one have come."""
+
+    def models_listed(self, entries: Sequence[ModelEntry]) -> None:
+        """These models can be chosen."""
 
     def measured(self, run: Run) -> None:
         """One of the runs beside the shown one has ended."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QLayout, QLayoutItem, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
 
 
 class FlowLayout(QLayout):
@@ -61,6 +62,26 @@ class FlowLayout(QLayout):
                 item.setGeometry(QRect(QPoint(x, y), QSize(width, hint.height())))
             x, line = x + width + self.spacing(), max(line, hint.height())
         return y + line - rect.y()
+
+
+class FlowRow(QWidget):
+    """A widget that fills lines with its children (`flow.addWidget`) and is as high as they are at its width."""
+
+    def __init__(self, parent: QWidget | None = None, spacing: int = 6) -> None:
+        super().__init__(parent)
+        self.flow = FlowLayout(self, spacing)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def sizeHint(self) -> QSize:
+        """All lines at the present width: a page must not reserve room for a line a child."""
+        return QSize(0, self.flow.heightForWidth(max(self.width(), 1)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width, other lines."""
+        super().resizeEvent(event)
+        self.updateGeometry()
 
 
 def clear(layout: QLayout) -> None:

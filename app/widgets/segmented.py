@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFont, QFontMetrics
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLayout, QPushButton, QVBoxLayout, QWidget
+
+from app.widgets.flow_layout import FlowRow
 
 
 class SegmentButton(QPushButton):
@@ -28,14 +30,16 @@ class Segmented(QWidget):
 
     chosen = Signal(str)
 
-    def __init__(self, choices: Sequence[tuple[str, str]], label: str, parent: QWidget | None = None) -> None:
-        """`choices`: (value, title)."""
+    def __init__(
+        self, choices: Sequence[tuple[str, str]], label: str, parent: QWidget | None = None, breaks: bool = False
+    ) -> None:
+        """`choices`: (value, title). One that `breaks` fills several lines where it is narrow."""
         super().__init__(parent)
         self.setAccessibleName(label)
         self._group = QButtonGroup(self)
         self._values = [value for value, _title in choices]
         self._buttons: dict[str, QPushButton] = {}
-        row = QHBoxLayout(self)
+        row = self._lines() if breaks else QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         for number, (value, title) in enumerate(choices):
@@ -50,6 +54,12 @@ class Segmented(QWidget):
             row.addWidget(button)
         self._group.button(0).setChecked(True)
         self._group.idClicked.connect(self._on_clicked)
+
+    def _lines(self) -> QLayout:
+        outer, lines = QVBoxLayout(self), FlowRow(self, 0)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(lines)
+        return lines.flow
 
     @property
     def value(self) -> str:

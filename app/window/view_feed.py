@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app.control.model_choice import ModelChoice
 from app.panels.centre import Centre
 from app.session.session import Session
 from app.state.run import Run
@@ -29,6 +30,7 @@ class ViewFeed(QObject):
     def __init__(self, session: Session, centre: Centre, inspector: Inspector, timeline: Timeline) -> None:
         super().__init__(session)
         self._session, self._centre, self._inspector, self._timeline = session, centre, inspector, timeline
+        self._models: ModelChoice | None = None
         for view in self._views():
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)
@@ -50,6 +52,19 @@ class ViewFeed(QObject):
         self._tell(view)
         view.show_run(session.run)
 
+    def follow_models(self, models: ModelChoice) -> None:
+        """Let the views know which models can be chosen, now and when there are more."""
+        self._models = models
+        models.listed.connect(self.on_listed)
+        self.on_listed()
+
+    @Slot()
+    def on_listed(self) -> None:
+        """There are other models to choose from."""
+        for view in self._views():
+            if self._models is not None:
+                view.models_listed(self._models.entries)
+
     def _views(self) -> Iterator[View]:
         yield from self._centre.made
         yield self._inspector
@@ -62,6 +77,9 @@ class ViewFeed(QObject):
         signals.cursorRequested.connect(session.move_cursor)
         signals.sequenceActivated.connect(session.show_sequence)
         signals.measureWanted.connect(session.measure)
+        signals.stopWanted.connect(session.stop)
+        signals.startWanted.connect(session.start)
+        signals.runWanted.connect(session.show)
         signals.reportSelected.connect(self._inspector.show_report)
         signals.inspectorRequested.connect(self.inspectorRequested)
         signals.prefixSaveWanted.connect(self.prefixSaveWanted)
@@ -72,9 +90,12 @@ class ViewFeed(QObject):
         session = self._session
         session.measured.connect(view.measured)
         session.measuringChanged.connect(view.measuring_changed)
+        session.measuringProgressed.connect(view.measuring_progressed)
         session.modelReady.connect(view.model_ready)
         if session.model is not None:
             view.model_ready(session.model)
+        if self._models is not None:
+            view.models_listed(self._models.entries)
 
     @Slot(object)
     def on_view_shown(self, view: View) -> None:

@@ -15,6 +15,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
     """Let each part hear of what concerns it."""
     _connect_frame(window, parts)
     _connect_setup(parts)
+    parts.view_feed.follow_models(parts.chosen.model)
     session, chat = parts.session, parts.chat
     for signal, slot in (
         (session.runStarted, chat.on_started),

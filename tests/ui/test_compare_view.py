@@ -1,4 +1,4 @@
-"""The compare view: one button, every cache or strategy, a table, charts, texts and files."""
+"""The compare view: sets of runs, their table, texts, plots and files, through a bench and through the window."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.session.measuring import Progress
+from app.state.comparison.results import Entry
 from app.state.requests import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
 from app.state.run import Run
 from app.theme.theme import theme_for
+from app.views.compare.columns import COLUMNS
+from app.views.compare.results_model import NAME, SAID
 from app.views.compare.view import CompareView
 from app.window.main_window import MainWindow
+from core import catalog
 from core.events import Finished, Metrics, Prefilled, TokenChosen
+from tests.ui import layout
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import PROMPT, started, story
 from tests.ui.windows import WAIT_MS, open_window
@@ -40,6 +46,7 @@ class Bench:
     def __init__(self, view: CompareView) -> None:
         self.view, self.waiting = view, []
         view.signals.measureWanted.connect(self.measure)
+        view.models_listed(catalog.bundled())
         view.model_ready(ModelInfo("storyteller", refused_caches={"sliding_window": REASON}))
         view.show_run(finished(RunRequest("Once", strategy="sampling", load=LoadRequest("storyteller")), story(10)))
 
@@ -56,7 +63,7 @@ class Bench:
         self.view.measured(run)
 
     def choose(self, *keys: str) -> None:
-        for chip in self.view.choices.findChildren(QPushButton):
+        for chip in self.view.setup.choices.findChildren(QPushButton):
             key = chip.objectName().removeprefix("compare.")
             if chip.isEnabled() and chip.isChecked() != (key in keys):
                 chip.click()
@@ -73,9 +80,21 @@ def view(qtbot: QtBot) -> Iterator[CompareView]:
     return view
 
 
-def texts(view: CompareView, row: int) -> list[str]:
-    items = [view.results.item(row, column) for column in range(view.results.columnCount())]
-    return [item.text() if item is not None else "" for item in items]
+def row(view: CompareView, number: int) -> dict[str, str]:
+    """Everything a row says, by the titles of its columns."""
+    model = view.results.rows_model
+    titles = ["name", "said", *(column.title for column in COLUMNS)]
+    return {title: model.index(number, column).data() for column, title in enumerate(titles)}
+
+
+def entries_of(view: CompareView) -> list[Entry]:
+    return view.comparison.entries
+
+
+def fill(bench: Bench, *texts: list[TokenChosen]) -> None:
+    for tokens in texts:
+        bench.end_next(tokens)
+    bench.view.measuring_changed(False)
 
 
 def test_an_empty_page_and_a_run_under_way_offer_nothing(view: CompareView) -> None:
@@ -91,11 +110,10 @@ def test_an_empty_page_and_a_run_under_way_offer_nothing(view: CompareView) -> N
 
 def test_what_cannot_serve_is_greyed_with_the_reason(view: CompareView) -> None:
     Bench(view)
-    chip = view.choices.findChild(QPushButton, "compare.sliding_window")
+    chip = view.setup.choices.findChild(QPushButton, "compare.sliding_window")
     assert not chip.isEnabled()
     assert chip.toolTip() == REASON
-    rows = [texts(view, row) for row in range(view.results.rowCount())]
-    assert ["Sliding window", REASON] in [row[:2] for row in rows]
+    assert f"Sliding window: {REASON}" in view.setup._reasons.text()
 
 
 def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
@@ -104,16 +122,21 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     with qtbot.waitSignal(view.signals.measureWanted) as wanted:
         qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
     assert [request.cache for request in wanted.args[0]] == ["dynamic", "static", "sink"]
-    assert not view.button.isEnabled()
-    assert texts(view, 0)[1] == "runs…"
+    assert view.button.text() == "Stop"
+    assert row(view, 0)["said"] == "runs…"
     bench.end_next(story(10))
-    assert "2 of 3" in view.button.text()
+    view.measuring_progressed(Progress(1, 3, 4.2))
+    assert view.progress.words.text().replace("\xa0", " ") == "1 of 3 · about 4 s left"
     bench.end_next(story(10), 8192)
     bench.end_next(story(9))
     view.measuring_changed(False)
-    assert texts(view, 1)[:5] == ["Static", "8.0 KiB", "16.0 KiB", "50 tok/s", "20 ms"]
-    assert texts(view, 1)[5] == "the same 10 tokens"
-    assert texts(view, 2)[5] == f"differs at 10: the end, not “{story(10)[9].piece.replace(' ', '␣')}”"
+    assert not view.progress.isVisible()
+    told = row(view, 1)
+    assert [told[name] for name in ("name", "Cache", "Peak", "Speed", "First token")] == [
+        "Static", "8.0 KiB", "16.0 KiB", "50 tok/s", "20 ms",
+    ]  # fmt: skip
+    assert told["said"] == "the same 10 tokens"
+    assert row(view, 2)["said"] == f"differs at 10: the end, not “{story(10)[9].piece.replace(' ', '␣')}”"
     plots = {plot.accessibleName(): plot.figure.bars[0].figures for plot in view.charts.plots}
     assert plots["Peak bytes"] == ("8.0 KiB", "16.0 KiB", "8.0 KiB")
     assert plots["The same text for"] == ("all 10", "all 10", "9 tokens")
@@ -123,38 +146,39 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
 def test_where_the_text_first_differs(view: CompareView) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "quantized-2")
-    view.compare()
+    view.compare_or_stop()
     bench.end_next(story(10))
     bench.end_next([*story(4), *story(7, pieces=(" never",) * 7)[4:]])
     view.measuring_changed(False)
     expected = f"differs at 5: “␣never”, not “{story(10)[4].piece.replace(' ', '␣')}”"
-    assert texts(view, 1)[5] == expected
+    assert row(view, 1)["said"] == expected
 
 
 def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "static", "sink")
-    view.compare()
+    view.compare_or_stop()
     bench.end_next(story(5))
     bench.fail_next("Static cannot serve: it is too large.")
     view.measuring_changed(False)
-    assert texts(view, 0)[5] == "the reference"
-    assert texts(view, 1)[1] == "Static cannot serve: it is too large."
-    assert texts(view, 2)[1] == "stopped"
+    assert [row(view, number)["said"] for number in range(3)] == [
+        "the reference", "Static cannot serve: it is too large.", "stopped",
+    ]  # fmt: skip
+    assert row(view, 1)["Speed"] == "–"
 
 
 def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
     bench = Bench(view)
     view.kind.button("strategies").click()
     bench.choose("sampling", "greedy")
-    view.compare()
+    view.compare_or_stop()
     assert [request.strategy for request in bench.waiting] == ["sampling", "greedy"]
     bench.end_next(story(10))
     bench.end_next([*story(4), *story(7, pieces=(" never",) * 7)[4:]])
     view.measuring_changed(False)
-    assert len(view.texts.texts) == 2
-    assert "background:" in view.texts.texts[1].text()
-    assert "background:" not in view.texts.texts[0].text()
+    first, second = (card.text.text() for card in view.texts.cards)
+    assert "underline" in second
+    assert "underline" not in first
     bits, counts = (plot.figure for plot in view.charts.plots if plot.isVisible())
     assert [line.name for line in bits.lines] == ["Sampling", "Greedy"]
     assert bits.lines[0].points[:5] == bits.lines[1].points[:5], "the texts are one up to there"
@@ -163,34 +187,126 @@ def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
     assert [sum(bars.values) for bars in counts.bars] == [10, 7]
 
 
-@pytest.mark.parametrize("kind", ["caches", "strategies"])
-def test_large_type_in_a_narrow_view_is_not_cut_off(view: CompareView, kind: str) -> None:
+def test_another_reference_by_one_click(view: CompareView, qtbot: QtBot) -> None:
+    bench = Bench(view)
+    view.kind.button("seeds").click()
+    view.setup.seeds.setValue(2)
+    view.compare_or_stop()
+    assert [request.seed for request in bench.waiting] == [0, 1]
+    fill(bench, story(6), story(8))
+    assert row(view, 0)["name"] == "◆ Seed 0"
+    qtbot.mouseClick(view.texts.cards[1].compare, Qt.MouseButton.LeftButton)
+    assert row(view, 1)["name"] == "◆ Seed 1"
+    assert row(view, 0)["said"].startswith("differs at 7: the end")
+    assert "‸" in view.texts.cards[0].text.text(), "words of the reference are missing"
+    assert not view.texts.cards[1].compare.isVisible()
+
+
+def test_columns_sort_as_numbers_and_what_is_unknown_comes_last(view: CompareView) -> None:
+    bench = Bench(view)
+    view.kind.button("seeds").click()
+    view.setup.seeds.setValue(4)
+    view.compare_or_stop()
+    bench.end_next(story(9))
+    bench.end_next(story(100))
+    bench.fail_next("no")
+    bench.end_next(story(20))
+    view.measuring_changed(False)
+    tokens = 2 + [column.title for column in COLUMNS].index("Tokens")
+    for order, expected in ((Qt.SortOrder.AscendingOrder, ["9", "20", "100", "–"]),
+                            (Qt.SortOrder.DescendingOrder, ["100", "20", "9", "–"])):  # fmt: skip
+        view.results.sortByColumn(tokens, order)
+        assert [row(view, number)["Tokens"] for number in range(4)] == expected
+    alignment = view.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.TextAlignmentRole)
+    assert alignment & Qt.AlignmentFlag.AlignRight
+    spoken = view.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken == "Tokens ↓: 100"
+    view.results.sortByColumn(NAME, Qt.SortOrder.AscendingOrder)
+    assert [row(view, number)["name"].removeprefix("◆ ") for number in range(4)] == [f"Seed {n}" for n in range(4)]
+
+
+def test_greedy_has_no_seeds(view: CompareView) -> None:
+    Bench(view)
+    view.show_run(finished(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")), story(5)))
+    view.kind.button("seeds").click()
+    assert not view.button.isEnabled()
+    assert "rolls no dice" in view.setup._reasons.text()
+
+
+def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot: QtBot) -> None:
+    bench = Bench(view)
+    view.kind.button("sweep").click()
+    form = view.setup.sweep
+    assert form.parameter.currentText() == "Temperature"
+    form.list.setText("0.5 1 1.5")
+    form.seeds.setValue(2)
+    assert view.button.text() == "Compare 6"
+    assert "6 runs, about 6 s" in view._words.text().replace("\xa0", " "), "the shown run took a second"
+    view.compare_or_stop()
+    told = [(request.settings["temperature"], request.seed) for request in bench.waiting]
+    assert told == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1), (1.5, 0), (1.5, 1)]
+    fill(bench, story(4), story(8), story(6), story(6), story(10), story(20))
+    plots = {plot.accessibleName(): plot.figure for plot in view.charts.plots}
+    lengths = plots["Tokens"]
+    assert lengths.lines[0].points == ((0, 6), (1, 6), (2, 15))
+    assert [(dots.name, dots.points) for dots in lengths.dots] == [
+        ("seed 0", ((0, 4), (1, 6), (2, 10))), ("seed 1", ((0, 8), (1, 6), (2, 20))),
+    ]  # fmt: skip
+    assert lengths.x.labels == ("0.5", "1", "1.5")
+    panel = next(plot for plot in view.charts.plots if plot.accessibleName() == "Tokens")
+    assert panel.describe(2) == "Temperature 1.5\nmean 15\nseed 0 10\nseed 1 20"
+    assert "mean goes from 6 at 0.5" in panel.accessibleDescription() or "rises" in panel.accessibleDescription()
+    head, first = view.figures()[:2]
+    assert dict(zip(head, first, strict=True))["temperature"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "reason"),
+    [("0", "2", "must be above"), ("1", "1", "two different ends"), ("warm", "2", "takes a number")],
+)
+def test_a_sweep_that_cannot_be_says_why(view: CompareView, low: str, high: str, reason: str) -> None:
+    Bench(view)
+    view.kind.button("sweep").click()
+    form = view.setup.sweep
+    form.low.setText(low)
+    form.high.setText(high)
+    form.high.editingFinished.emit()
+    assert reason in form.problem.text()
+    assert not view.button.isEnabled()
+    form.list.setText("0.5, 1")
+    assert not form.problem.isVisible()
+    assert view.button.isEnabled()
+
+
+def test_runs_that_are_there_are_compared_at_once(view: CompareView) -> None:
+    Bench(view)
+    other = finished(RunRequest("Once", strategy="greedy", load=LoadRequest("storyteller")), story(7))
+    view.show_run(other)
+    view.kind.button("runs").click()
+    view.compare_or_stop()
+    assert [row(view, n)["name"] for n in range(2)] == ["◆ 1. Sampling, seed 0", "2. Greedy, seed 0"]
+    assert row(view, 1)["said"].startswith("differs at 8: the end")
+    kept = finished(RunRequest("Once", seed=5, load=LoadRequest("storyteller")), story(3))
+    view.add_run(kept)
+    assert len(view.comparison.results) == 3
+
+
+@pytest.mark.parametrize("kind", ["caches", "strategies", "seeds", "models", "sweep", "runs"])
+@pytest.mark.parametrize(("width", "scale"), [(760, 1.0), (520, 1.5), (330, 1.5)])
+def test_nothing_is_cut_at_any_width(view: CompareView, kind: str, width: int, scale: float) -> None:
     bench = Bench(view)
     view.kind.button(kind).click()
-    view.compare()
-    while bench.waiting:
-        bench.end_next(story(12))
-    view.measuring_changed(False)
-    view.set_theme(theme_for("light", 1.5))
-    view.resize(520, 500)
-    assert view._page.minimumSizeHint().width() <= 500
-    columns = [n for n in range(view.results.columnCount()) if not view.results.isColumnHidden(n)]
-    assert columns == [0, 2, 3, 5]
-    assert sum(view.results.columnWidth(n) for n in columns) <= view.results.viewport().width() + 1
-
-
-def test_a_very_narrow_page_is_whole_and_ends_where_its_parts_do(view: CompareView, qtbot: QtBot) -> None:
-    bench = Bench(view)
-    bench.choose("dynamic", "static", "sink")
-    view.compare()
-    while bench.waiting:
-        bench.end_next(story(12))
-    view.measuring_changed(False)
-    view.set_theme(theme_for("light", 1.5))
-    view.resize(330, 420)
-    qtbot.waitUntil(lambda: view._page.width() == view._scroll.viewport().width())
-    end = view.charts.geometry().bottom() + view._column.contentsMargins().bottom()
-    qtbot.waitUntil(lambda: view._page.height() - end <= 2)
+    if kind == "sweep":
+        view.setup.sweep.list.setText("0.5 1.5")
+    view.compare_or_stop()
+    fill(bench, *(story(12 + n) for n in range(len(bench.waiting))))
+    view.set_theme(theme_for("light", scale))
+    view.resize(width, 640)
+    layout.settle(view)
+    assert layout.faults(view) == []
+    shown = [n for n in range(view.results.rows_model.columnCount()) if not view.results.isColumnHidden(n)]
+    assert {NAME, SAID} <= set(shown)
+    assert sum(view.results.columnWidth(n) for n in shown) <= view.results.width() + 1
 
 
 def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
@@ -206,7 +322,7 @@ def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
 def test_figures_for_a_file(view: CompareView) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "static")
-    view.compare()
+    view.compare_or_stop()
     bench.end_next(story(10))
     bench.end_next(story(10)[:8], 512)
     view.measuring_changed(False)
@@ -214,7 +330,7 @@ def test_figures_for_a_file(view: CompareView) -> None:
     rows = [dict(zip(head, line, strict=False)) for line in lines]
     assert (rows[1]["name"], rows[1]["cache_bytes"], rows[1]["first_different_token"]) == ("Static", 512, 9)
     assert rows[1]["text"] == "".join(token.text for token in story(10)[:8])
-    assert REASON in [row["state"] for row in rows]
+    assert REASON in [told["state"] for told in rows]
 
 
 def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
@@ -243,8 +359,74 @@ def test_a_cache_that_fails_is_a_row_and_the_others_go_on(qtbot: QtBot, config_d
     states = {entry.candidate.key: entry.state for entry in view.comparisons["caches"].entries}
     assert {key for key, state in states.items() if state == "failed"} == {"dynamic", "static"}
     assert len([state for state in states.values() if state == "done"]) > 3
-    rows = {row[0]: row[1:] for row in (texts(view, number) for number in range(view.results.rowCount()))}
-    assert rows["Static"][0] == "static gives up at token 3."
-    assert rows["Offloaded"][4] == "the reference" or "the same" in rows["Offloaded"][4]
+    rows = [row(view, number) for number in range(len(entries_of(view)))]
+    told = {line["name"].removeprefix("◆ "): line["said"] for line in rows}
+    assert told["Static"] == "static gives up at token 3."
+    assert told["Offloaded"] == "the reference" or "the same" in told["Offloaded"]
     assert not window.parts.centre.error_banner.isVisible()
+    window.close()
+
+
+def compare_view(window: MainWindow) -> CompareView:
+    window.parts.centre.show_view("compare")
+    view = next(view for view in window.parts.centre.views if view.objectName() == "compareView")
+    assert isinstance(view, CompareView)
+    return view
+
+
+def compared(qtbot: QtBot, window: MainWindow, view: CompareView, kind: str) -> None:
+    view.kind.button(kind).click()
+    with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
+        view.button.click()
+
+
+def test_models_are_compared_and_the_shown_one_is_there_again(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    run_window(qtbot, window)
+    view = compare_view(window)
+    own = window.session.model
+    assert own is not None
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS) as ready:
+        compared(qtbot, window, view, "models")
+    assert ready.args[0].name == own.name
+    assert {entry.state for entry in view.comparison.entries} == {"done"}
+    assert len({entry.candidate.request.model for entry in view.comparison.entries}) == 3
+    assert engine.loads[-1].model == own.name
+    window.close()
+
+
+def test_a_click_shows_a_result_everywhere_and_there_is_a_way_back(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    run_window(qtbot, window)
+    shown, view = window.session.run, compare_view(window)
+    compared(qtbot, window, view, "caches")
+    assert not view.way_back.isVisible()
+    index = view.results.rows_model.index(1, NAME)
+    qtbot.mouseClick(
+        view.results.viewport(), Qt.MouseButton.LeftButton, pos=view.results.visualRect(index).center()
+    )  # fmt: skip
+    assert window.session.run is view.comparison.entries[1].run
+    assert len(view.comparison.entries) > 4, "the comparison stays"
+    assert view.way_back.isVisible()
+    qtbot.mouseClick(view.way_back.button, Qt.MouseButton.LeftButton)
+    assert window.session.run is shown
+    assert not view.way_back.isVisible()
+    window.close()
+
+
+def test_stop_keeps_what_is_done(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine(delay=0.005))
+    run_window(qtbot, window)
+    view = compare_view(window)
+    view.kind.button("caches").click()
+    with qtbot.waitSignal(window.session.measured, timeout=WAIT_MS):
+        view.button.click()
+    assert view.progress.isVisible()
+    with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
+        qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
+    states = [entry.state for entry in view.comparison.entries]
+    assert states[0] == "done"
+    assert set(states[1:]) == {"stopped"}
+    assert view.button.text().startswith("Compare")
     window.close()

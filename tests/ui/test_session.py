@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.session.garbage import Collector
 from app.session.mailbox import Mailbox
+from app.session.measuring import Progress
 from app.session.pace import LONGEST_BATCH, SHORTEST_BATCH, Pace
 from app.session.session import Session
 from app.state.requests import LoadRequest, Outcome, RunRequest
@@ -344,6 +345,41 @@ def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) 
     assert [run.request for run in heard] == others
     assert all(run.outcome == Outcome("completed", f"EOS after {len(STORY)} tokens") for run in heard)
     assert not session.busy
+
+
+def test_measurements_tell_how_far_they_have_come(qtbot: QtBot, session: Session) -> None:
+    heard: list[Progress] = []
+    session.measuringProgressed.connect(heard.append)
+    with qtbot.waitSignal(session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
+        session.measure([RunRequest(text, load=LoadRequest("storyteller")) for text in "abc"])
+    assert [(progress.done, progress.total) for progress in heard] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert heard[0].seconds_left is None
+    assert all(progress.seconds_left is not None and progress.seconds_left > 0 for progress in heard[1:3])
+    assert heard[3].seconds_left == 0
+
+
+def test_models_of_measurements_come_and_go_unseen_and_the_shown_one_returns(
+    qtbot: QtBot, session: Session, engine: ScriptedEngine
+) -> None:
+    ended(qtbot, session, REQUEST)
+    told: list[str] = []
+    session.modelLoading.connect(told.append)
+    session.modelReady.connect(lambda info: told.append(f"{info.name} is ready"))
+    others = [RunRequest("a", load=LoadRequest(name)) for name in ("one", "two", "two")]
+    with qtbot.waitSignal(session.modelReady, timeout=WAIT_MS):
+        session.measure(others)
+    assert [load.model for load in engine.loads[-4:]] == ["one", "two", "two", "storyteller"]
+    assert told == ["storyteller", "storyteller is ready"]
+    assert session.model is not None
+    assert session.model.name == "storyteller"
+
+
+def test_a_run_behind_measurements_tells_of_its_model(qtbot: QtBot, session: Session) -> None:
+    ended(qtbot, session, REQUEST)
+    session.measure([RunRequest("a", load=LoadRequest("other")) for _ in range(3)])
+    with qtbot.waitSignal(session.modelReady, timeout=WAIT_MS) as ready:
+        session.start(RunRequest("b", load=LoadRequest("other")))
+    assert ready.args[0].name == "other"
 
 
 def test_a_run_takes_the_place_of_measurements(qtbot: QtBot, session: Session) -> None:

@@ -14,7 +14,7 @@ from app.widgets.plots import Figure, PlotPanel
 
 _BESIDE_FROM = 560
 """Pixels of width from which two stand side by side."""
-_A_BAR, _A_CURVE = 25, 190
+_A_BAR, _A_CURVE = 25, 180
 """Pixels of height for each bar on its side, and for a plot that stands upright."""
 
 

@@ -4,42 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Signal, Slot
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QPushButton, QWidget
 
-from app.views.compare.comparison import Candidate
-from app.widgets.flow_layout import FlowLayout, clear
+from app.state.comparison.candidates import Candidate
+from app.widgets.flow_layout import FlowRow, clear
 
 
-class Choices(QWidget):
+class Choices(FlowRow):
     """A chip for everything that can be compared; what cannot is greyed, with the reason."""
 
     changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._flow = FlowLayout(self)
         self._candidates: tuple[Candidate, ...] = ()
         self._chips: dict[str, QPushButton] = {}
         self._wanted: dict[str, bool] = {}
-        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
-        policy.setHeightForWidth(True)
-        self.setSizePolicy(policy)
 
-    def sizeHint(self) -> QSize:
-        """All lines at the present width: the page must not reserve room for a line a chip."""
-        return QSize(0, self._flow.heightForWidth(max(self.width(), 1)))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width, other lines."""
-        super().resizeEvent(event)
-        self.updateGeometry()
-
-    def show_candidates(self, candidates: Sequence[Candidate]) -> None:
-        """Offer these; what the reader has chosen before stays chosen."""
+    def show_candidates(self, candidates: Sequence[Candidate], leads: bool) -> None:
+        """Offer these; what the reader has chosen before stays chosen. With `leads` the first one is always compared:
+        the others are measured by it."""
         self._candidates = tuple(candidates)
-        clear(self._flow)
+        clear(self.flow)
         self._chips = {}
         for number, candidate in enumerate(candidates):
             chip = QPushButton(candidate.title, self)
@@ -47,14 +34,14 @@ class Choices(QWidget):
             chip.setObjectName(f"compare.{candidate.key}")
             chip.setProperty("role", "chip")
             chip.setChecked(not candidate.reason and self._wanted.get(candidate.key, candidate.chosen))
-            chip.setEnabled(not candidate.reason and number > 0)
+            chip.setEnabled(not candidate.reason and not (leads and number == 0))
             chip.setToolTip(candidate.reason or candidate.summary)
-            if number == 0 and not candidate.reason:
+            if leads and number == 0 and not candidate.reason:
                 chip.setChecked(True)
                 chip.setToolTip(f"{candidate.summary}\nThe others are compared with it.")
             chip.clicked.connect(self._on_clicked)
             self._chips[candidate.key] = chip
-            self._flow.addWidget(chip)
+            self.flow.addWidget(chip)
         self.updateGeometry()
 
     @property

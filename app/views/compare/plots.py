@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
+from app.state.comparison.results import Comparison, Entry, ids
+from app.state.comparison.sweep import Sweep
 from app.state.run import Run
-from app.views.compare.comparison import Comparison, Entry, ids
-from app.widgets.plots import Axis, Bars, Figure, Line
+from app.views.compare.columns import DISTINCT_2, ENTROPY, LENGTH, REPEATED, SPEED, Column
+from app.widgets.plots import Axis, Bars, Dots, Figure, Line
 from core import words
 from core.events import Metrics
 
 BINS = 10
 """Pieces of the histogram: from 0 to 100 %."""
+SWEPT = (REPEATED, DISTINCT_2, ENTROPY, LENGTH, SPEED)
+"""Figures that are drawn over a swept setting, behind the surprise."""
 _COLOURS = ("accent", "refused", "finished", "best", "kept", "danger")
 Titled = tuple[str, Figure]
 
@@ -35,16 +39,59 @@ def of_strategies(comparison: Comparison) -> list[Titled]:
             ("How likely the tokens were", _probabilities(comparison))]  # fmt: skip
 
 
+def of_sweep(comparison: Comparison, sweep: Sweep) -> list[Titled]:
+    """Figures over the swept setting: the mean over the seeds as a line, each seed's value as a dot."""
+    surprise = ("Surprise a token, in bits", _swept(comparison, sweep, _surprise_of, _brief_bits))
+    others = [(f"{column.title}", _swept(comparison, sweep, _figure_of(column), column.words)) for column in SWEPT]
+    return [titled for titled in (surprise, *others) if not titled[1].is_empty]
+
+
+def _figure_of(column: Column) -> Callable[[Entry], float | None]:
+    return lambda entry: column.value(entry.figures) if entry.figures is not None else None
+
+
+def _surprise_of(entry: Entry) -> float | None:
+    if entry.figures is None or entry.figures.log_probability is None:
+        return None
+    return -entry.figures.log_probability / math.log(2)
+
+
+def _brief_bits(value: float) -> str:
+    """`1.25 bits`."""
+    return f"{value:.2f} bits"
+
+
+def _swept(
+    comparison: Comparison, sweep: Sweep, value: Callable[[Entry], float | None], told: Callable[[float], str]
+) -> Figure:
+    found = [
+        (float(entry.candidate.place), entry.candidate.request.seed, known)
+        for entry, _ in comparison.results
+        if (known := value(entry)) is not None and math.isfinite(known)
+    ]
+    if not found:
+        return Figure()
+    by_place: dict[float, list[float]] = {}
+    for place, _, known in found:
+        by_place.setdefault(place, []).append(known)
+    means = tuple((place, sum(values) / len(values)) for place, values in sorted(by_place.items()))
+    several = len(sweep.seeds) > 1
+    dots = [Dots(f"seed {seed}", "accent", tuple((p, v) for p, s, v in found if s == seed)) for seed in sweep.seeds]
+    axis = Axis(sweep.parameter.title, labels=sweep.labels)
+    line = Line("mean" if several else "", "accent", means)
+    return Figure(axis, Axis(words=told), lines=(line,), dots=tuple(d for d in dots if d.points))
+
+
 def _measured(comparison: Comparison, value: Callable[[Metrics], float], told: Callable[[float], str]) -> Figure:
     """A bar for every result."""
-    done = [(entry, run.finished.metrics) for entry, run in comparison.runs if run.finished is not None]
+    done = [(entry, run.finished.metrics) for entry, run in comparison.results if run.finished is not None]
     return _sideways([(entry, size, told(size)) for entry, size in ((entry, value(m)) for entry, m in done)], told)
 
 
 def _agreement(comparison: Comparison) -> Figure:
     """Tokens before the first that differs from the first run's."""
     rows = []
-    for entry, run in comparison.runs:
+    for entry, run in comparison.results:
         place, whole = comparison.difference(entry), len(ids(run))
         rows.append((entry, float(whole if place is None else place), _all_or(place, whole)))
     return _sideways(rows, _tokens)
@@ -67,7 +114,7 @@ def _sideways(rows: Sequence[tuple[Entry, float, str]], told: Callable[[float], 
 
 def _texts(comparison: Comparison) -> Iterator[tuple[str, str, Run]]:
     """(name, colour, run) of every result."""
-    for number, (entry, run) in enumerate(comparison.runs):
+    for number, (entry, run) in enumerate(comparison.results):
         yield entry.candidate.title, _COLOURS[number % len(_COLOURS)], run
 
 

@@ -1,110 +1,128 @@
-"""The table of a comparison."""
+"""The table of a comparison: sortable, and a click on a row shows that run in the other views."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
+from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView, QWidget
 
+from app.state.comparison.results import Comparison, Entry
 from app.theme.theme import Theme, theme_for
-from app.views.compare.comparison import HEAD, Candidate, Comparison, cells, state_words
+from app.views.compare.columns import COLUMNS, OF_TEXTS, Column
+from app.views.compare.results_model import NAME, SAID, ResultsModel
 
-_TEXT = len(HEAD) - 1
-_WIDTHS = (128, 76, 72, 84, 80)
-"""Pixels of the columns before the last one."""
-_LESS_BELOW, _SPARED = 560, (1, 4)
-"""Pixels of width below which these columns make room for the texts; the exported table has them all."""
+_NAME_LEAST, _NAME_MOST, _SAID = 110, 240, 150
+"""Pixels at 100 %: the names' column, and what the words keep at least."""
 
 
-class ResultTable(QTableWidget):
-    """A row for each run, and one with the reason for each that cannot be."""
+class ResultTable(QTableView):
+    """`entryPicked(Entry)`: a row was clicked, or Enter pressed on it."""
+
+    entryPicked = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(0, len(HEAD), parent)
+        super().__init__(parent)
         self._theme = theme_for("light")
+        self._order: Sequence[Column] = OF_TEXTS
+        self.rows_model = ResultsModel(self)
+        self.setModel(self.rows_model)
         self.setObjectName("compareTable")
         self.setAccessibleName("Comparison")
-        self.setHorizontalHeaderLabels(list(HEAD))
+        self.setAccessibleDescription("A row for each run. Enter shows the run in the other views.")
         self.verticalHeader().hide()
         self.setShowGrid(False)
         self.setWordWrap(False)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setTabKeyNavigation(False)
+        for policy in (self.setVerticalScrollBarPolicy, self.setHorizontalScrollBarPolicy):
+            policy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._head()
+        self.clicked.connect(self._on_picked)
+
+    def _head(self) -> None:
         header = self.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)  # reasons span columns and must not widen them
-        header.setSectionResizeMode(_TEXT, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header.setSectionResizeMode(SAID, QHeaderView.ResizeMode.Stretch)
         header.setMinimumSectionSize(20)
-        for column in range(len(HEAD)):
-            side = Qt.AlignmentFlag.AlignRight if 0 < column < _TEXT else Qt.AlignmentFlag.AlignLeft
-            title = self.horizontalHeaderItem(column)
-            if title is not None:
-                title.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+        header.setHighlightSections(False)
+        header.setSectionsClickable(True)
+        header.setSortIndicator(-1, Qt.SortOrder.DescendingOrder)
+        self.setSortingEnabled(True)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
-        self._theme = theme
+        self._theme = self.rows_model.theme = theme
         self.setStyleSheet(
-            "QTableWidget { border: 0; padding: 0; background: transparent; }"
+            "QTableView { border: 0; padding: 0; background: transparent; }"
             "QHeaderView, QHeaderView::section { background: transparent; }"
-            f"QTableWidget::item, QHeaderView::section {{ padding: 0 {theme.px(6)}px; }}"
+            f"QTableView::item, QHeaderView::section {{ padding: 0 {theme.px(6)}px; }}"
+            f"QTableView::item:selected {{ background: {theme.tint}; color: {theme.text}; }}"
+            "QHeaderView::down-arrow, QHeaderView::up-arrow { image: none; width: 0; height: 0; }"
         )
-        for column, width in enumerate(_WIDTHS):
-            self.setColumnWidth(column, theme.px(width))
         self._fit()
 
-    def show_rows(self, comparison: Comparison, refused: Sequence[Candidate]) -> None:
-        """Fill it."""
-        self.clearSpans()
-        self.setRowCount(len(comparison.entries) + len(refused))
-        for row, entry in enumerate(comparison.entries):
-            self._put(row, 0, entry.candidate.title, "text", entry.candidate.summary)
-            figures = cells(comparison, entry) if entry.state == "done" else ()
-            if not figures:
-                self._say(row, state_words(entry), "danger" if entry.state == "failed" else "muted")
-            for column, text in enumerate(figures):
-                self._put(row, column + 1, text, "muted" if column + 1 == _TEXT else "text", text)
-        for row, candidate in enumerate(refused, len(comparison.entries)):
-            self._put(row, 0, candidate.title, "faint", candidate.reason)
-            self._say(row, candidate.reason, "faint")
+    def show_rows(self, comparison: Comparison, shown: Entry | None, order: Sequence[Column]) -> None:
+        """Fill it; where there is no room for all figures, the first ones of `order` are shown."""
+        self._order = order
+        self.rows_model.show_rows(comparison, shown)
         self._fit()
+        if shown in self.rows_model.rows:
+            self.selectRow(self.rows_model.rows.index(shown))
 
-    def _say(self, row: int, words: str, colour: str) -> None:
-        self._put(row, 1, words, colour, words, Qt.AlignmentFlag.AlignLeft)
-        self.setSpan(row, 1, 1, len(HEAD) - 1)
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter and Space show the run of the row."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self.currentIndex().isValid():
+            self._on_picked(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
 
-    def _put(
-        self, row: int, column: int, text: str, colour: str, tip: str, side: Qt.AlignmentFlag | None = None
-    ) -> None:
-        item = QTableWidgetItem(text)
-        right = 0 < column < _TEXT
-        side = side or (Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft)
-        item.setTextAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-        item.setForeground(self._theme.color(colour))
-        item.setFont(self._theme.font(12, tabular=True))
-        item.setToolTip(tip)
-        self.setItem(row, column, item)
+    @Slot(QModelIndex)
+    def _on_picked(self, index: QModelIndex) -> None:
+        entry = self.rows_model.rows[index.row()]
+        if entry.result is not None:
+            self.entryPicked.emit(entry)
+
+    # Room
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """In a narrow view fewer figures, but always how the texts compare."""
         super().resizeEvent(event)
         self._spare()
 
+    def _name_width(self) -> int:
+        theme = self._theme
+        metrics = QFontMetrics(theme.font(12, 600))
+        names = (metrics.horizontalAdvance(f"◆ {entry.candidate.title}") for entry in self.rows_model.rows)
+        wanted = max(names, default=0) + theme.px(16)
+        most = min(theme.px(_NAME_MOST), max(theme.px(_NAME_LEAST), self.width() // 3))
+        return max(theme.px(_NAME_LEAST), min(wanted, most))
+
+    def shown_figures(self) -> list[Column]:
+        """The figures that are known and have room, in the order of the table."""
+        theme = self._theme
+        room = self.width() - self._name_width() - theme.px(_SAID)
+        shown: set[str] = set()
+        for column in (column for column in self._order if self.rows_model.is_figured(column)):
+            room -= theme.px(column.width)
+            if room < 0:
+                break
+            shown.add(column.title)
+        return [column for column in COLUMNS if column.title in shown]
+
     def _spare(self) -> None:
-        narrow = self.width() < self._theme.px(_LESS_BELOW)
-        for column in _SPARED:
-            self.setColumnHidden(column, narrow)
+        shown = self.shown_figures()
+        self.setColumnWidth(NAME, self._name_width())
+        for number, column in enumerate(COLUMNS, SAID + 1):
+            self.setColumnHidden(number, column not in shown)
+            self.setColumnWidth(number, self._theme.px(column.width))
 
     def _fit(self) -> None:
         """As high as its rows: the page scrolls, not the table."""
         self._spare()
         height = self._theme.px(26)
         self.verticalHeader().setDefaultSectionSize(height)
-        for row in range(self.rowCount()):
-            self.setRowHeight(row, height)
-        self.setFixedHeight(self.horizontalHeader().sizeHint().height() + height * self.rowCount() + 2)
+        self.setFixedHeight(self.horizontalHeader().sizeHint().height() + height * len(self.rows_model.rows) + 2)

@@ -1,36 +1,44 @@
-"""The texts of a comparison side by side."""
+"""The texts of a comparison side by side, word by word beside one of them."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from app.state.run import Run
+from app.state.comparison.difference import Span
+from app.state.comparison.results import Comparison, Entry
 from app.theme.theme import Theme, theme_for
-from app.views.compare.comparison import Comparison, ids, said
-from app.widgets.flow_layout import clear
+from app.views.compare.wording import REFERENCE_MARK, said
+from app.widgets.flow_layout import FlowRow, clear
 
-_TEXT_WIDTH = 140
+MOST = 12
+"""Texts side by side; the table has them all."""
+_TEXT_WIDTH, _LEAST_WIDTH = 190, 130
+MISSING = "‸"
+"""Stands where words of the reference are missing."""
 
 
 class TextCards(QWidget):
-    """The texts side by side; where one parts from the first it is marked."""
+    """`referenceWanted(Entry)`: the others are to be compared with that one; `entryPicked(Entry)`: show that run."""
+
+    referenceWanted = Signal(object)
+    entryPicked = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._columns: list[QWidget] = []
-        self.texts: list[QLabel] = []
+        self.cards: list[TextCard] = []
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes; texts are written anew."""
         self._theme = theme
-        self._grid.setSpacing(theme.px(20))
+        self._grid.setSpacing(theme.px(16))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """As many beside each other as there is room for."""
@@ -38,55 +46,111 @@ class TextCards(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        beside = max(1, min(len(self._columns), self.width() // self._theme.px(_TEXT_WIDTH)))
-        for number, column in enumerate(self._columns):
-            self._grid.addWidget(column, number // beside, number % beside)
+        beside = max(1, min(len(self.cards), self.width() // self._theme.px(_TEXT_WIDTH)))
+        for number, card in enumerate(self.cards):
+            self._grid.addWidget(card, number // beside, number % beside)
         for number in range(max(self._grid.columnCount(), beside)):
             self._grid.setColumnStretch(number, 1 if number < beside else 0)
 
     def minimumSizeHint(self) -> QSize:
         """One text wide."""
-        return QSize(self._theme.px(_TEXT_WIDTH), super().minimumSizeHint().height())
+        return QSize(self._theme.px(_LEAST_WIDTH), super().minimumSizeHint().height())
 
-    def show_texts(self, comparison: Comparison) -> None:
-        """A column for every result."""
+    def show_texts(self, comparison: Comparison, entries: Sequence[Entry]) -> None:
+        """A column for each of these."""
         clear(self._grid)
-        self.texts, self._columns = [], []
-        for entry, run in comparison.runs:
-            column = QWidget(self)
-            inner = QVBoxLayout(column)
-            inner.setContentsMargins(0, 0, 0, 0)
-            inner.setSpacing(self._theme.px(6))
-            for text, role in ((entry.candidate.title.upper(), "heading"), (said(comparison, entry), "muted")):
-                label = QLabel(text, column, wordWrap=True)
-                label.setTextFormat(Qt.TextFormat.PlainText)
-                label.setProperty("role", role)
-                inner.addWidget(label)
-            label = QLabel(marked_text(comparison.reference, run, self._theme), column, wordWrap=True)
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            label.setAlignment(Qt.AlignmentFlag.AlignTop)
-            inner.addWidget(label, 1)
-            self.texts.append(label)
-            self._columns.append(column)
+        self.cards = [TextCard(comparison, entry, self._theme, self) for entry in entries]
+        for card in self.cards:
+            card.compare.clicked.connect(card.ask_to_compare)
+            card.open.clicked.connect(card.ask_to_open)
         self._arrange()
 
 
-def marked_text(reference: Run | None, run: Run, theme: Theme) -> str:
-    """The text as rich text: what it shares with the reference is muted, the token that parts them is marked."""
-    tokens = run.sequences[0].tokens
-    size = f"font-size: {theme.px(14)}px;"
-    if reference is None or reference is run:
-        return f'<p style="{size} line-height: 140%;">{_escaped(run.sequences[0].text)}</p>'
-    own, other = ids(run), ids(reference)
-    place = next((n for n, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), min(len(own), len(other)))
-    before, at, after = ("".join(token.text for token in part) for part in
-                         (tokens[:place], tokens[place : place + 1], tokens[place + 1 :]))  # fmt: skip
-    mark = f'<span style="background: {theme.selection}; color: {theme.text};">{_escaped(at)}</span>' if at else ""
+class TextCard(QFrame):
+    """One text: its name, how it compares, the text itself, and what can be done with it."""
+
+    def __init__(self, comparison: Comparison, entry: Entry, theme: Theme, cards: TextCards) -> None:
+        super().__init__(cards)
+        self.entry, self._cards = entry, cards
+        is_reference = entry is comparison.reference
+        title = entry.candidate.title
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.px(4))
+        self._label(f"{REFERENCE_MARK} {title}" if is_reference else title, "heading")
+        self._label(said(comparison, entry), "muted")
+        self.text = QLabel(marked_text(comparison.word_diff(entry), is_reference, theme), self, wordWrap=True)
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.text.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.text.setAccessibleName(f"Text of {title}")
+        self._column.addWidget(self.text, 1)
+        self.compare = self._button("Compare with this", f"Compare the others with {title}", not is_reference)
+        self.open = self._button("Show", f"Show {title} in the other views", True)
+        row = FlowRow(self, 0)
+        for button in (self.compare, self.open):
+            row.flow.addWidget(button)
+        self._column.addWidget(row)
+
+    def _label(self, text: str, role: str) -> None:
+        label = QLabel(text, self, wordWrap=True)
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setProperty("role", role)
+        self._column.addWidget(label)
+
+    def _button(self, text: str, help_text: str, is_wanted: bool) -> QPushButton:
+        button = QPushButton(text, self)
+        button.setProperty("role", "quiet")
+        button.setAccessibleName(help_text)
+        button.setToolTip(help_text)
+        button.setCursor(Qt.CursorShape.PointingHandCursor)
+        button.setVisible(is_wanted)
+        return button
+
+    def ask_to_compare(self) -> None:
+        """The others are to be compared with this one."""
+        self._cards.referenceWanted.emit(self.entry)
+
+    def ask_to_open(self) -> None:
+        """This run is to be shown in the other views."""
+        self._cards.entryPicked.emit(self.entry)
+
+
+def marked_text(spans: Sequence[Span], is_reference: bool, theme: Theme) -> str:
+    """The text as rich text: words that the reference has too are muted, its own are underlined on a tint, and a caret
+    stands where words of the reference are missing. The reference itself is plain."""
+    style = f"font-size: {theme.px(14)}px; line-height: 140%;"
+    if is_reference:
+        return f'<p style="{style}">{_escaped("".join(span.text for span in spans))}</p>'
+    return f'<p style="{style}">{"".join(_marked(spans, n, theme) for n in range(len(spans)))}</p>'
+
+
+def _marked(spans: Sequence[Span], place: int, theme: Theme) -> str:
+    span = spans[place]
+    if span.kind == "same":
+        return f'<span style="color: {theme.muted};">{_escaped(span.text)}</span>'
+    if span.kind == "missing":
+        replaced = place + 1 < len(spans) and spans[place + 1].kind == "own"
+        return "" if replaced else f'<span style="color: {theme.refused};">{MISSING}</span>'
+    own = span.text.lstrip()
+    before = span.text[: len(span.text) - len(own)]
     return (
-        f'<p style="{size} line-height: 140%;"><span style="color: {theme.muted};">{_escaped(before)}</span>'
-        f"{mark}{_escaped(after)}</p>"
+        f'{_escaped(before)}<span style="background: {theme.selection}; color: {theme.text}; '
+        f'text-decoration: underline;">{_escaped(own)}</span>'
     )
 
 
 def _escaped(text: str) -> str:
     return html.escape(text, quote=False).replace("\n", "<br>")
+
+
+def side_by_side(comparison: Comparison) -> list[Entry]:
+    """The entries whose texts are shown: all, of a large sweep those of the first seed, never more than a few; the
+    reference is always among them."""
+    entries = [entry for entry, _ in comparison.results]
+    sweep, reference = comparison.sweep, comparison.reference
+    if sweep is not None and len(entries) > MOST:
+        entries = [entry for entry in entries if entry.candidate.request.seed == sweep.seeds[0]]
+    shown = entries[:MOST]
+    if reference is not None and reference not in shown:
+        shown = [reference, *shown[: MOST - 1]]
+    return shown

@@ -1,4 +1,4 @@
-"""The compare view: the same request on several caches, or with several strategies, side by side."""
+"""The compare view: a set of runs side by side, by cache, strategy, seed, model, a swept setting, or as they are."""
 
 from __future__ import annotations
 
@@ -8,48 +8,52 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QLabel, QPushButton, QWidget
 
+from app.session.measuring import Progress
+from app.state.comparison.results import Comparison, Entry
+from app.state.comparison.table import table
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.base import Table
 from app.views.compare.charts import Charts
-from app.views.compare.choices import Choices
-from app.views.compare.comparison import CACHES, STRATEGIES, Candidate, Comparison, Entry, candidates, table
-from app.views.compare.plots import of_caches, of_strategies
+from app.views.compare.columns import OF_CACHES, OF_TEXTS
+from app.views.compare.kinds import CACHES, KINDS, SWEEP, WORDS
+from app.views.compare.plots import of_caches, of_strategies, of_sweep
+from app.views.compare.progress import ProgressRow
 from app.views.compare.results import ResultTable
-from app.views.compare.texts import TextCards
+from app.views.compare.setup import CompareSetup
+from app.views.compare.texts import TextCards, side_by_side
+from app.views.compare.way_back import WayBack
+from app.views.compare.wording import plan_words
 from app.views.shared.scrolled_page import ScrolledPage
 from app.widgets.segmented import Segmented
+from core import ModelEntry
 from core.events import Event
 
 _TITLE = "The same request, side by side"
-_HINT = "Run something first. Then one button runs it again on every cache, or with every strategy, and compares."
-_WORDS = {
-    CACHES: "The prompt, seed and settings of the shown run, once on each cache. Dynamic is what they are measured by.",
-    STRATEGIES: "The prompt and seed of the shown run, once with each strategy at its own defaults.",
-}
+_HINT = "Run something first. Then it can be run again on other caches, with other strategies, seeds, models, settings."
 
 
 class CompareView(ScrolledPage):
-    """Choice, table and charts of a comparison; what is compared runs beside the shown run."""
+    """Choice, table, texts and charts of a comparison; what is compared runs beside the shown run."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("compareView", _TITLE, _HINT, parent)
-        self._run: Run | None = None
-        self._info: ModelInfo | None = None
+        self._base: Run | None = None
+        self._shown: Run | None = None
         self._measuring = False
-        self.comparisons = {CACHES: Comparison(), STRATEGIES: Comparison()}
+        self.comparisons = {kind: Comparison() for kind, _ in KINDS}
         self._active: str | None = None
-        self.kind = Segmented(((CACHES, "Caches"), (STRATEGIES, "Strategies")), "What to compare", self._page)
+        self.kind = Segmented(KINDS, "What to compare", self._page, breaks=True)
         self.button = QPushButton("Compare", self._page)
         self.button.setObjectName("compareButton")
         self._words = QLabel(self._page, wordWrap=True)
-        self.choices, self.results = Choices(self._page), ResultTable(self._page)
-        self.charts, self.texts = Charts(self._page), TextCards(self._page)
+        self.setup, self.progress = CompareSetup(self._page), ProgressRow(self._page)
+        self.way_back = WayBack(self._page)
+        self.results, self.texts = ResultTable(self._page), TextCards(self._page)
+        self.charts = Charts(self._page)
         self._lay_out()
-        self.kind.chosen.connect(self._on_kind)
-        self.choices.changed.connect(self._draw)
-        self.button.clicked.connect(self.compare)
+        self._connect()
         self.set_theme(self._theme)
         self._offer()
 
@@ -59,21 +63,34 @@ class CompareView(ScrolledPage):
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
         self._words.setProperty("role", "muted")
         self._top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
-        self._top.addWidget(self.kind)
-        self._top.addStretch(1)
-        self._top.addWidget(self.button)
+        self._top.addWidget(self.kind, 1)
+        self._top.addWidget(self.button, 0, Qt.AlignmentFlag.AlignTop)
         self._column.addLayout(self._top)
-        for part in (self._words, self.choices, self.results, self.texts, self.charts):
+        for part in (self._words, self.setup, self.progress, self.way_back, self.results, self.texts, self.charts):
             self._column.addWidget(part)
         self._column.addStretch(1)
         self.setFocusProxy(self.button)
+
+    def _connect(self) -> None:
+        self.kind.chosen.connect(self._on_kind)
+        self.setup.changed.connect(self._enable)
+        self.button.clicked.connect(self.compare_or_stop)
+        self.results.entryPicked.connect(self._on_picked)
+        self.texts.entryPicked.connect(self._on_picked)
+        self.texts.referenceWanted.connect(self._on_reference)
+        self.way_back.wanted.connect(self._on_back)
 
     # What the shell calls
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing has been run yet."""
-        return self._run is None
+        return self._base is None
+
+    @property
+    def comparison(self) -> Comparison:
+        """The one that is seen."""
+        return self.comparisons[self.kind.value]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The button below the choice where it gets narrow."""
@@ -81,42 +98,51 @@ class CompareView(ScrolledPage):
         self._turn()
 
     def _turn(self) -> None:
-        margins, gap = self._column.contentsMargins(), self._theme.px(24)
-        room = self.width() - margins.left() - margins.right() - self._scroll.verticalScrollBar().sizeHint().width()
-        beside = self.kind.sizeHint().width() + self.button.sizeHint().width() + gap <= room
+        beside = self.width() >= self._theme.px(480)
         self._top.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._set_spacing(theme, 12)
         self._turn()
-        for part in (self.results, self.charts, self.texts):
+        for part in (self.setup, self.progress, self.way_back, self.results, self.charts, self.texts):
             part.set_theme(theme)
         self._draw()
 
     def show_run(self, run: Run | None) -> None:
-        """Compare what this run asked for; results of another request stay until the next comparison."""
-        self._run = run
+        """Compare what this run asked for; results of another request stay until the next comparison. A run that is
+        one of the results is only marked."""
+        self._shown = run
+        if any(comparison.entry_of(run) is not None for comparison in self.comparisons.values()):
+            self._draw()
+            return
+        self._base = run
+        if run is not None:
+            self.setup.keep(run)
         self._offer()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """A comparison can begin once the shown run has ended."""
-        if run is not self._run or run.outcome is not None:
-            self._run = run
-            self._enable()
+        if run is not self._shown:
+            self.show_run(run)
+        elif run.outcome is not None:
+            self._offer()
 
     @property
     def is_comparing(self) -> bool:
         """Whether what is measured now becomes a row here, its failure too."""
         return self._active is not None
 
-    @Slot(object)
     def model_ready(self, info: ModelInfo) -> None:
         """A model is loaded: it may refuse some."""
-        self._info = info
+        self.setup.info = info
         self._offer()
 
-    @Slot(bool)
+    def models_listed(self, entries: Sequence[ModelEntry]) -> None:
+        """These can be compared."""
+        self.setup.entries = entries
+        self._offer()
+
     def measuring_changed(self, on: bool) -> None:
         """Measuring begins or ends, for this view or for another."""
         self._measuring = on
@@ -125,27 +151,59 @@ class CompareView(ScrolledPage):
             self._active = None
         self._draw()
 
-    @Slot(object)
+    def measuring_progressed(self, progress: Progress) -> None:
+        """How far it has come."""
+        self.progress.show_progress(progress)
+
     def measured(self, run: Run) -> None:
         """A run beside the shown one has ended; it may be one of these."""
         if self._active is not None and self.comparisons[self._active].take(run):
             self._draw()
 
+    def figures(self) -> Table:
+        """The comparison's exact figures."""
+        return table(self.comparison, self.setup.refused)
+
+    def add_run(self, run: Run) -> None:
+        """Offer a run that is kept elsewhere, and have it compared with the shown one."""
+        self.setup.keep(run)
+        self.kind.set_value("runs")
+        self._offer()
+        self.compare_or_stop()
+
     # What the reader does
 
     @Slot()
-    def compare(self) -> None:
-        """Run everything that is chosen, one after another."""
-        chosen = self.choices.chosen
-        if self._measuring or not chosen:
+    def compare_or_stop(self) -> None:
+        """Run everything that is chosen, one after another; while that goes on, stop it and keep what is done."""
+        if self._active is not None:
+            self.signals.stopWanted.emit()
             return
-        self._active = self.kind.value
-        self.comparisons[self._active] = Comparison([Entry(candidate) for candidate in chosen])
-        self.comparisons[self._active].begin()
-        self.signals.measureWanted.emit([candidate.request for candidate in chosen])
-        if not self._measuring:  # another run is under way
-            self.comparisons[self.kind.value].end()
+        comparison = self.setup.comparison()
+        if self._measuring or not comparison.entries:
+            return
+        kind = self._active = self.kind.value
+        self.comparisons[kind] = comparison
+        requests = comparison.begin()
+        self.signals.measureWanted.emit(requests)
+        if not self._measuring:  # nothing was to be run, or another run is under way
+            comparison.end()
             self._active = None
+        self._draw()
+
+    @Slot(object)
+    def _on_picked(self, entry: Entry) -> None:
+        if entry.result is not None and entry.result is not self._shown:
+            self.signals.runWanted.emit(entry.result)
+
+    @Slot()
+    def _on_back(self) -> None:
+        if self._base is not None:
+            self.signals.runWanted.emit(self._base)
+
+    @Slot(object)
+    def _on_reference(self, entry: Entry) -> None:
+        self.comparison.chosen = entry.candidate.key
         self._draw()
 
     @Slot()
@@ -155,40 +213,54 @@ class CompareView(ScrolledPage):
     # Drawing
 
     def _offer(self) -> None:
-        if self._run is not None:
-            info = self._info if self._info is not None and self._info.name == self._run.request.model else None
-            self.choices.show_candidates(candidates(self.kind.value, self._run.request, info))
+        if self._base is not None:
+            self.setup.offer(self.kind.value, self._base)
         self._draw()
 
-    @Slot()
     def _draw(self) -> None:
-        comparison = self.comparisons[self.kind.value]
-        self._scroll.setVisible(self._run is not None)
-        self._words.setText(_WORDS[self.kind.value])
-        refused: list[Candidate] = self.choices.refused
-        self.results.show_rows(comparison, refused)
-        self.results.setVisible(self.results.rowCount() > 0)
-        is_caches = self.kind.value == CACHES
-        self.texts.setVisible(not is_caches and bool(comparison.runs))
-        if not is_caches:
-            self.texts.show_texts(comparison)
-        self.charts.setVisible(bool(comparison.runs))
-        self.charts.show_figures(of_caches(comparison) if is_caches else of_strategies(comparison))
+        comparison, kind = self.comparison, self.kind.value
+        self._scroll.setVisible(self._base is not None)
+        self._words.setText(WORDS[kind])
+        is_caches = kind == CACHES
+        shown = comparison.entry_of(self._shown)
+        self.way_back.show_run(shown, self._base)
+        self.results.show_rows(comparison, shown, OF_CACHES if is_caches else OF_TEXTS)
+        self.results.setVisible(bool(comparison.entries))
+        self.texts.show_texts(comparison, [] if is_caches else side_by_side(comparison))
+        self.texts.setVisible(bool(self.texts.cards))
+        self._draw_charts(comparison)
         self._enable()
         self.update()
 
+    def _draw_charts(self, comparison: Comparison) -> None:
+        if comparison.sweep is not None:
+            figures = of_sweep(comparison, comparison.sweep)
+        else:
+            figures = of_caches(comparison) if self.kind.value == CACHES else of_strategies(comparison)
+        self.charts.setVisible(bool(comparison.results))
+        self.charts.show_figures(figures)
+        self._place_charts(comparison.sweep is not None)
+
+    def _place_charts(self, first: bool) -> None:
+        """What a sweep is made for comes first; elsewhere the texts do."""
+        self._column.removeWidget(self.charts)
+        texts = self._column.indexOf(self.texts) + 1
+        self._column.insertWidget(self._column.indexOf(self.results) if first else texts, self.charts)
+
+    @Slot()
     def _enable(self) -> None:
-        run, count = self._run, len(self.choices.chosen) if self._run is not None else 0
-        self.button.setEnabled(run is not None and run.outcome is not None and not self._measuring and count > 1)
-        self.button.setText(self._face(count))
+        run, count, is_own = self._base, self.setup.count, self._active is not None
+        self.progress.setVisible(is_own)
+        ready = run is not None and run.outcome is not None and not self._measuring and count > 1
+        self.button.setEnabled(is_own or ready)
+        self.button.setText("Stop" if is_own else f"Compare {count}" if count > 1 else "Compare")
+        each = run.finished.metrics.seconds if run is not None and run.finished is not None else None
+        to_run = 0 if self.kind.value == "runs" else count
+        self.button.setToolTip("" if is_own or not to_run else plan_words(to_run, each))
+        if self.kind.value == SWEEP or to_run:
+            self._words.setText(f"{WORDS[self.kind.value]} {_sentence(plan_words(to_run, each))}" if to_run > 1 else
+                                WORDS[self.kind.value])  # fmt: skip
 
-    def _face(self, count: int) -> str:
-        if self._measuring and self._active is not None:
-            entries = self.comparisons[self._active].entries
-            ended = sum(entry.state not in ("waiting", "running") for entry in entries)
-            return f"Measuring {min(ended + 1, len(entries))} of {len(entries)}…"
-        return f"Compare {count}" if count > 1 else "Compare"
 
-    def figures(self) -> Table:
-        """The comparison's exact figures."""
-        return table(self.comparisons[self.kind.value], self.choices.refused)
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."

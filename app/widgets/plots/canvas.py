@@ -104,6 +104,8 @@ class PlotCanvas(pyqtgraph.GraphicsView):
             return 0.0, figure.height * width / max(width - words - theme.px(8), width * 0.2)
         if figure.count:
             return -0.5, max(float(figure.count), width / max(theme.px(_WIDEST_BAR), self._bottom.pitch)) - 0.5
+        if figure.x.labels:
+            return -0.5, len(figure.x.labels) - 0.5
         return 0.0, figure.end
 
     def _heights(self) -> tuple[float, float]:

@@ -72,6 +72,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Dots:
+    """Single values that no line joins."""
+
+    name: str
+    colour: str
+    points: tuple[tuple[float, float], ...]
+
+    def between(self, low: float, high: float) -> tuple[tuple[float, float], ...]:
+        """Those from `low` to `high`."""
+        return tuple((x, y) for x, y in self.points if low <= x <= high)
+
+
+@dataclass(frozen=True, slots=True)
 class Bars:
     """A bar for each label of the axis that they stand on; several sets stand beside each other."""
 
@@ -96,6 +109,7 @@ class Figure:
     """Places of the areas' values."""
     areas: tuple[Area, ...] = ()
     lines: tuple[Line, ...] = ()
+    dots: tuple[Dots, ...] = ()
     bars: tuple[Bars, ...] = ()
     right: float = 0.0
     """Where the x axis ends; 0 for where the values do."""
@@ -108,7 +122,13 @@ class Figure:
     @cached_property
     def is_empty(self) -> bool:
         """Whether there is nothing to draw."""
-        return not (self.xs or any(line.points for line in self.lines) or self.count)
+        return not (self.xs or self.points or self.count)
+
+    @cached_property
+    def points(self) -> list[tuple[float, float]]:
+        """Of all lines and dots."""
+        lines = [point for line in self.lines for point in line.points]
+        return lines + [point for dots in self.dots for point in dots.points]
 
     @cached_property
     def count(self) -> int:
@@ -118,10 +138,10 @@ class Figure:
     @cached_property
     def highest(self) -> float:
         """The largest value there is."""
-        lines = (y for line in self.lines for _, y in line.points)
+        points = (y for _, y in self.points)
         bars = [bars.values for bars in self.bars]
         ends = map(sum, zip(*bars, strict=True)) if self.stacked else (value for values in bars for value in values)
-        return max(*self.totals, *lines, *ends, 0.0, 0.0)
+        return max(*self.totals, *points, *ends, 0.0, 0.0)
 
     @cached_property
     def height(self) -> float:
@@ -132,7 +152,7 @@ class Figure:
     def end(self) -> float:
         """Where the x axis ends."""
         ends = [line.points[-1][0] for line in self.lines if line.points]
-        return self.right or max([*self.xs[-1:], *ends, 1.0])
+        return self.right or max([*self.xs[-1:], *ends, *(x for dots in self.dots for x, _ in dots.points), 1.0])
 
     @cached_property
     def totals(self) -> tuple[float, ...]:
@@ -148,7 +168,8 @@ class Figure:
             for area in self.areas
         )
         lines = tuple(replace(line, points=line.between(low, high)) for line in self.lines)
-        return replace(self, xs=xs, areas=areas, lines=lines, right=self.end, top=self.height)
+        dots = tuple(replace(some, points=some.between(low, high)) for some in self.dots)
+        return replace(self, xs=xs, areas=areas, lines=lines, dots=dots, right=self.end, top=self.height)
 
     def marks(self, x: float) -> list[tuple[str, str, float]]:
         """(name, colour, height) of everything that is told at `x`; areas as high as they are stacked."""

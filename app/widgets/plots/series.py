@@ -1,4 +1,4 @@
-"""The values of a figure as pyqtgraph's items: areas, lines and bars. Imports pyqtgraph: only a drawn plot may."""
+"""The values of a figure as pyqtgraph's items: areas, lines, dots, bars. Imports pyqtgraph: only a drawn plot may."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from app.widgets.plots.items import AreaItem, pen
 
 _BAR_SHARE, _LYING_SHARE = 0.8, 0.6
 """How much of the way from bar to bar the bars take, standing and lying."""
+_DOT = 6
+"""Pixels across, at 100 %."""
 
 
 class Series:
@@ -25,7 +27,7 @@ class Series:
         """Have an item for everything in it; `fill` gives them their values."""
         self._figure, self._theme = figure, theme
         kinds = (theme, [(a.colour, a.hatched) for a in figure.areas], [(n.colour, n.dashes) for n in figure.lines],
-                 [(b.colour, b.marked) for b in figure.bars])  # fmt: skip
+                 [d.colour for d in figure.dots], [(b.colour, b.marked) for b in figure.bars])  # fmt: skip
         if kinds != self._made:
             self._made = kinds
             self._make()
@@ -41,6 +43,10 @@ class Series:
         for line in self._figure.lines:
             look = pen(self._theme, line.colour, 1.4, line.dashes)
             self.items.append(pyqtgraph.PlotCurveItem(pen=look, antialias=True))
+        for dots in self._figure.dots:
+            look = pen(self._theme, dots.colour, 1.2)
+            size, ground = self._theme.px(_DOT), self._theme.color("window")
+            self.items.append(pyqtgraph.ScatterPlotItem(size=size, pen=look, brush=ground))
         self.items += [pyqtgraph.BarGraphItem(x0=[], y0=[], width=0, height=0, pen=None) for _ in self._figure.bars]
         for item in self.items:
             self._box.addItem(item, ignoreBounds=True)
@@ -57,6 +63,8 @@ class Series:
             low = high
         for line in figure.lines:
             next(items).setData([x for x, _ in line.points], [y for _, y in line.points])
+        for dots in figure.dots:
+            next(items).setData([x for x, _ in dots.points], [y for _, y in dots.points])
         for number in range(len(figure.bars)):
             next(items).setOpts(**self._bars(number, seen))
 

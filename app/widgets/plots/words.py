@@ -22,6 +22,8 @@ def shape(figure: Figure) -> str:
         if line.points and line.name:
             xs, ys = zip(*line.points, strict=True)
             told.append(_course(line.name, xs, ys, figure))
+    if figure.dots:
+        told.append(f"dots for {', '.join(dots.name for dots in figure.dots)}")
     return ". ".join(_capital(text) for text in told) + "."
 
 
@@ -32,7 +34,10 @@ def at(figure: Figure, place: int) -> str:
         return "\n".join(text for text in told if text)
     totals = figure.marks(place)
     lines = [f"{name} {figure.y.words(height)}" for name, _, height in totals]
-    return "\n".join([f"{figure.x.words(place)} {figure.x.title}".strip(), *lines]) if lines else ""
+    lines += [f"{dots.name} {figure.y.words(y)}" for dots in figure.dots for x, y in dots.points if x == place]
+    axis = figure.x
+    head = f"{axis.title} {_label(axis, place)}" if axis.labels else f"{axis.words(place)} {axis.title}"
+    return "\n".join([head.strip(), *lines]) if lines else ""
 
 
 def table(figure: Figure) -> list[list[object]]:
@@ -41,12 +46,15 @@ def table(figure: Figure) -> list[list[object]]:
         names, axis = [bars.name or figure.y.title or "value" for bars in figure.bars], _labelled(figure)
         rows = [[_label(axis, n), *(_value(bars, n) for bars in figure.bars)] for n in range(figure.count)]
         return [[axis.title or "name", *names], *rows]
-    named = [line for line in figure.lines if line.points]
-    xs = sorted({*figure.xs, *(x for line in named for x, _ in line.points)})
+    named, dotted = [line for line in figure.lines if line.points], [dict(dots.points) for dots in figure.dots]
+    xs = sorted({*figure.xs, *(x for x, _ in figure.points)})
     own = {x: n for n, x in enumerate(figure.xs)}
-    head: list[object] = [figure.x.title or "x", *(area.name for area in figure.areas), *(line.name for line in named)]
-    return [head, *([x, *(area.values[own[x]] if x in own else "" for area in figure.areas),
-                     *(_or_nothing(line.at(x)) for line in named)] for x in xs)]  # fmt: skip
+    return [[figure.x.title or "x", *(area.name for area in figure.areas), *(line.name for line in named),
+             *(dots.name for dots in figure.dots)],
+            *([_label(figure.x, round(x)) if figure.x.labels else x,
+               *(area.values[own[x]] if x in own else "" for area in figure.areas),
+               *(_or_nothing(line.at(x)) for line in named),
+               *(_or_nothing(dots.get(x)) for dots in dotted)] for x in xs)]  # fmt: skip
 
 
 def _labelled(figure: Figure) -> Axis:
@@ -101,7 +109,11 @@ def _bars(figure: Figure, bars: Bars) -> str:
 
 def _course(name: str, xs: Sequence[float], ys: Sequence[float], figure: Figure) -> str:
     """How a curve runs, as one would say it over the telephone."""
-    x, y = figure.x.words, figure.y.words
+    y = figure.y.words
+
+    def x(value: float) -> str:
+        return _label(figure.x, round(value)) if figure.x.labels else figure.x.words(value)
+
     if max(ys) - min(ys) <= _FLAT * max(abs(value) for value in ys):
         return f"{name} stays at {y(ys[0])}"
     for word, sign in (("rises", 1), ("falls", -1)):

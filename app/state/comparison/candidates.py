@@ -1,0 +1,151 @@
+"""What can be compared: each one a run to be made, a run that is there already, or the reason why neither can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.state.requests import LoadRequest, ModelInfo, RunRequest
+from app.state.run import Run
+from core import ModelEntry, caches, catalog, strategies
+from core.strategies import Strategy
+
+_BITS = (8, 4, 2)
+_FIRST_STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive")
+"""Chosen at first, besides the strategy of the shown run."""
+_FIRST_MODELS = 3
+"""Chosen at first, the one of the shown run included."""
+_SHORT = {"quantized-8": "8 bits", "quantized-4": "4 bits", "quantized-2": "2 bits", "offloaded_static": "Off. static",
+          "sliding_window": "Window", "encoder_decoder": "Enc.–dec."}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One member of a comparison, or of the choice of them."""
+
+    key: str
+    title: str
+    summary: str
+    request: RunRequest
+    reason: str = ""
+    """Why it cannot be run; empty when it can."""
+    chosen: bool = True
+    """Whether it is compared unless the reader says otherwise."""
+    run: Run | None = None
+    """The run itself, where it was made before."""
+    place: int = 0
+    """In a sweep, the place of its value among the values."""
+
+    @property
+    def short(self) -> str:
+        """A name that fits beside a bar."""
+        return _SHORT.get(self.key, self.title)
+
+
+def of_caches(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
+    """Every back end, dynamic first; the quantized one in several widths."""
+    found = []
+    for name, backend in caches.registry.items():
+        reason = cache_refusal(name, base.strategy, info)
+        own = dict(base.cache_options) if base.cache == name else {}
+        for title, key, params in _variants(name, backend.title, own):
+            request = replace(base, cache=name, cache_options=params)
+            found.append(Candidate(key, title, backend.summary, request, reason))
+    return sorted(found, key=lambda candidate: candidate.key != "dynamic")
+
+
+def _variants(name: str, title: str, own: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    if name != "quantized":
+        return [(title, name, own)]
+    return [(f"{title}, {bits} bits", f"{name}-{bits}", {**own, "nbits": bits}) for bits in _BITS]
+
+
+def cache_refusal(name: str, strategy: str, info: ModelInfo | None) -> str:
+    """Why a back end cannot serve; empty when it can, as far as is known before it is tried."""
+    if info is not None and name in info.refused_caches:
+        return info.refused_caches[name]
+    return caches.registry[name].lacks(strategies.registry[strategy].needs) or ""
+
+
+def of_strategies(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
+    """Every strategy with its own defaults and the common settings of `base`; the run's own first, as it was."""
+    found = []
+    for name, strategy in strategies.registry.items():
+        own = name == base.strategy
+        request = base if own else base.with_strategy(strategy, _params(strategy, base.settings))
+        chosen = own or name in _FIRST_STRATEGIES
+        found.append(
+            Candidate(name, strategy.title, strategy.summary, request, _strategy_refusal(strategy, base, info), chosen)
+        )
+    return sorted(found, key=lambda candidate: candidate.key != base.strategy)
+
+
+def _params(strategy: Strategy, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Its defaults, and what it shares with the shown run."""
+    params = {p.name: strategy.defaults.get(p.name, p.default) for p in strategy.parameters}
+    shared = {name: value for name, value in given.items() if name in params and name not in strategy.defaults}
+    return {name: value for name, value in {**params, **shared}.items() if value is not None}
+
+
+def _strategy_refusal(strategy: Strategy, base: RunRequest, info: ModelInfo | None) -> str:
+    if info is not None and strategy.name in info.refused_strategies:
+        return info.refused_strategies[strategy.name]
+    if strategy.takes_drafters and not base.draft_names:
+        return "needs a draft model; choose one with Assisted decoding first."
+    if strategy.name == "constrained_beam_search" and base.strategy != strategy.name:
+        return "needs words to force; run it once with some."
+    return cache_refusal(base.cache, strategy.name, info)
+
+
+def of_seeds(base: RunRequest, count: int) -> list[Candidate]:
+    """The run's own seed and those after it."""
+    seeds = range(base.seed, base.seed + count)
+    return [Candidate(f"seed-{seed}", f"Seed {seed}", "", replace(base, seed=seed)) for seed in seeds]
+
+
+def why_no_seeds(request: RunRequest) -> str:
+    """Why seeds make no difference to a run; empty where they do."""
+    strategy = strategies.registry[request.strategy]
+    if request.settings.get("do_sample") or strategy.flags.get("do_sample"):
+        return ""
+    return f"{strategy.title} rolls no dice as it is set: every seed writes the same text."
+
+
+def of_models(base: RunRequest, entries: Sequence[ModelEntry]) -> list[Candidate]:
+    """Every model that is listed, the run's own first; a model is loaded only when its turn comes."""
+    own = next((entry for entry in entries if entry.name == base.model), None)
+    ordered = sorted(entries, key=lambda entry: entry.name != base.model)
+    found = [_of_model(base, entry, _is_like(entry, own)) for entry in ordered]
+    usual = [candidate.key for candidate in found if candidate.chosen and not candidate.reason][:_FIRST_MODELS]
+    return [replace(candidate, chosen=candidate.key in usual) for candidate in found]
+
+
+def _of_model(base: RunRequest, entry: ModelEntry, is_like: bool) -> Candidate:
+    load = base.load if entry.name == base.model else _plainly(base.load, entry.name)
+    fit = catalog.fits(entry)
+    reason = entry.problem or ("" if fit.ok else fit.sentence)
+    return Candidate(entry.name, entry.title, entry.architecture, replace(base, load=load), reason, is_like)
+
+
+def _plainly(load: LoadRequest, name: str) -> LoadRequest:
+    """Another model, on the same device and without the permissions that were given to one."""
+    return replace(load, model=name, allow_pickle=False, allow_remote_code=False)
+
+
+def _is_like(entry: ModelEntry, own: ModelEntry | None) -> bool:
+    """Whether a prompt for the one is a prompt for the other."""
+    return own is None or entry.encoder_decoder == own.encoder_decoder
+
+
+def of_runs(runs: Sequence[Run]) -> list[Candidate]:
+    """Runs that are there already, the oldest first."""
+    return [_of_run(number, run) for number, run in enumerate(runs, 1)]
+
+
+def _of_run(number: int, run: Run) -> Candidate:
+    request = run.request
+    title = f"{number}. {strategies.registry[request.strategy].title}, seed {request.seed}"
+    start = " ".join(run.sequences[0].text.split())[:60]
+    reason = "" if run.outcome is not None and run.sequences[0].tokens else "It has written nothing."
+    return Candidate(run.id, title, f"{request.model}: {start}…", request, reason, True, run)

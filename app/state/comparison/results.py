@@ -1,0 +1,139 @@
+"""What came of the runs of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.state.comparison.candidates import Candidate
+from app.state.comparison.difference import Span, first_difference, word_diff
+from app.state.comparison.figures import RunFigures, figures_of
+from app.state.comparison.sweep import Sweep
+from app.state.requests import RunRequest
+from app.state.run import Run
+
+
+@dataclass
+class Entry:
+    """A candidate in a comparison that was begun."""
+
+    candidate: Candidate
+    state: str = "waiting"
+    """waiting, running, done, failed or stopped."""
+    run: Run | None = None
+    _figures: RunFigures | None = None
+
+    @property
+    def cause(self) -> str:
+        """Why it has no result; empty when it has."""
+        error = self.run.outcome.error if self.run is not None and self.run.outcome is not None else None
+        return error.cause if error is not None else ""
+
+    @property
+    def result(self) -> Run | None:
+        """Its run, when that has written something to compare: whole, or up to where it was stopped."""
+        has_text = self.run is not None and self.run.finished is not None and bool(self.run.sequences[0].tokens)
+        return self.run if has_text and self.state in ("done", "stopped") else None
+
+    @property
+    def figures(self) -> RunFigures | None:
+        """The result's figures, reckoned once; None where there is no result."""
+        if self._figures is None and self.result is not None:
+            self._figures = figures_of(self.result)
+        return self._figures
+
+
+@dataclass
+class Comparison:
+    """Runs side by side, compared with one of them: the first that has a result, or the one that was chosen."""
+
+    entries: list[Entry] = field(default_factory=list)
+    sweep: Sweep | None = None
+    """What was swept; None where the runs differ otherwise."""
+    chosen: str | None = None
+    """Key of the reference somebody chose."""
+    _diffs: dict[tuple[str, str], list[Span]] = field(default_factory=dict)
+
+    @property
+    def results(self) -> list[tuple[Entry, Run]]:
+        """Those with a result."""
+        return [(entry, entry.result) for entry in self.entries if entry.result is not None]
+
+    @property
+    def reference(self) -> Entry | None:
+        """What the others are compared with; None before anything is there."""
+        found = [entry for entry, _ in self.results]
+        return next((entry for entry in found if entry.candidate.key == self.chosen), found[0] if found else None)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more of them will come."""
+        return all(entry.state not in ("waiting", "running") for entry in self.entries)
+
+    def entry_of(self, run: Run | None) -> Entry | None:
+        """Whose result that run is."""
+        return next((entry for entry, result in self.results if result is run), None)
+
+    def begin(self) -> list[RunRequest]:
+        """What is to be run, in order: all but the runs that are there already. The first one is under way."""
+        for entry in self.entries:
+            if entry.candidate.run is not None:
+                entry.run, entry.state = entry.candidate.run, "done"
+        self._next()
+        return [entry.candidate.request for entry in self.entries if entry.state in ("waiting", "running")]
+
+    def take(self, run: Run) -> bool:
+        """Sort in a run that has ended; False when it is none of these."""
+        entry = next((entry for entry in self.entries if entry.state == "running"), None)
+        if entry is None or not _is_same(entry.candidate.request, run.request):
+            return False
+        kind = run.outcome.kind if run.outcome is not None else "failed"
+        entry.run, entry.state = run, {"completed": "done", "stopped": "stopped"}.get(kind, "failed")
+        self._next()
+        return True
+
+    def end(self) -> None:
+        """No more of them will come."""
+        for entry in self.entries:
+            if entry.state in ("waiting", "running"):
+                entry.state = "stopped"
+
+    def _next(self) -> None:
+        waiting = next((entry for entry in self.entries if entry.state == "waiting"), None)
+        if waiting is not None:
+            waiting.state = "running"
+
+    def difference(self, entry: Entry) -> int | None:
+        """Place of the first token that differs from the reference's; None when none does."""
+        reference = self.reference
+        if entry.result is None or reference is None or reference.result is None:
+            return None
+        return first_difference(ids(reference.result), ids(entry.result))
+
+    def word_diff(self, entry: Entry) -> list[Span]:
+        """Its text word by word beside the reference's; empty where one of them is missing."""
+        reference = self.reference
+        if entry.result is None or reference is None or reference.result is None:
+            return []
+        key = reference.candidate.key, entry.candidate.key
+        if key not in self._diffs:
+            self._diffs[key] = word_diff(reference.result.sequences[0].text, entry.result.sequences[0].text)
+        return self._diffs[key]
+
+
+def begun(candidates: Sequence[Candidate], sweep: Sweep | None = None) -> Comparison:
+    """A comparison of these; runs that are there already have their results at once."""
+    return Comparison([Entry(candidate) for candidate in candidates], sweep)
+
+
+def _is_same(asked: RunRequest, ran: RunRequest) -> bool:
+    """What a session runs may be a copy of what it was asked for: without prefixes, a chat cut to its place."""
+    one, other = (
+        (r.strategy, r.cache, dict(r.cache_options), r.settings, r.seed, r.load, r.draft_names) for r in (asked, ran)
+    )
+    return one == other
+
+
+def ids(run: Run) -> list[int]:
+    """The first text's tokens."""
+    return [token.id for token in run.sequences[0].tokens]

@@ -1,0 +1,41 @@
+"""The kinds of comparison: what each says of itself, and what its button runs. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.state.comparison import candidates as choose
+from app.state.comparison.candidates import Candidate
+from app.state.requests import ModelInfo, RunRequest
+from app.state.run import Run
+from core import ModelEntry
+
+CACHES, STRATEGIES, SEEDS, MODELS, SWEEP, RUNS = "caches", "strategies", "seeds", "models", "sweep", "runs"
+KINDS = ((CACHES, "Caches"), (STRATEGIES, "Strategies"), (SEEDS, "Seeds"), (MODELS, "Models"), (SWEEP, "Sweep"),
+         (RUNS, "Runs"))  # fmt: skip
+WORDS = {
+    CACHES: "The prompt, seed and settings of the shown run, once on each cache. Dynamic is what they are measured by.",
+    STRATEGIES: "The prompt and seed of the shown run, once with each strategy at its own defaults.",
+    SEEDS: "The shown run again and again, each time with the next seed.",
+    MODELS: "The shown run by other models, each loaded when its turn comes; then the shown one is loaded again.",
+    SWEEP: "The shown run with one setting at several values, each with the same few seeds.",
+    RUNS: "Runs that are there already, as they were: those of this window, and those opened from elsewhere.",
+}
+LED = frozenset({CACHES, STRATEGIES})
+"""Kinds whose first candidate is always compared: the others are measured by it."""
+
+
+def chips(
+    kind: str, base: RunRequest, info: ModelInfo | None, entries: Sequence[ModelEntry], runs: Sequence[Run]
+) -> list[Candidate]:
+    """What a reader chooses from by chips; nothing for kinds that are chosen otherwise."""
+    match kind:
+        case "caches":
+            return choose.of_caches(base, info)
+        case "strategies":
+            return choose.of_strategies(base, info)
+        case "models":
+            return choose.of_models(base, entries)
+        case "runs":
+            return choose.of_runs(runs)
+    return []

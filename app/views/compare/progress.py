@@ -1,0 +1,34 @@
+"""How far a comparison has come, and how long the rest will take."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
+
+from app.session.measuring import Progress
+from app.theme.theme import Theme
+from app.views.compare.wording import progress_words
+
+
+class ProgressRow(QWidget):
+    """A bar with its words below it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.bar, self.words = QProgressBar(self, textVisible=False), QLabel(self)
+        self.bar.setObjectName("compareProgress")
+        self.bar.setAccessibleName("Runs that are done")
+        self.words.setProperty("role", "muted")
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        for part in (self.bar, self.words):
+            self._column.addWidget(part)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self._column.setSpacing(theme.px(4))
+
+    def show_progress(self, progress: Progress) -> None:
+        """So far it has come."""
+        self.bar.setMaximum(max(1, progress.total))
+        self.bar.setValue(progress.done)
+        self.words.setText(progress_words(progress))

@@ -1,0 +1,121 @@
+"""What is to be compared, as the reader sets it: chips, a number of seeds, or a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
+
+from app.state.comparison import candidates as choose
+from app.state.comparison import sweep as sweeps
+from app.state.comparison.candidates import Candidate
+from app.state.comparison.results import Comparison, begun
+from app.state.requests import ModelInfo, RunRequest
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.views.compare.choices import Choices
+from app.views.compare.kinds import LED, SEEDS, SWEEP, chips
+from app.views.compare.sweep_form import SweepForm
+from core import ModelEntry
+
+_MOST_RUNS = 12
+"""Runs of this window that are offered, the latest ones."""
+_SEEDS, _MOST_SEEDS = 4, 64
+
+
+class CompareSetup(QWidget):
+    """`changed()`: something else is to be compared. `info` is the loaded model, `entries` are those that can be."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.info: ModelInfo | None = None
+        self.entries: Sequence[ModelEntry] = ()
+        self._runs: list[Run] = []
+        self._kind, self._base = "", RunRequest("")
+        self.choices, self.sweep = Choices(self), SweepForm(self)
+        self.seeds, self._seed_row = QSpinBox(self), QWidget(self)
+        self._reasons = QLabel(self, wordWrap=True)
+        self._lay_out()
+        self.choices.changed.connect(self.changed)
+        self.sweep.changed.connect(self.changed)
+        self.seeds.valueChanged.connect(self._on_seeds)
+
+    def _lay_out(self) -> None:
+        self.seeds.setObjectName("compareSeeds")
+        self.seeds.setAccessibleName("How many seeds")
+        self.seeds.setRange(2, _MOST_SEEDS)
+        self.seeds.setValue(_SEEDS)
+        label = QLabel("How many", self._seed_row)
+        label.setBuddy(self.seeds)
+        row = QHBoxLayout(self._seed_row)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(label)
+        row.addWidget(self.seeds)
+        row.addStretch(1)
+        self._reasons.setProperty("role", "muted")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        for part in (self.choices, self._seed_row, self.sweep, self._reasons):
+            column.addWidget(part)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self.sweep.set_theme(theme)
+
+    def keep(self, run: Run) -> None:
+        """Offer a run as it is."""
+        if all(kept is not run for kept in self._runs):
+            self._runs = [*self._runs, run][-_MOST_RUNS:]
+
+    def offer(self, kind: str, base: Run) -> None:
+        """Let the reader choose how `base` is to be compared."""
+        self._kind, self._base = kind, base.request
+        info = self.info if self.info is not None and self.info.name == base.request.model else None
+        self.choices.show_candidates(chips(kind, base.request, info, self.entries, self._runs), kind in LED)
+        self.choices.setVisible(kind not in (SEEDS, SWEEP))
+        self._seed_row.setVisible(kind == SEEDS and not self._no_seeds)
+        self.sweep.setVisible(kind == SWEEP)
+        if kind == SWEEP:
+            self.sweep.offer(base.request)
+        self._reasons.setText(self._no_seeds if kind == SEEDS else _why_not(self.refused))
+        self._reasons.setVisible(bool(self._reasons.text()))
+
+    @property
+    def _no_seeds(self) -> str:
+        return choose.why_no_seeds(self._base)
+
+    @property
+    def chosen(self) -> Sequence[Candidate]:
+        """What is to be compared, in order."""
+        if self._kind == SEEDS:
+            return [] if self._no_seeds else choose.of_seeds(self._base, self.seeds.value())
+        if self._kind == SWEEP:
+            sweep = self.sweep.sweep
+            return sweeps.candidates(self._base, sweep) if sweep is not None else []
+        return self.choices.chosen
+
+    @property
+    def count(self) -> int:
+        """How many runs are to be compared."""
+        return len(self.chosen)
+
+    @property
+    def refused(self) -> list[Candidate]:
+        """What cannot be."""
+        return [] if self._kind in (SEEDS, SWEEP) else self.choices.refused
+
+    def comparison(self) -> Comparison:
+        """A comparison of what is chosen."""
+        return begun(self.chosen, self.sweep.sweep if self._kind == SWEEP else None)
+
+    @Slot()
+    def _on_seeds(self) -> None:
+        self.changed.emit()
+
+
+def _why_not(refused: Sequence[Candidate]) -> str:
+    """A line for each that cannot be compared."""
+    return "\n".join(f"{candidate.title}: {candidate.reason}" for candidate in refused)

@@ -1,0 +1,182 @@
+"""What to sweep: the setting, its values (typed, or from one end to the other in steps), the seeds of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSignalBlocker, Signal, Slot
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSpinBox, QVBoxLayout, QWidget
+
+from app.state import values
+from app.state.comparison import sweep as sweeps
+from app.state.comparison.sweep import Sweep
+from app.state.requests import RunRequest
+from app.state.values import ValueProblem
+from app.theme.theme import Theme
+from app.widgets.flow_layout import FlowRow
+from core.strategies import Parameter
+
+_FIRST = "temperature"
+"""Swept unless the reader chooses otherwise, where the strategy has it."""
+_STEPS, _SEEDS, _MOST_STEPS, _MOST_SEEDS = 5, 3, 50, 50
+_ENDS_WIDTH, _LIST_WIDTH = 64, 110
+"""Pixels at 100 %."""
+
+
+class SweepForm(QWidget):
+    """`changed()`: `sweep` is another one. The list of values is what counts; the range writes it."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._base: RunRequest | None = None
+        self._parameters: Sequence[Parameter] = ()
+        self._sweep: Sweep | None = None
+        self.parameter = QComboBox(self)
+        self.low, self.high, self.list = QLineEdit(self), QLineEdit(self), QLineEdit(self)
+        self.steps, self.seeds = QSpinBox(self), QSpinBox(self)
+        self.problem = QLabel(self, wordWrap=True)
+        self.problem.setProperty("role", "danger")
+        self._name()
+        self._lay_out()
+        self.parameter.currentIndexChanged.connect(self._on_parameter)
+        for edit in (self.low, self.high):
+            edit.editingFinished.connect(self._on_range)
+        self.steps.valueChanged.connect(self._on_range)
+        self.list.textChanged.connect(self._read)
+        self.seeds.valueChanged.connect(self._read)
+
+    def _name(self) -> None:
+        for part, name, spoken in (
+            (self.parameter, "sweepParameter", "Setting to sweep"), (self.low, "sweepLow", "First value"),
+            (self.high, "sweepHigh", "Last value"), (self.steps, "sweepSteps", "How many values"),
+            (self.list, "sweepValues", "Values"), (self.seeds, "sweepSeeds", "Seeds for each value"),
+        ):  # fmt: skip
+            part.setObjectName(name)
+            part.setAccessibleName(spoken)
+        self.list.setToolTip("The values that are run, with commas or spaces between them")
+        self.steps.setSuffix(" steps")
+        self.seeds.setSuffix(" seeds each")
+        self.steps.setRange(2, _MOST_STEPS)
+        self.steps.setValue(_STEPS)
+        self.seeds.setRange(1, _MOST_SEEDS)
+        self.seeds.setValue(_SEEDS)
+
+    def _lay_out(self) -> None:
+        fields = FlowRow(self, 12)
+        for words, part in (("Sweep", self.parameter), ("from", self.low), ("to", self.high), ("in", self.steps),
+                            ("with", self.seeds), ("values", self.list)):  # fmt: skip
+            fields.flow.addWidget(_labelled(words, part, fields))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(fields)
+        column.addWidget(self.problem)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        for edit in (self.low, self.high):
+            edit.setFixedWidth(theme.px(_ENDS_WIDTH))
+        self.list.setMinimumWidth(theme.px(_LIST_WIDTH))
+
+    @property
+    def sweep(self) -> Sweep | None:
+        """What is to be swept; None while something is wrong, which `problem` says."""
+        return self._sweep
+
+    def offer(self, base: RunRequest) -> None:
+        """Sweep this run; the setting and its values stay where its strategy has it too."""
+        before, self._base = self._base, base
+        found = sweeps.parameters(base)
+        if before is None or before.strategy != base.strategy:
+            chosen = self.parameter.currentData() or _FIRST
+            self._parameters = found
+            with QSignalBlocker(self.parameter):
+                self.parameter.clear()
+                for parameter in found:
+                    self.parameter.addItem(parameter.title, parameter.name)
+                names = [parameter.name for parameter in found]
+                self.parameter.setCurrentIndex(names.index(chosen) if chosen in names else 0)
+            self._on_parameter()
+        else:
+            self._read()
+
+    @property
+    def _chosen(self) -> Parameter | None:
+        at = self.parameter.currentIndex()
+        return self._parameters[at] if 0 <= at < len(self._parameters) else None
+
+    @Slot()
+    def _on_parameter(self) -> None:
+        """Another setting: the range that its slider has, or every value where it has no range."""
+        parameter, base = self._chosen, self._base
+        if parameter is None or base is None:
+            return
+        is_number = parameter.kind in ("int", "float")
+        for part in (self.low, self.high, self.steps):
+            part.setEnabled(is_number)
+        if is_number:
+            low, high = sweeps.usual_range(parameter, base.settings.get(parameter.name, parameter.default))
+            self.low.setText(f"{low:.6g}")
+            self.high.setText(f"{high:.6g}")
+            self._on_range()
+            return
+        choices = parameter.choices if parameter.kind == "choice" else ("false", "true")
+        self.list.setText(", ".join(str(choice) for choice in choices))
+        self._read()
+
+    @Slot()
+    def _on_range(self) -> None:
+        """Write the values from one end to the other into the list."""
+        parameter = self._chosen
+        if parameter is None or not self.low.isEnabled():
+            return
+        try:
+            low, high = (values.parse(parameter, edit.text()) for edit in (self.low, self.high))
+            if low is None or high is None:
+                raise ValueProblem("A range takes a number at either end.")
+            found = sweeps.spread(parameter, low, high, self.steps.value())
+        except ValueProblem as problem:
+            self._refuse(str(problem))
+            return
+        with QSignalBlocker(self.list):
+            self.list.setText(", ".join(values.short(value) for value in found))
+            self.list.setCursorPosition(0)
+        self._read()
+
+    @Slot()
+    def _read(self) -> None:
+        """The sweep as everything stands."""
+        parameter, base = self._chosen, self._base
+        if parameter is None or base is None:
+            return
+        try:
+            found = sweeps.listed(parameter, self.list.text())
+        except ValueProblem as problem:
+            self._refuse(str(problem))
+            return
+        sweep = Sweep(parameter, found, tuple(range(base.seed, base.seed + self.seeds.value())))
+        self._refuse(sweeps.why_not(sweep))
+        if not self.problem.text():
+            self._sweep = sweep
+            self.changed.emit()
+
+    def _refuse(self, reason: str) -> None:
+        self._sweep = None
+        self.problem.setText(reason)
+        self.problem.setVisible(bool(reason))
+        if reason:
+            self.changed.emit()
+
+
+def _labelled(words: str, part: QWidget, parent: QWidget) -> QWidget:
+    """A field with its word before it; the two stay together."""
+    pair = QWidget(parent)
+    row = QHBoxLayout(pair)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(6)
+    label = QLabel(words, pair)
+    label.setBuddy(part)
+    row.addWidget(label)
+    row.addWidget(part)
+    return pair

@@ -1,0 +1,223 @@
+"""Comparisons as plain data: figures by hand, differences word by word, sweeps, what came of each run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.state.comparison import candidates as choose
+from app.state.comparison import sweep as sweeps
+from app.state.comparison.difference import Span, first_difference, word_diff, words_of
+from app.state.comparison.figures import distinct, figures_of, mean_entropy, mean_log_probability, repeated
+from app.state.comparison.results import begun
+from app.state.comparison.sweep import Sweep, listed, spread, usual_range, with_setting
+from app.state.comparison.table import table
+from app.state.requests import ErrorReport, LoadRequest, Outcome, RunRequest
+from app.state.run import Run
+from app.state.values import ValueProblem
+from core import catalog, strategies
+from core.events import Finished, Metrics
+from tests.ui.scripted import end_token, started, token
+
+BASE = RunRequest(
+    "Once", strategy="sampling", config={"max_new_tokens": 40, "temperature": 0.8}, seed=7,
+    load=LoadRequest("storyteller"),
+)  # fmt: skip
+
+
+def finished(request: RunRequest, *pieces: str, kind: str = "completed") -> Run:
+    run = Run(request)
+    tokens = [token(step, piece, 0.5) for step, piece in enumerate(pieces)]
+    run.apply([started(), *tokens, end_token(len(pieces))])
+    metrics = Metrics(9, len(pieces) + 1, 2.0, 0.25, None, 40.0, 12, cache_bytes=512, cache_peak_bytes=1024)
+    run.apply([Finished("completed", ((),), ("".join(pieces),), metrics)])
+    run.outcome = Outcome("completed" if kind == "completed" else "stopped")
+    return run
+
+
+def parameter(name: str) -> sweeps.Parameter:
+    return strategies.registry["sampling"].parameter(name)
+
+
+# Figures
+
+
+def test_figures_by_hand() -> None:
+    ids = [1, 2, 1, 2, 1, 2, 3]
+    assert distinct(ids, 1) == 3 / 7
+    assert distinct(ids, 2) == 3 / 6  # 12 21 23
+    assert distinct(ids, 3) == 3 / 5  # 121 212 123
+    assert repeated(ids) == 1 - 3 / 4  # 1212 2121 1212 2123
+    assert distinct([1, 2], 3) is None
+    assert repeated([1, 2, 3]) is None
+    assert repeated([5, 5, 5, 5, 5, 5]) == 1 - 1 / 3
+
+
+def test_means_by_hand() -> None:
+    tokens = [replace(token(0, "a"), entropy=math.log(2), raw_log_probability=-1.0),
+              replace(token(1, "b"), entropy=math.log(8), raw_log_probability=-3.0)]  # fmt: skip
+    assert mean_entropy(tokens) == pytest.approx(2.0)
+    assert mean_log_probability(tokens) == -2.0
+    assert mean_entropy([]) is None
+    assert mean_log_probability([]) is None
+
+
+def test_a_run_in_figures() -> None:
+    figures = figures_of(finished(BASE, " a", " b", " a"))
+    assert (figures.length, figures.distinct_1, figures.tokens_per_second, figures.seconds) == (4, 2 / 3, 40.0, 2.0)
+    assert (figures.cache_bytes, figures.cache_peak, figures.passes, figures.acceptance) == (512, 1024, 12, None)
+    assert figures_of(Run(BASE)).length == 0
+
+
+# Differences
+
+
+def test_words_that_differ() -> None:
+    told = word_diff("A fox ran home.", "A  small fox ran away.")
+    assert told == [
+        Span("same", "A"), Span("own", "  small"), Span("same", " fox ran"), Span("missing", " home."),
+        Span("own", " away."),
+    ]  # fmt: skip
+
+
+@given(st.text("ab \n", max_size=30), st.text("ab \n", max_size=30))
+def test_a_diff_holds_both_texts(one: str, other: str) -> None:
+    spans = word_diff(one, other)
+    assert "".join(span.text for span in spans if span.kind != "missing") == other
+    there = [span.text.split() for span in spans if span.kind != "own"]
+    assert [word for words in there for word in words] == one.split()
+    assert "".join(words_of(one)) == one
+    assert all(span.kind == "same" for span in word_diff(one, one))
+
+
+def test_where_tokens_part() -> None:
+    assert first_difference([1, 2, 3], [1, 2, 3]) is None
+    assert first_difference([1, 2, 3], [1, 4]) == 1
+    assert first_difference([1, 2], [1, 2, 3]) == 2
+
+
+# Sweeps
+
+
+def test_values_from_one_end_to_the_other() -> None:
+    assert spread(parameter("temperature"), 0.1, 0.5, 5) == (0.1, 0.2, 0.3, 0.4, 0.5)
+    assert spread(parameter("top_k"), 1, 3, 9) == (1, 2, 3)
+    logarithmic = replace(parameter("temperature"), logarithmic=True)
+    assert spread(logarithmic, 0.01, 100, 5) == (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "cause"),
+    [
+        ("top_p", "0.5 1.5", "top_p must be at most 1."),
+        ("top_k", "1 2.5", "takes a whole number"),
+        ("temperature", "warm", "takes a number"),
+        ("temperature", " , ", "No values are given"),
+    ],
+)
+def test_a_list_is_refused_with_the_reason(name: str, text: str, cause: str) -> None:
+    with pytest.raises(ValueProblem, match=cause):
+        listed(parameter(name), text)
+
+
+def test_lists_and_ranges_are_checked() -> None:
+    assert listed(parameter("temperature"), "0.5; 1, 0.5\n2") == (0.5, 1.0, 2.0)
+    assert listed(parameter("top_p"), "0.5 off") == (0.5, None) if parameter("top_p").default is None else True
+    with pytest.raises(ValueProblem, match="at most"):
+        spread(parameter("top_p"), 0.5, 2, 3)
+    with pytest.raises(ValueProblem, match="two different ends"):
+        spread(parameter("top_p"), 0.5, 0.5, 3)
+
+
+def test_every_usual_range_can_be_run() -> None:
+    for strategy in strategies.registry.values():
+        for each in strategy.parameters:
+            if each.kind in ("int", "float"):
+                low, high = usual_range(each, strategy.defaults.get(each.name, each.default))
+                assert len(spread(each, low, high, 3)) >= 2, (strategy.name, each.name)
+
+
+def test_a_sweep_is_every_value_with_every_seed() -> None:
+    sweep = Sweep(parameter("temperature"), (0.5, 1.0), (7, 8, 9))
+    found = sweeps.candidates(BASE, sweep)
+    assert sweep.count == len(found) == 6
+    told = [(c.place, c.request.settings["temperature"], c.request.seed) for c in found]
+    assert told == [(0, 0.5, 7), (0, 0.5, 8), (0, 0.5, 9), (1, 1.0, 7), (1, 1.0, 8), (1, 1.0, 9)]
+    assert found[4].title == "Temperature 1, seed 8"
+    assert "one value" in sweeps.why_not(Sweep(parameter("top_p"), (0.5,), (1,)))
+    assert "at most" in sweeps.why_not(Sweep(parameter("top_k"), tuple(range(100)), tuple(range(10))))
+    assert sweeps.why_not(sweep) == ""
+
+
+def test_a_setting_goes_where_it_belongs() -> None:
+    swept = with_setting(BASE, parameter("seed_each"), True)
+    assert (dict(swept.options), "seed_each" in swept.config) == ({"seed_each": True}, False)
+    assert "temperature" not in with_setting(BASE, parameter("temperature"), None).config
+
+
+# What can be compared
+
+
+def test_seeds_of_a_strategy_without_dice_are_refused() -> None:
+    assert [c.request.seed for c in choose.of_seeds(BASE, 3)] == [7, 8, 9]
+    assert choose.why_no_seeds(BASE) == ""
+    assert "rolls no dice" in choose.why_no_seeds(RunRequest("", strategy="greedy"))
+    assert choose.why_no_seeds(RunRequest("", strategy="dola", config={"do_sample": True})) == ""
+
+
+def test_models_begin_with_the_runs_own() -> None:
+    base = replace(BASE, load=replace(BASE.load, allow_remote_code=True))
+    found = choose.of_models(base, catalog.bundled())
+    assert found[0].request.load == base.load
+    assert {c.request.load.allow_remote_code for c in found[1:]} == {False}
+    assert next(c for c in found if c.key == "summarizer").chosen is False
+    assert sum(c.chosen for c in found) == 3
+
+
+# What came of them
+
+
+def test_a_comparison_from_beginning_to_end() -> None:
+    comparison = begun(choose.of_seeds(BASE, 4))
+    assert [request.seed for request in comparison.begin()] == [7, 8, 9, 10]
+    assert comparison.reference is None
+    failed = Run(comparison.entries[0].candidate.request)
+    failed.outcome = Outcome("failed", "no", ErrorReport("no", "It is too large."))
+    assert not comparison.take(finished(replace(BASE, seed=99), " a"))
+    for run in (failed, finished(replace(BASE, seed=8), " a", " b"), finished(replace(BASE, seed=9), " a", " c")):
+        assert comparison.take(run)
+    comparison.end()
+    assert [entry.state for entry in comparison.entries] == ["failed", "done", "done", "stopped"]
+    assert comparison.entries[0].cause == "It is too large."
+    assert comparison.reference is comparison.entries[1]
+    assert comparison.difference(comparison.entries[2]) == 1
+    assert [span.kind for span in comparison.word_diff(comparison.entries[2])] == ["same", "missing", "own"]
+    comparison.chosen = "seed-9"
+    assert comparison.reference is comparison.entries[2]
+    assert comparison.is_over
+
+
+def test_runs_that_are_there_need_not_be_made() -> None:
+    runs = [finished(BASE, " a"), finished(replace(BASE, seed=8), " b"), Run(BASE)]
+    found = choose.of_runs(runs)
+    assert [bool(c.reason) for c in found] == [False, False, True]
+    comparison = begun(found[:2])
+    assert comparison.begin() == []
+    assert [run for _, run in comparison.results] == runs[:2]
+    assert comparison.entry_of(runs[1]) is comparison.entries[1]
+
+
+def test_the_table_names_what_was_swept() -> None:
+    sweep = Sweep(parameter("temperature"), (0.5, 1.0), (7,))
+    comparison = begun(sweeps.candidates(BASE, sweep), sweep)
+    comparison.begin()
+    comparison.take(finished(comparison.entries[0].candidate.request, " a", " b"))
+    comparison.end()
+    head, one, other = table(comparison)
+    row = dict(zip(head, one, strict=True))
+    assert (row["temperature"], row["seed"], row["length"], row["text"]) == (0.5, 7, 3, " a b")
+    assert other == ["Temperature 1", 1.0, "sampling", "dynamic", "storyteller", 7, "stopped"]
