@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     application.setDesktopFileName("tokenscope")
     application.setWindowIcon(QIcon(str(resources.path("icons", "tokenscope.svg"))))
     application.setQuitOnLastWindowClosed(False)
+    if options.pictures is not None:
+        return _leave(_album(application, options.pictures, options, engine))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with ExitStack() as stack:
         folder: str | Path | None = options.config_dir
@@ -60,6 +62,23 @@ def _engine(options: Options, engine: Engine | None) -> Engine | None:
     from app.session.still import StillEngine
 
     return StillEngine(engine or CoreEngine())
+
+
+def _album(application: QApplication, path: Path, options: Options, engine: Engine | None) -> int:
+    """Make the pictures of a script. Gives back the exit code."""
+    import qasync
+
+    from app.album.draw import draw_album
+    from app.album.picture import AlbumProblem
+    from app.album.script import read_script
+
+    try:
+        pictures = read_script(path, options.scale or 1.0, options.still)
+    except AlbumProblem as problem:
+        print(f"tokenscope: {problem}", file=sys.stderr)
+        return 2
+    with qasync.QEventLoop(application) as loop:
+        return int(loop.run_until_complete(draw_album(pictures, engine)))
 
 
 def _loop(application: QApplication, window: MainWindow, options: Options) -> int:

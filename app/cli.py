@@ -20,6 +20,19 @@ LARGEST_AREA = 64_000_000
 LEAST_RATIO, LARGEST_RATIO = 0.5, 4.0
 PICTURE_SIZE = (1440, 900)
 PICTURES = (".png", ".svg")
+SCRIPT = """\
+a script for --pictures (every key: docs/pictures.md):
+  size = "1100x700"                 # above the first table: for all pictures
+  still = true
+  [[picture]]
+  out = "tree.png"
+  model = "storyteller"
+  strategy = "beam_search"
+  parameters = { num_beams = 4, max_new_tokens = 40 }
+  prompt = "Once upon a time"
+  view = "tree"
+  theme = "dark"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,7 @@ class Options:
     scale: float | None = None
     screenshot: Path | None = None
     still: bool = False
+    pictures: Path | None = None
     config_dir: Path | None = None
 
 
@@ -50,8 +64,8 @@ def parse(arguments: Sequence[str]) -> Options:
     parser = _parser()
     read = parser.parse_args(list(arguments))
     options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
-    if options.still and options.screenshot is None:
-        parser.error("--still is for pictures: say where with --screenshot")
+    if options.still and options.screenshot is None and options.pictures is None:
+        parser.error("--still is for pictures: say where with --screenshot or --pictures")
     width, height = (side * (options.scale or 1.0) for side in options.size or PICTURE_SIZE)
     if width * height > LARGEST_AREA:
         parser.error(f"a picture of {width:.0f}x{height:.0f} pixels is too large: {LARGEST_AREA:,} are the most")
@@ -62,7 +76,7 @@ class _Parser(argparse.ArgumentParser):
     """Lists in its help what can be named, and knows what a mistyped option was meant to be."""
 
     def format_help(self) -> str:
-        return f"{super().format_help()}\n{_names()}"
+        return f"{super().format_help()}\n{_names()}\n{SCRIPT}"
 
     def error(self, message: str) -> NoReturn:
         mistyped = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
@@ -113,6 +127,8 @@ def _parser() -> argparse.ArgumentParser:
         help="save a picture of the window (after the run) as .png or .svg, then leave; needs no screen")  # fmt: skip
     add("--still", action="store_true",
         help="leave out of a picture what no second run repeats: times, speeds, free memory, the caret")  # fmt: skip
+    add("--pictures", type=Path, metavar="FILE",
+        help="make the pictures that a script in TOML names, then leave; needs no screen; example below")  # fmt: skip
     add("--config-dir", type=Path, metavar="DIR", help="where settings are kept")
     return parser
 

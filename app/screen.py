@@ -21,10 +21,10 @@ def choose_screen(options: Options) -> str:
     A picture on Linux needs no screen and uses none, so that it does not depend on one. Qt itself would end the
     process without a word of what to do.
     """
-    if options.scale is not None:
+    if options.scale is not None and options.pictures is None:
         os.environ["QT_SCALE_FACTOR"] = f"{options.scale:g}"
     if not sys.platform.startswith("linux"):
         return ""
-    if options.screenshot is not None:
+    if options.screenshot is not None or options.pictures is not None:
         os.environ.setdefault(PLATFORM, "offscreen")
     return "" if any(os.environ.get(name) for name in _SCREENS) else NO_SCREEN

@@ -71,8 +71,9 @@ async def draw_anew(window: MainWindow) -> None:
         for view in (*parts.centre.made, parts.inspector, parts.timeline):
             view.show_run(run)
         parts.inspector.show_report(parts.centre.columns[0].shown.report)
-        parts.appearance.apply()  # measures every text again
         await painted(window)
+    parts.appearance.apply()  # measures every text again
+    await painted(window)
     await settled(window)
 
 

@@ -52,8 +52,8 @@ class SpeculationView(View):
         self.set_theme(self._theme)
 
     def _connect(self) -> None:
-        self.strip.roundPicked.connect(self._pick)
-        self.cards.roundPicked.connect(self._pick)
+        self.strip.roundPicked.connect(self.show_round)
+        self.cards.roundPicked.connect(self.show_round)
         self._tools.stepped.connect(self._step)
         self.canvas.selection.nodeSelected.connect(self._on_node)
         self.canvas.selection.nothingSelected.connect(self._on_nothing)
@@ -124,7 +124,8 @@ class SpeculationView(View):
         self.update()
 
     @Slot(int)
-    def _pick(self, number: int) -> None:
+    def show_round(self, number: int) -> None:
+        """Show that round, counted from 0."""
         self.place.pick(number)
         self._draw()
 

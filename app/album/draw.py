@@ -1,0 +1,72 @@
+"""The pictures of an album, drawn one after another: each in a window of its own, which knows nothing of the others."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from app import build_window
+from app.album.keys import PANELS
+from app.album.picture import AlbumProblem, Picture
+from app.album.pose import pose
+from app.album.setting import begin
+from app.picture import PictureError, hold_still, save_picture
+from app.session.engine import CoreEngine, Engine
+from app.session.still import StillEngine
+from app.storage.settings_file import SettingsStore
+from app.waiting import LaunchProblem, draw_anew, painted, settled
+from app.window.main_window import MainWindow
+
+
+async def draw_album(pictures: Sequence[Picture], engine: Engine | None = None) -> int:
+    """Draw and write them all; what cannot be is told, and the others are made. Gives back the exit code.
+
+    Pictures of one model follow each other, so that it is loaded once; `engine` takes the core's place in tests.
+    """
+    shared, failed = engine or CoreEngine(), 0
+    for picture in sorted(pictures, key=lambda picture: picture.model):
+        try:
+            await _draw(picture, StillEngine(shared) if picture.still else shared)
+        except (AlbumProblem, LaunchProblem, PictureError) as problem:
+            failed += 1
+            print(f"tokenscope: {picture.place}: {problem}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+async def _draw(picture: Picture, engine: Engine) -> None:
+    with tempfile.TemporaryDirectory(prefix="tokenscope-") as folder:
+        _furnish(Path(folder), picture)
+        window = build_window(folder, engine, assembled=False)
+        window.assemble()
+        window.painted.disconnect(window.parts.centre.make_the_rest)  # nobody is going to look at the other views
+        try:
+            await _show(window, picture)
+            save_picture(window, picture.out, picture.scale)
+        finally:
+            window.close()  # ends its worker: the engine goes on to the next window's
+            window.deleteLater()
+
+
+def _furnish(folder: Path, picture: Picture) -> None:
+    """Settings that a window reads as it opens: quicker than to change its looks afterwards."""
+    store = SettingsStore(folder)
+    look, layout = store.settings.appearance, store.settings.layout
+    look.theme, look.font_scale = picture.theme, picture.font_scale
+    layout.setup, layout.inspector, layout.timeline = (panel not in picture.hide for panel in PANELS)
+    store.save()
+
+
+async def _show(window: MainWindow, picture: Picture) -> None:
+    """The window as the picture shows it."""
+    window.resize(*picture.size)
+    await begin(window, picture)
+    await settled(window)
+    if picture.still:
+        await draw_anew(window)
+    await pose(window, picture)
+    await settled(window)
+    if picture.still:
+        hold_still(window)
+    await painted(window)

@@ -1,0 +1,142 @@
+"""The keys of a picture's table: what each takes. A reader gives the value back, or raises ValueError with a sentence
+that says what is wrong and what would be right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from app.cli import LARGEST_RATIO, LARGEST_SIDE, LEAST_RATIO, PICTURES
+from app.state.near import short, unknown
+from app.storage import examples
+from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE
+from app.views import VIEWS
+from app.views.text.paint import COLOURINGS
+from core import caches, strategies
+
+Reader = Callable[[object], Any]
+PANELS = ("setup", "inspector", "timeline")
+LANGUAGES = ("en",)
+_LARGEST_NUMBER = 10_000_000
+
+
+def readers(folder: Path) -> Mapping[str, Reader]:
+    """Every key of a table, by name; `folder` is where paths begin."""
+    views = [view.name for view in VIEWS]
+    return {
+        "out": lambda value: _picture(value, folder),
+        "example": lambda value: _one_of("example", value, (example.id for example in examples.load())),
+        "model": _text,
+        "strategy": lambda value: _one_of("strategy", value, strategies.registry),
+        "parameters": _table,
+        "cache": lambda value: _one_of("cache", value, caches.registry),
+        "cache_parameters": _table,
+        "drafts": _texts,
+        "prompt": _text,
+        "chat": _truth,
+        "seed": lambda value: _whole(value, 0, LARGEST_SEED),
+        "run": _truth,
+        "view": lambda value: _one_of("view", value, views),
+        "split": lambda value: _pair(value, views),
+        "hide": lambda value: tuple(_one_of("panel", name, PANELS) for name in _texts(value)),
+        "colours": lambda value: _one_of("colouring", value, COLOURINGS),
+        "text": _count,
+        "cursor": lambda value: _whole(value, 0, _LARGEST_NUMBER),
+        "round": _count,
+        "token": _count,
+        "node": _node,
+        "comparison": _text,
+        "compared": _texts,
+        "size": _size,
+        "scale": lambda value: _number(value, LEAST_RATIO, LARGEST_RATIO),
+        "theme": lambda value: _one_of("theme", value, SCHEMES),
+        "font_scale": lambda value: _number(value, SMALLEST_SCALE, LARGEST_SCALE),
+        "language": _language,
+        "still": _truth,
+    }
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"It takes a text, not {_shown(value)}: write it in quotes.")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"It takes a list of texts, not {_shown(value)}: write it in brackets.")
+    return tuple(_text(item) for item in value)
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"It takes true or false, not {_shown(value)}.")
+    return value
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"It takes settings by name, not {_shown(value)}: write {{ top_p = 0.9 }}.")
+    return value
+
+
+def _whole(value: object, least: int, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"It takes a whole number from {least:,} to {most:,}, not {_shown(value)}.")
+    return value
+
+
+def _count(value: object) -> int:
+    """Counted as the window counts: from 1."""
+    return _whole(value, 1, _LARGEST_NUMBER)
+
+
+def _number(value: object, least: float, most: float) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"It takes a number from {least} to {most}, not {_shown(value)}.")
+    return float(value)
+
+
+def _one_of(kind: str, value: object, known: Iterable[str]) -> str:
+    name, names = _text(value), list(known)
+    if name not in names:
+        raise ValueError(unknown(kind, name, names))
+    return name
+
+
+def _pair(value: object, views: list[str]) -> tuple[str, ...]:
+    names = _texts(value)
+    if len(names) != 2:
+        raise ValueError(f'It takes two views, not {len(names)}: write ["tokens", "tree"].')
+    return tuple(_one_of("view", name, views) for name in names)
+
+
+def _node(value: object) -> int | str:
+    return value if isinstance(value, str) else _whole(value, 0, _LARGEST_NUMBER)
+
+
+def _size(value: object) -> tuple[int, int]:
+    read = re.fullmatch(r"([0-9]{1,5})[xX×]([0-9]{1,5})", value) if isinstance(value, str) else None
+    width, height = (int(read[1]), int(read[2])) if read else (0, 0)
+    if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
+        raise ValueError(f'It takes a size in points, not {_shown(value)}: write "1100x700".')
+    return width, height
+
+
+def _picture(value: object, folder: Path) -> Path:
+    path = folder / _text(value)
+    if path.suffix.lower() not in PICTURES:
+        raise ValueError(f"{_shown(value)} is no kind of picture: end the name with {' or '.join(PICTURES)}.")
+    return path
+
+
+def _language(value: object) -> str:
+    if value not in LANGUAGES:
+        raise ValueError(f"The program speaks English only, so far: write {LANGUAGES[0]}, or leave the key out.")
+    return str(value)
+
+
+def _shown(value: object) -> str:
+    return f"“{short(value)}”" if isinstance(value, str) else short(str(value))

@@ -1,0 +1,111 @@
+"""What of a run a picture shows: which text, how far, which token, round or node; a comparison beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtWidgets import QAbstractButton
+
+from app.album.picture import AlbumProblem, Picture
+from app.state.near import unknown
+from app.state.run import Run
+from app.views.base import View
+from app.views.compare.view import CompareView
+from app.views.speculation.view import SpeculationView
+from app.views.text.wording import token_text
+from app.views.tokens.view import TokenView
+from app.views.tree.view import TreeView
+from app.waiting import next_value, painted
+from app.window.main_window import MainWindow
+from core import words
+
+
+async def pose(window: MainWindow, picture: Picture) -> None:
+    """Point at what the table names. Raises AlbumProblem."""
+    run = window.session.run
+    if run is not None:
+        _place(window, run, picture)
+        await painted(window)
+        for column in window.parts.centre.columns:
+            _point(column.shown, run, picture)
+    for column in window.parts.centre.columns:
+        await _compare(window, column.shown, picture)
+
+
+def _place(window: MainWindow, run: Run, picture: Picture) -> None:
+    """The text, the cursor, the selected token."""
+    session = window.session
+    session.show_sequence(_within("text", picture.text, len(run.sequences)) - 1)
+    if picture.cursor is not None:
+        session.move_cursor(_within("cursor", picture.cursor, run.length))
+    if picture.token is not None:
+        session.select_token(_within("token", picture.token, len(run.tokens)) - 1)
+
+
+def _point(view: View, run: Run, picture: Picture) -> None:
+    """A view's own: colours, round, node."""
+    match view:
+        case TokenView() if picture.colours:
+            view.set_colouring(picture.colours)
+        case SpeculationView():
+            if picture.round is not None:
+                view.show_round(_within("round", picture.round, view.place.count) - 1)
+            if picture.node is not None and view.place.entry is not None:
+                nodes = ((node.node, node.piece) for node in view.place.entry.nodes)
+                view.canvas.selection.pick(_node(picture.node, nodes))
+        case TreeView() if picture.node is not None and run.beams is not None:
+            nodes = ((c.node, c.piece) for step in run.beams.steps for c in step.candidates)
+            view.canvas.selection.pick(_node(picture.node, nodes))
+
+
+def _node(wanted: int | str, nodes: Iterable[tuple[int, str]]) -> int:
+    """The first node of that number, or of those words."""
+    known = list(nodes)
+    for number, piece in known:
+        if wanted == number or (isinstance(wanted, str) and token_text(piece).strip() == wanted.strip()):
+            return number
+    raise AlbumProblem(f"key “node”: there is no {wanted!r} among the {words.count(len(known), 'node')} of this tree.")
+
+
+async def _compare(window: MainWindow, view: View, picture: Picture) -> None:
+    """Have the compare view measure what is to be compared."""
+    if not isinstance(view, CompareView) or not picture.comparison:
+        return
+    _choose(view, picture)
+    view.compare_or_stop()
+    while view.is_comparing:
+        await next_value(window.session.measuringChanged)
+    await painted(window)
+
+
+def _choose(view: CompareView, picture: Picture) -> None:
+    """The kind of comparison, and the chips of what is compared. Raises AlbumProblem."""
+    _named(view, "", "Segment", picture.comparison, "comparison").click()
+    if not picture.compared:
+        return
+    for name in picture.compared:
+        _named(view, _CHIP, "", name, "compared")
+    for chip in view.setup.findChildren(QAbstractButton):
+        is_chip = chip.objectName().startswith(_CHIP) and chip.isEnabled()
+        if is_chip and chip.isChecked() != (chip.objectName().removeprefix(_CHIP) in picture.compared):
+            chip.click()
+
+
+_CHIP = "compare."
+
+
+def _named(view: View, head: str, tail: str, name: str, key: str) -> QAbstractButton:
+    """The view's button of that name. Raises AlbumProblem."""
+    found = view.findChild(QAbstractButton, f"{head}{name}{tail}")
+    if found is None:
+        names = [button.objectName() for button in view.findChildren(QAbstractButton)]
+        offered = [n[len(head) : len(n) - len(tail)] for n in names if n.startswith(head) and n.endswith(tail) and n]
+        raise AlbumProblem(f"key “{key}”: {unknown('choice', name, offered)}")
+    return found
+
+
+def _within(key: str, number: int, most: int) -> int:
+    """Raises AlbumProblem."""
+    if number > most:
+        raise AlbumProblem(f"key “{key}”: there is no number {number:,}; the run has {most:,}.")
+    return number

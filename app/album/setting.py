@@ -1,0 +1,64 @@
+"""What a picture is taken of: everything set as its table says, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.album.picture import AlbumProblem, Picture
+from app.state import values
+from app.state.near import near, short
+from app.storage import examples
+from app.waiting import loaded, painted, run_to_the_end
+from app.window.main_window import MainWindow
+from core import caches
+from core.strategies import Parameter
+
+
+async def begin(window: MainWindow, picture: Picture) -> None:
+    """Set what is to be run, show the views, and run. Raises AlbumProblem, LaunchProblem."""
+    _set(window, picture)
+    for name in picture.views[:1]:
+        window.parts.centre.show_view(name)
+    if picture.split:
+        window.parts.centre.split.setChecked(True)
+        window.parts.centre.columns[1].show_view(picture.split[1])
+    window.show()
+    await painted(window)
+    await (run_to_the_end(window) if picture.run else loaded(window))
+
+
+def _set(window: MainWindow, picture: Picture) -> None:
+    parts = window.parts
+    if picture.example:
+        parts.controller.apply_example(next(one for one in examples.load() if one.id == picture.example))
+    problems = parts.controller.choose(picture.model, picture.strategy, picture.cache, picture.drafts)
+    if problems:
+        raise AlbumProblem(" ".join(problems))
+    strategy, cache = parts.chosen.strategy.strategy, parts.chosen.cache
+    backend = caches.registry[cache.name]
+    parts.controller.set_more_values(_checked(strategy.title, strategy.parameters, picture.parameters))
+    cache.parameters.set_values(_checked(backend.title, backend.parameters, picture.cache_parameters))
+    if picture.prompt is not None:
+        parts.setup.prompt.set_prompt(picture.prompt, picture.chat)
+    _lock_seed(window, picture)
+
+
+def _lock_seed(window: MainWindow, picture: Picture) -> None:
+    """Without a seed it is the example's, or what every new window begins with: no picture draws its own."""
+    seed = window.parts.toolbar.seed
+    if picture.seed is not None:
+        seed.spin.setValue(picture.seed)
+    seed.lock.setChecked(True)
+
+
+def _checked(title: str, parameters: tuple[Parameter, ...], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings that their editors can show. Raises AlbumProblem."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for name, value in given.items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise AlbumProblem(f"{title} has no setting “{short(name)}”.{near(name, known)} It has: {names}.")
+        if reason := values.why_not(known[name], value):
+            raise AlbumProblem(f"{title}: {reason}")
+    return given

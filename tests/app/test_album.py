@@ -1,0 +1,118 @@
+"""Scripts of pictures: what is read, and what is refused with the table, the key and the remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.album.picture import AlbumProblem, Picture
+from app.album.script import read_script
+from app.cli import SCRIPT
+
+
+def read(folder: Path, text: str, scale: float = 1.0, still: bool = False) -> tuple[Picture, ...]:
+    path = folder / "script.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_script(path, scale, still)
+
+
+def test_tables_go_before_defaults(tmp_path: Path) -> None:
+    one, other = read(
+        tmp_path,
+        """
+        theme = "dark"
+        size = "1000x700"
+        parameters = { max_new_tokens = 8, top_p = 0.5 }
+        view = "tree"
+        [[picture]]
+        out = "a.png"
+        [[picture]]
+        out = "deep/b.svg"
+        theme = "light"
+        parameters = { top_p = 0.9 }
+        split = ["tokens", "memory"]
+        node = "fox"
+        """.replace("node", "# node"),
+    )
+    assert (one.theme, one.size, one.views) == ("dark", (1000, 700), ("tree",))
+    assert (other.theme, other.size, other.views) == ("light", (1000, 700), ("tokens", "memory"))
+    assert other.parameters == {"max_new_tokens": 8, "top_p": 0.9}
+    assert other.out == tmp_path / "deep" / "b.svg", "paths begin where the script lies"
+    assert (one.number, other.number) == (1, 2)
+
+
+def test_the_command_line_gives_what_neither_says(tmp_path: Path) -> None:
+    one, other = read(
+        tmp_path, '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\nscale = 1.5\nstill = false', 2.0, still=True
+    )
+    assert (one.scale, one.still) == (2.0, True)
+    assert (other.scale, other.still) == (1.5, False)
+
+
+def test_the_example_of_the_help_is_one(tmp_path: Path) -> None:
+    (picture,) = read(tmp_path, SCRIPT.split("\n", 1)[1])
+    assert (picture.strategy, picture.view, picture.still) == ("beam_search", "tree", True)
+
+
+FIRST = '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", ["holds no picture", "[[picture]]"]),
+        ("picture = 3", ["holds no picture"]),
+        ("[[picture]\n", ["is no TOML", "line 1"]),
+        ('[[picture]]\nview = "tree"', ["picture 1", "“out” is missing"]),
+        (FIRST + 'veiw = "tree"', ["picture 2 (b.png)", "no key “veiw”", "Did you mean “view”?"]),
+        ('thme = "dark"\n' + FIRST, ["above the first", "Did you mean “theme”?"]),
+        (FIRST + 'view = "tre"', ["picture 2", "key “view”", "Did you mean “tree”?"]),
+        (FIRST + 'strategy = "greddy"', ["key “strategy”", "Did you mean “greedy”?"]),
+        (FIRST + 'cache = "statik"', ["key “cache”", "Did you mean “static”?"]),
+        (FIRST + 'example = "greedy"', ["key “example”", "Did you mean “greedy-"]),
+        (FIRST + 'split = ["tokens"]', ["key “split”", "two views, not 1"]),
+        (FIRST + 'split = "tokens"', ["key “split”", "write it in brackets"]),
+        (FIRST + 'view = "tree"\nsplit = ["tokens", "tree"]', ["key “split”", "one of the two"]),
+        (FIRST + 'size = "100"', ["key “size”", 'write "1100x700"']),
+        (FIRST + 'size = "200x200"', ["key “size”", "at least 900x600"]),
+        (FIRST + 'size = "9000x9000"', ["key “size”", "64,000,000 are the most"]),
+        (FIRST + 'size = "3000x3000"\nscale = 4', ["key “size”", "Lessen size or scale"]),
+        (FIRST + "scale = 9", ["key “scale”", "from 0.5 to 4.0"]),
+        (FIRST + 'seed = "3"', ["key “seed”", "a whole number"]),
+        (FIRST + "seed = true", ["key “seed”", "a whole number"]),
+        (FIRST + 'still = "yes"', ["key “still”", "true or false"]),
+        (FIRST + 'prompt = ["a"]', ["key “prompt”", "in quotes"]),
+        (FIRST + "parameters = 3", ["key “parameters”", "settings by name"]),
+        (FIRST + 'language = "de"', ["key “language”", "English only"]),
+        (FIRST + "token = 0", ["key “token”", "from 1"]),
+        (FIRST + 'node = "fox"', ["key “node”", 'view = "tree"']),
+        (FIRST + "round = 2", ["key “round”", 'view = "speculation"']),
+        (FIRST + 'comparison = "caches"', ["key “comparison”", 'view = "compare"']),
+        (FIRST + 'hide = ["toolbar"]', ["key “hide”", "There is no panel"]),
+        ('[[picture]]\nout = "a.gif"', ["picture 1 (a.gif)", "key “out”", ".png or .svg"]),
+        ('[[picture]]\nout = "a.png"\n[[picture]]\nout = "a.png"', ["picture 2", "picture 1 is written to a.png too"]),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_named(tmp_path: Path, text: str, told: list[str]) -> None:
+    with pytest.raises(AlbumProblem) as caught:
+        read(tmp_path, text)
+    for words in told:
+        assert words in str(caught.value)
+
+
+def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+    with pytest.raises(AlbumProblem, match="cannot be read"):
+        read_script(tmp_path / "none.toml")
+    with pytest.raises(AlbumProblem, match="cannot be read"):
+        read_script(tmp_path)
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(AlbumProblem, match="text in UTF-8"):
+        read_script(tmp_path / "bytes.toml")
+
+
+def test_every_key_of_a_picture_is_documented() -> None:
+    from app.album.keys import readers
+
+    page = (Path(__file__).parents[2] / "docs" / "pictures.md").read_text(encoding="utf-8")
+    assert [key for key in readers(Path()) if f"| `{key}` |" not in page] == []

@@ -1,0 +1,101 @@
+"""Pictures by script, drawn: each depends on its own table alone, twice the same bytes, nothing half written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import qasync
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.album.draw import draw_album
+from app.album.script import read_script
+from app.session.engine import Engine
+from tests.ui.fake_engine import ScriptedEngine
+
+Draw = Callable[..., int]
+TABLES = {
+    "one": 'view = "tokens"\ntoken = 3\ntheme = "dark"\nfont_scale = 1.2',
+    "two": 'split = ["tokens", "memory"]\nhide = ["setup", "timeline"]\ncursor = 9\ncolours = "rank"',
+    "three": 'strategy = "sampling"\nparameters = { temperature = 0.5 }\nprompt = "A fox"\nview = "compare"',
+}
+
+
+@pytest.fixture
+def draw(qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> Draw:
+    """Makes the pictures of those tables, in a folder; gives back the exit code."""
+
+    def drawn(folder: str, *tables: str, engine: Engine | None = None) -> int:
+        path = tmp_path / folder / "script.toml"
+        path.parent.mkdir()
+        common = 'size = "900x600"\nstill = true\nmodel = "storyteller"\n'
+        path.write_text(common + "".join(f"[[picture]]\n{table}\n" for table in tables), encoding="utf-8")
+        with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
+            code = loop.run_until_complete(draw_album(read_script(path), engine or ScriptedEngine()))
+        asyncio.set_event_loop(None)
+        return int(code)
+
+    return drawn
+
+
+def test_order_and_neighbours_do_not_matter(draw: Draw, tmp_path: Path) -> None:
+    tables = [f'out = "{name}.png"\n{table}' for name, table in TABLES.items()]
+    assert draw("all", *tables) == 0
+    assert draw("turned", *reversed(tables)) == 0
+    assert draw("alone", tables[1]) == 0
+    pictures = {name: (tmp_path / "all" / f"{name}.png").read_bytes() for name in TABLES}
+    assert len(set(pictures.values())) == 3
+    for name, data in pictures.items():
+        assert (tmp_path / "turned" / f"{name}.png").read_bytes() == data, name
+    assert (tmp_path / "alone" / "two.png").read_bytes() == pictures["two"]
+
+
+def test_a_picture_is_what_its_table_says(draw: Draw, tmp_path: Path) -> None:
+    engine = ScriptedEngine()
+    assert draw("x", f'out = "a.png"\nscale = 2\nseed = 9\n{TABLES["three"]}', 'out = "deep/b.svg"', engine=engine) == 0
+    image = QImage(str(tmp_path / "x" / "a.png"))
+    assert image.size().toTuple() == (1800, 1200)
+    request = engine.runs[0]
+    assert (request.prompt, request.seed, request.settings["temperature"]) == ("A fox", 9, 0.5)
+    assert b"<svg" in (tmp_path / "x" / "deep" / "b.svg").read_bytes()
+
+
+BAD = {
+    "token = 900": ["key “token”", "the run has"],
+    "cursor = 900": ["key “cursor”"],
+    "text = 2": ["key “text”", "the run has 1"],
+    'strategy = "sampling"\nparameters = { temperatur = 0.5 }': ["no setting", "Did you mean “temperature”?"],
+    'strategy = "sampling"\nparameters = { temperature = "hot" }': ["temperature cannot be hot"],
+    'cache = "sink"\ncache_parameters = { window_length = 1 }': ["window_length must be at least 3"],
+    'model = "none-such"': ["none-such"],
+    'view = "compare"\ncomparison = "moons"': ["key “comparison”", "caches"],
+    'view = "compare"\ncomparison = "caches"\ncompared = ["dynamo"]': ["key “compared”", "dynamic"],
+}
+
+
+def test_what_cannot_be_drawn_is_told_and_the_rest_is_made(
+    draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = [f'out = "bad{number}.png"\n{table}' for number, table in enumerate(BAD, 1)]
+    assert draw("x", *tables, 'out = "good.png"') == 1
+    said = capsys.readouterr().err
+    for number, (table, told) in enumerate(BAD.items(), 1):
+        (line,) = (line for line in said.splitlines() if f"Picture {number} (bad{number}.png): " in line)
+        assert [words for words in told if words not in line] == [], table
+    assert sorted(path.name for path in (tmp_path / "x").iterdir()) == ["good.png", "script.toml"]
+
+
+def test_a_folder_that_refuses_leaves_nothing_half(
+    draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_part: Path, _path: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert draw("x", 'out = "a.png"') == 1
+    assert "could not be saved" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]
