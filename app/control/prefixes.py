@@ -39,7 +39,7 @@ class PrefixController(QObject):
         if run is None or run.started is None:
             self._complain("Nothing has been read yet, so there is no prefix to save.", "Run something first.")
             return
-        ids = (*(token.id for token in run.prompt), *(token.id for token in run.tokens))
+        ids = (*(token.id for token in run.before), *(token.id for token in run.tokens))
         self._ask(PrefixRequest(path, run.request.load, self._compute.prefix_budget, ids))
 
     @Slot(str)

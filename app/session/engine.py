@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from app.session.jobs import serve_prefix, trimmed
+from app.session.jobs import scored, serve_prefix, trimmed
 from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
@@ -74,6 +74,8 @@ class CoreEngine:
         import core
 
         model = self._loaded_for(request.load)
+        if request.scored:
+            return scored(model, request, self._second(request), cancel)
         return core.stream(
             model,
             spelled(model, request),
@@ -139,6 +141,14 @@ class CoreEngine:
         self._model = self._loaded = self._info = None
         self._drafters = {}
         self._prefixes = None
+
+    def _second(self, request: RunRequest) -> core.LoadedModel | None:
+        """The model that reads along; it keeps the place of a draft."""
+        if not request.second:
+            return None
+        if request.second == request.model and self._model is not None:
+            return self._model
+        return self._draft_with(replace(request, draft_names=(request.second,)))[0]
 
     def _draft_with(self, request: RunRequest) -> list[core.LoadedModel]:
         """The run's draft models, from memory where they are; others are let go."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from app.state.requests import PrefixNews, PrefixRequest, RunRequest
 
 if TYPE_CHECKING:
     import core
+    from core.events import Event
 
 
 def trimmed(model: core.LoadedModel, request: RunRequest) -> RunRequest:
@@ -27,6 +29,22 @@ def trimmed(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     room = min(int(request.config.get("max_new_tokens") or 0), model.context // conversation.ROOM_SHARE)
     kept = conversation.trim(request.prompt, model.context, room, request.when_full, count)
     return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
+
+
+def scored(
+    model: core.LoadedModel, request: RunRequest, second: core.LoadedModel | None, cancel: threading.Event
+) -> Iterator[Event]:
+    """The events of a text that is scored: a prompt with its answer; of an encoder–decoder the answer to its source,
+    or where there is none, the text alone."""
+    import core
+
+    text: object = request.prompt
+    given: object = None
+    if request.beginning and model.is_encoder_decoder:
+        text, given = request.beginning, request.prompt
+    elif request.beginning:
+        text = (*core.encode(model, request.prompt, unbounded=True), *request.beginning)
+    return core.score_stream(model, text, request.top_n, given=given, second=second, cancel=cancel)
 
 
 def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, request: PrefixRequest) -> PrefixNews:

@@ -114,6 +114,13 @@ def _prompt(value: Any) -> Any:
     raise ValueError("is neither text nor a chat nor token ids")
 
 
+def _beginning(value: Any) -> tuple[int | str, ...]:
+    """Token ids and words, in order."""
+    if not isinstance(value, list | tuple) or not all(isinstance(part, str) or _is_id(part) for part in value):
+        raise ValueError("is neither words nor token ids")
+    return tuple(value)
+
+
 def _load(value: Any) -> LoadRequest:
     if not isinstance(value, Mapping):
         raise ValueError("is no group of values")
@@ -137,4 +144,9 @@ _READERS: Mapping[str, _Reader] = {
     "draft_names": _names,
     "prefix_budget": _count,
     "when_full": _text,
+    "beginning": _beginning,
+    "parent": _text,
+    "place": _count,
+    "scored": _flag,
+    "second": _text,
 }

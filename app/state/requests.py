@@ -46,11 +46,24 @@ class RunRequest(Request):
     """Bytes that what earlier runs have read may take, for this one to begin from; 0: it begins from nothing."""
     when_full: str = ""
     """For a chat, what is left out when the context is full (`app.state.conversation`); empty: nothing is."""
+    parent: str = ""
+    """The run (its id) whose text this one takes up or scores; empty for one of its own."""
+    place: int = 0
+    """Of a branch: how many tokens of the answer are the parent's; the rest of `beginning` stands instead."""
+    scored: bool = False
+    """Nothing is written: the prompt, with the beginning behind it, is a text that is scored."""
+    second: str = ""
+    """Scoring: a second model that reads the same text; empty for none."""
 
     @property
     def model(self) -> str:
         """The model's name."""
         return self.load.model
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether it goes on from a place in another run's text."""
+        return bool(self.parent) and not self.scored
 
     @property
     def settings(self) -> dict[str, Any]:

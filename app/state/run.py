@@ -32,15 +32,18 @@ class Sequence:
     index: int
     tokens: list[TokenChosen] = field(default_factory=list)
     finished: SequenceFinished | None = None
+    before: str = ""
+    """The text that it begins with and did not write: of a branch, what stands before it."""
 
     @property
     def text(self) -> str:
-        """Everything it has written."""
+        """Everything it has written, behind what it begins with."""
         return self.text_until(len(self.tokens))
 
     def text_until(self, count: int) -> str:
-        """What its first `count` tokens wrote; the tail of an incomplete character comes with the last one."""
-        text = "".join(token.text for token in self.tokens[:count])
+        """What its first `count` tokens wrote, behind what it begins with; the tail of an incomplete character comes
+        with the last one."""
+        text = self.before + "".join(token.text for token in self.tokens[:count])
         if self.finished is not None and count >= len(self.tokens):
             text += self.finished.tail
         return text
@@ -76,6 +79,16 @@ class Run:
     def prompt(self) -> tuple[PromptToken, ...]:
         """The prompt's tokens; empty until the run has started."""
         return self.started.prompt if self.started else ()
+
+    @property
+    def beginning(self) -> tuple[PromptToken, ...]:
+        """What the answer begins with, where the run is a branch."""
+        return self.started.beginning if self.started else ()
+
+    @property
+    def before(self) -> tuple[PromptToken, ...]:
+        """Everything before the first new token."""
+        return (*self.prompt, *self.beginning)
 
     @property
     def sequence(self) -> Sequence:
@@ -178,6 +191,8 @@ class Run:
             case RunStarted():
                 self.started = event
                 self._sequence(event.sequences - 1)
+                for sequence in self.sequences:
+                    sequence.before = "".join(token.text for token in event.beginning)
             case Prefilled():
                 self.prefilled = event
             case CacheMeasured():

@@ -87,8 +87,8 @@ def reuse_line(run: Run) -> str:
     reused = run.prefilled.reused if run.prefilled is not None else 0
     if not reused:
         return ""
-    computed = len(run.prompt) - reused
-    return f"Started from {_tokens(reused)} of the prompt read before; {computed:,} computed."
+    computed = len(run.before) - reused
+    return f"Started from {_tokens(reused)} read before; {computed:,} computed."
 
 
 def sentence(model: CacheHistory, point: Point, length: int) -> str:

@@ -105,8 +105,9 @@ def describe(model: CacheHistory, run: Run, row: TokenRow, place: int) -> str:
 
 
 def _text(run: Run, row: TokenRow, place: int) -> str:
-    prompt = run.prompt if row.prompt else ()
-    if place < len(prompt):
+    prompt = run.before if row.prompt else run.beginning
+    place -= 0 if row.prompt else 1  # the decoder's own first token
+    if 0 <= place < len(prompt):
         return token_text(prompt[place].piece or prompt[place].text)
-    new = place - len(prompt) - (0 if row.prompt else 1)
+    new = place - len(prompt)
     return token_text(run.tokens[new].piece) if 0 <= new < len(run.tokens) else ""

@@ -72,4 +72,4 @@ class RoundPlace:
             return "…"
         if step and step <= len(run.tokens):
             return f"…{token_text(run.tokens[step - 1].piece)}"
-        return f"…{token_text(run.prompt[-1].text)}" if run.prompt else "start"
+        return f"…{token_text(run.before[-1].text)}" if run.before else "start"

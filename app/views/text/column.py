@@ -16,12 +16,19 @@ CACHED_ROWS = 300
 
 
 class Column:
-    """A prompt and the tokens of one sequence, laid out at one width."""
+    """A prompt and the tokens of one sequence, behind what it begins with, laid out at one width."""
 
-    def __init__(self, theme: Theme, sequence: int | None, prompt: Sequence[PromptToken] = ()) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        sequence: int | None,
+        prompt: Sequence[PromptToken] = (),
+        beginning: Sequence[PromptToken] = (),
+    ) -> None:
         self.theme, self.sequence = theme, sequence
         self.metrics = Metrics.of(theme)
-        self.text, self._prompt = TokenText(prompt), tuple(prompt)
+        self._opening = tuple(prompt), tuple(beginning)
+        self.text = TokenText(*self._opening)
         self.left = self.top = 0.0
         self.width = 400.0
         self.limit = len(self.text.text)
@@ -50,7 +57,7 @@ class Column:
         """Take the tokens that are new, and draw the first `count` only; begin anew where the text became another."""
         known = len(self.text.tokens)
         if known and (len(tokens) < known or tokens[known - 1] is not self.text.tokens[known - 1]):
-            self.text, known = TokenText(self._prompt), 0
+            self.text, known = TokenText(*self._opening), 0
             self.limit = len(self.text.text)
             self._flow()
         if len(tokens) > known or tail != self.text.tail:

@@ -61,6 +61,8 @@ class Look:
     selection: tuple[int, int] = (0, 0)
     changed: frozenset[int] = frozenset()
     """Tokens at which a beam search once let another text lead."""
+    branch: int | None = None
+    """Of a branch: how many tokens of its beginning are its parent's."""
 
 
 def thickness(score: float, scale: float = 1.0) -> float:
@@ -88,6 +90,7 @@ def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: Row
     _paint_ticks(painter, column, look, row, art)
     _paint_groups(painter, column, look, row, art)
     _paint_changes(painter, column, look, row, art)
+    _paint_branch(painter, column, look, row, art)
     y = column.row_top(row) + column.metrics.baseline
     painter.setPen(look.theme.color("text"))
     art.line.layout.draw(painter, QPointF(column.left, y - art.line.ascent))
@@ -184,6 +187,26 @@ def _paint_changes(painter: QPainter, column: Column, look: Look, row: int, art:
         if mark.opens and mark.spans and mark.piece - column.text.prompt_pieces in look.changed:
             x = column.left + mark.spans[0][0] + half
             painter.drawPolygon(QPolygonF([QPointF(x - half, top), QPointF(x + half, top), QPointF(x, top + half)]))
+
+
+def _paint_branch(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    """Where a branch left its parent's text: a line down the row, and dots below what stands there instead."""
+    text, line, theme = column.text, art.line, look.theme
+    first = text.asked_pieces + look.branch if look.branch is not None else text.prompt_pieces
+    if first >= text.prompt_pieces:
+        return
+    start, end = text.piece_span(first)[0], text.piece_span(text.prompt_pieces - 1)[1]
+    spans, colour = line.spans(start, end), theme.color("accent")
+    foot = column.row_top(row) + column.metrics.underline + theme.px(1)
+    painter.setPen(QPen(colour, theme.px(2), Qt.PenStyle.DotLine))
+    for left, right in spans:
+        painter.drawLine(QPointF(column.left + left + 1, foot), QPointF(column.left + right - 1, foot))
+    if spans and start >= line.start:
+        x, top = column.left + line.x(start), column.row_top(row)
+        painter.setPen(QPen(colour, theme.scale * 1.5))
+        painter.drawLine(QPointF(x, top + theme.px(4)), QPointF(x, top + column.metrics.row - theme.px(3)))
+        painter.setBrush(colour)
+        painter.drawEllipse(QPointF(x, top + theme.px(4)), theme.scale * 2.5, theme.scale * 2.5)
 
 
 def _paint_whitespace(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:

@@ -20,10 +20,11 @@ def pill(piece: str) -> str:
 class TokenText:
     """A prompt, then tokens; `text` is what is drawn, and piece `n` covers `starts[n]` up to `starts[n + 1]`.
 
-    The first `prompt_pieces` pieces are the prompt's; token `i` is piece `prompt_pieces + i`.
+    The first `asked_pieces` pieces are the prompt's, those up to `prompt_pieces` what the answer begins with; token `i`
+    is piece `prompt_pieces + i`.
     """
 
-    def __init__(self, prompt: Sequence[PromptToken] = ()) -> None:
+    def __init__(self, prompt: Sequence[PromptToken] = (), beginning: Sequence[PromptToken] = ()) -> None:
         self.text = ""
         self.starts: list[int] = []
         self.originals: list[str] = []
@@ -33,16 +34,25 @@ class TokenText:
         self.tail = ""
         for token in prompt:
             self._add(token.text, special=bool(words.control_name(token.text)))
-        self.prompt_pieces = len(self.starts)
+        self.asked_pieces = len(self.starts)
         self._separate = bool(prompt) and bool(words.control_name(prompt[-1].text))
+        for token in beginning:
+            self._part_from_prompt()
+            special = not token.text and bool(words.control_name(token.piece))
+            self._add(token.piece if special else token.text, special)
+        self.prompt_pieces = len(self.starts)
 
     def append(self, tokens: Iterable[TokenChosen]) -> None:
         """Add what was chosen next."""
         for token in tokens:
-            if self._separate and not self.tokens:
-                self.text += "\n"  # what follows a control token is a text of its own: a summary, an answer
+            self._part_from_prompt()
             self._add(token.piece if token.special else token.text, token.special)
             self.tokens.append(token)
+
+    def _part_from_prompt(self) -> None:
+        """What follows a control token is a text of its own: a summary, an answer."""
+        self.text += "\n" if self._separate else ""
+        self._separate = False
 
     def finish(self, tail: str) -> None:
         """Add the characters that were held back until the end; they belong to no token."""
@@ -64,7 +74,7 @@ class TokenText:
     @property
     def prompt_end(self) -> int:
         """Offset of the first character that is not the prompt's."""
-        return self.starts[self.prompt_pieces] if self.tokens else self.owned
+        return self.starts[self.asked_pieces] if len(self.starts) > self.asked_pieces else self.owned
 
     def piece_span(self, piece: int) -> tuple[int, int]:
         """Where piece `piece` lies in `text`."""

@@ -78,7 +78,7 @@ class Page:
         self._made_for = key
         self.prompt = Column(self.theme, None, run.prompt) if beside and run.prompt else None
         numbers = range(len(run.sequences)) if beside else [run.shown]
-        self.columns = [Column(self.theme, n, () if beside else run.prompt) for n in numbers]
+        self.columns = [Column(self.theme, n, () if beside else run.prompt, run.beginning) for n in numbers]
         if self.prompt:
             self.prompt.limit = len(self.prompt.text.text)
 

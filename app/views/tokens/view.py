@@ -28,6 +28,7 @@ from core.events import Event
 
 HINT = "click a token, or ← →"
 CHANGED = "▾ the search changed its mind here"
+BRANCHED = "│ the branch begins here"
 
 
 class TokenView(View):
@@ -114,7 +115,8 @@ class TokenView(View):
         look = self.area.look
         if look.colouring == "origin":
             return KEY
-        return f"{CHANGED}   {HINT}" if look.changed else HINT
+        marks = [words for words, there in ((CHANGED, look.changed), (BRANCHED, look.branch is not None)) if there]
+        return "   ".join([*marks, HINT])
 
     @Slot(bool)
     def set_whitespace(self, shown: bool) -> None:

@@ -56,7 +56,7 @@ class Growth:
 
 def root_label(run: Run) -> str:
     """The prompt's last word; `start` where it has none."""
-    words = [token_text(token.text).strip("␣") for token in run.prompt[-1:]]
+    words = [token_text(token.text).strip("␣") for token in run.before[-1:]]
     return f"…{words[0]}" if words and words[0] and not words[0].startswith("⟨") else "start"
 
 

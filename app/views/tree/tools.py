@@ -255,8 +255,8 @@ class PathLine(QWidget):
         if run is None or not path:
             self.show_text("", "", "Pick a node, or walk with the arrow keys; type to find a token.")
             return
-        prompt = "".join(token.text for token in run.prompt[-PROMPT_TOKENS:] if not words.control_name(token.text))
-        if run.prompt and words.control_name(run.prompt[-1].text):
+        prompt = "".join(token.text for token in run.before[-PROMPT_TOKENS:] if not words.control_name(token.text))
+        if run.before and words.control_name(run.before[-1].text):
             prompt = ""  # a control token ends the prompt: what follows is a text of its own
         before = prompt + "".join(candidate.text for candidate in path[:-1])
         self.show_text(before, path[-1].text or f" {label(path[-1])}")
