@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from app.control.messages import Messages
 from app.control.requests import RequestBuilder
 from app.session.session import Session
+from app.state.branching import Instead, branch_of, why_not_branch
 from app.state.requests import Prompt, RunRequest
 
 
@@ -23,10 +24,7 @@ class RunController(QObject):
     @Slot()
     def run(self) -> None:
         """Run what is set; a run under way is stopped first."""
-        problems = self._requests.problems
-        if problems:
-            self._messages.show_setup_error("This cannot be run yet", " ".join(problems), "Change it and run again.")
-        else:
+        if self._is_ready():
             self._start(self._requests.request())
 
     @Slot()
@@ -43,6 +41,13 @@ class RunController(QObject):
         """Another answer to `prompt`, unless a run is under way."""
         if not self._session.busy:
             self._start(self._requests.anew(prompt))
+
+    @Slot(object)
+    def branch(self, instead: Instead) -> None:
+        """Go on from a place of the shown run's text with something else, as everything is set now."""
+        run = self._session.run
+        if run is not None and not why_not_branch(run) and self._is_ready():
+            self._start(branch_of(run, instead, self._requests.request()))
 
     @Slot()
     def stop(self) -> None:
@@ -73,6 +78,13 @@ class RunController(QObject):
             self.run()
         else:
             self.loadWanted.emit()
+
+    def _is_ready(self) -> bool:
+        """Whether a run can start as things are set; says why where not."""
+        problems = self._requests.problems
+        if problems:
+            self._messages.show_setup_error("This cannot be run yet", " ".join(problems), "Change it and run again.")
+        return not problems
 
     def _start(self, request: RunRequest) -> None:
         self._messages.dismiss()

@@ -47,6 +47,10 @@ class ViewSignals(QObject):
     """What the run has read is to be written to that file."""
     prefixLoadWanted = Signal(str)
     """A prefix is to be read from that file."""
+    branchWanted = Signal(object)
+    """A run is to go on from a place of the shown text with something else (an `app.state.branching.Instead`)."""
+    wordsWanted = Signal()
+    """Words are to be typed in place of the selected token."""
     newChatWanted = Signal()
     regenerateWanted = Signal()
     editLastWanted = Signal()

@@ -5,22 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QContextMenuEvent,
+    QGuiApplication,
+    QHelpEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.bars_layout import BarRow, BarsLayout
-from app.widgets.bars_painting import paint_bars
+from app.widgets.bars_painting import paint_bars, paint_mark
 
 
 class Bars(QWidget):
-    """Painted rows; the tip of a row appears on hover, and the whole can be copied as a table."""
+    """Painted rows; the tip of a row appears on hover, and the whole can be copied as a table. Rows with a key can be
+    clicked."""
+
+    rowPicked = Signal(int)
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None, whole_labels: bool = False) -> None:
         """`whole_labels`: the column is as wide as its longest label; else the same whatever stands in it."""
         super().__init__(parent)
         self._label = label
+        self._marked: int | None = None
         self._layout = BarsLayout(theme, self.width(), whole_labels=whole_labels)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(label)
@@ -36,6 +48,8 @@ class Bars(QWidget):
         self._lay_out(replace(
             self._layout, width=self.width(), rows=tuple(rows), head=tuple(head), widest=widest
         ))  # fmt: skip
+        pickable = any(row.key is not None for row in rows)
+        self.setCursor(Qt.CursorShape.PointingHandCursor if pickable else Qt.CursorShape.ArrowCursor)
         self.setAccessibleDescription("; ".join(f"{row.label} {' '.join(row.figures)}" for row in rows))
         self.update()
 
@@ -43,6 +57,11 @@ class Bars(QWidget):
     def rows(self) -> tuple[BarRow, ...]:
         """What is shown."""
         return self._layout.rows
+
+    def mark(self, key: int | None) -> None:
+        """Shade the row of that key; None for none."""
+        self._marked = key
+        self.update()
 
     def table(self) -> str:
         """The rows as tab-separated text."""
@@ -72,7 +91,18 @@ class Bars(QWidget):
         """Head, then the rows."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        marked = next((n for n, row in enumerate(self.rows) if row.key is not None and row.key == self._marked), None)
+        if marked is not None:
+            paint_mark(painter, self._layout, marked)
         paint_bars(painter, self._layout)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Pick a row that can be."""
+        row = self._layout.row_at(round(event.position().y()))
+        if event.button() == Qt.MouseButton.LeftButton and row is not None and row.key is not None:
+            self.rowPicked.emit(row.key)
+        else:
+            super().mousePressEvent(event)
 
     def event(self, event: QEvent) -> bool:
         """Tell of the row under the pointer."""

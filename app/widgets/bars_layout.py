@@ -25,6 +25,8 @@ class BarRow:
     tip: str = ""
     strokes: tuple[str, ...] = field(default=())
     """Colour names of the bars, where they differ from the usual ones."""
+    key: int | None = None
+    """What `Bars.rowPicked` says when the row is clicked; None: it cannot be."""
     hints: tuple[float, ...] = ()
     """Shares of the track that faint strokes reach, on a scale of their own, where the bars would be too short."""
 

@@ -28,6 +28,14 @@ def paint_bars(painter: QPainter, layout: BarsLayout) -> None:
         _paint_track(painter, theme, row, track)
 
 
+def paint_mark(painter: QPainter, layout: BarsLayout, number: int) -> None:
+    """The ground of a row that is picked, and a stroke at its left edge."""
+    theme, top = layout.theme, layout.head_height + number * layout.row_height
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.color("tint"))
+    painter.drawRoundedRect(QRectF(-theme.px(6), top, layout.width + theme.px(12), layout.row_height), 4, 4)
+
+
 def _paint_head(painter: QPainter, layout: BarsLayout) -> None:
     """Names of the columns, each with a swatch of the bar it belongs to."""
     theme, height, rows = layout.theme, layout.theme.px(16), layout.rows

@@ -19,12 +19,13 @@ class ViewFeed(QObject):
     """Feeds every view, those of a later second column too.
 
     What a view asks for that is not the session's to do is passed on: `inspectorRequested`, `prefixSaveWanted(path)`,
-    `prefixLoadWanted(path)`; `failed(ErrorReport)` when a comparison found nothing.
+    `prefixLoadWanted(path)`, `branchWanted(Instead)`; `failed(ErrorReport)` when a comparison found nothing.
     """
 
     inspectorRequested = Signal()
     prefixSaveWanted = Signal(str)
     prefixLoadWanted = Signal(str)
+    branchWanted = Signal(object)
     failed = Signal(object)
 
     def __init__(self, session: Session, centre: Centre, inspector: Inspector, timeline: Timeline) -> None:
@@ -84,6 +85,8 @@ class ViewFeed(QObject):
         signals.inspectorRequested.connect(self.inspectorRequested)
         signals.prefixSaveWanted.connect(self.prefixSaveWanted)
         signals.prefixLoadWanted.connect(self.prefixLoadWanted)
+        signals.branchWanted.connect(self.branchWanted)
+        signals.wordsWanted.connect(self._inspector.branch.field.setFocus)
 
     def _tell(self, view: View) -> None:
         """Let a view know of models and measurements."""

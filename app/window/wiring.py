@@ -30,6 +30,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.status.settingsWanted, parts.dialogs.open_used_settings),
         (parts.runs.loadWanted, parts.loading.warm_up),
         (parts.view_feed.inspectorRequested, parts.layout.show_inspector),
+        (parts.view_feed.branchWanted, parts.runs.branch),
         (parts.view_feed.prefixSaveWanted, parts.prefixes.save),
         (parts.view_feed.prefixLoadWanted, parts.prefixes.load),
         (parts.view_feed.failed, parts.messages.show_error),

@@ -59,6 +59,13 @@ def _alternative(step: int, place: int, p: float, text: str = "", token: int = 0
     )  # fmt: skip
 
 
+def begun(part: int | str) -> PromptToken:
+    """What an answer begins with: words, or a token of the story by its id."""
+    if isinstance(part, str):
+        return PromptToken(0, part)
+    return PromptToken(part, STORY[part - 400] if 400 <= part < 400 + len(STORY) else f" <{part}>")
+
+
 def count_words(messages: Sequence[Mapping[str, str]]) -> int:
     """Words of a conversation."""
     return sum(len(message["content"].split()) for message in messages)
@@ -131,7 +138,7 @@ class ScriptedEngine:
         settings = tuple(sorted(request.settings.items()))
         yield RunStarted(
             request.strategy, request.model, "cpu", "float32", request.cache, request.seed, prompt, settings, texts,
-            VOCABULARY, 512,
+            VOCABULARY, 512, tuple(map(begun, request.beginning)),
         )  # fmt: skip
         yield Prefilled(len(prompt), 0.016)
         written = 0

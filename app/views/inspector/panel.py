@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from app.state.branching import Instead, why_not_branch
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
 from app.views.inspector import rows
+from app.views.inspector.branch_bar import BranchBar
 from app.views.inspector.node_card import NodeCard
 from app.views.reports import NodeReport
 from app.views.text.wording import token_text
@@ -80,6 +82,7 @@ class Inspector(View):
         self._bars, self._layer_bars = Bars(theme, "Alternatives"), Bars(theme, "Layers")
         self._stages, self._figures = Funnel(theme), TextBlock(self._body, "muted", rich=True)
         self._candidates = Section("Alternatives", self._bars, self._body)
+        self.branch = BranchBar(self._body)
         self._layers = Section("Layers", self._layer_bars, self._body)
         self._funnel = Section("Funnel", self._stages, self._body)
         self._numbers = Section("This step", self._figures, self._body)
@@ -105,6 +108,7 @@ class Inspector(View):
         column = self._column = QVBoxLayout(self._body)
         for widget in (self._heading, self._title, self._facts, self._card, *self._sections):
             column.addWidget(widget)
+        column.insertWidget(column.indexOf(self._candidates) + 1, self.branch)
         column.insertSpacing(column.indexOf(self._card), 6)
         column.addStretch(1)
         page = QWidget(self)
@@ -115,6 +119,9 @@ class Inspector(View):
         pages.addWidget(self._card_of_node)
         self._card_of_node.hide()
         self.area.setWidget(page)
+        self._bars.rowPicked.connect(self.branch.pick)
+        self.branch.picked.connect(self._bars.mark)
+        self.branch.wanted.connect(self._on_branch)
         self.area.verticalScrollBar().rangeChanged.connect(self._keep_width)
         outer.addWidget(self.area)
         self.setFocusProxy(self.area)
@@ -132,7 +139,7 @@ class Inspector(View):
         self._sentence.set_least_height(theme.px(17) * 3)
         for block in (self._heading, self._title, self._facts, self._figures):
             block.refit()
-        for part in (self._bars, self._layer_bars, self._stages):
+        for part in (self._bars, self._layer_bars, self._stages, self.branch):
             part.set_theme(theme)
         for section in self._sections:
             section.set_theme(theme)
@@ -208,7 +215,7 @@ class Inspector(View):
         self._heading.set_text("INSPECTOR")
         self._title.set_text("Waiting for the first token" if waiting else "No token yet")
         self._facts.set_text("" if waiting else "Run something, then click a token: here you read why it was chosen.")
-        for part in (self._card, *self._sections):
+        for part in (self._card, self.branch, *self._sections):
             part.hide()
         self._settle()
 
@@ -218,6 +225,8 @@ class Inspector(View):
         self._sentence.set_text(rows.emphasized(explain_token(token)))
         self._card.show()
         self._tell_candidates(token)
+        self.branch.offer(token, why_not_branch(self._run))
+        self.branch.show()
         self._tell_layers(token)
         stages = rows.funnel_stages(token)
         self._stages.set_stages(stages)
@@ -246,6 +255,12 @@ class Inspector(View):
         else:
             self._candidates.set_title("Alternatives")
             bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token), words.WIDEST_PERCENT)
+
+    @Slot(object)
+    def _on_branch(self, what: int | str) -> None:
+        index = self._subject()
+        if index is not None:
+            self.signals.branchWanted.emit(Instead(index, what))
 
     def _tell_layers(self, token: TokenChosen) -> None:
         choice = token.layer_choice

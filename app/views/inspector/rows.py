@@ -10,7 +10,7 @@ from app.views.text.wording import bits, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, words
-from core.events import Alternative, LayerChoice, Stage, TokenChosen
+from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen
 
 SAME = 5e-4
 """Probabilities closer than this are the same to the eye."""
@@ -76,6 +76,7 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
     cut = item.probability == 0.0
     shares = _shares(item, both)
     final = "cut" if cut else words.brief_percent(item.probability)
+    done = _DONE.get(token.method, "chosen") if token.id == item.id else ""
     return BarRow(
         label=token_text(item.text),
         lengths=shares,
@@ -83,14 +84,19 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
         figures=(words.brief_percent(item.raw_probability), final) if both else (final,),
         strong=item.id == token.id,
         faint=cut,
-        tip=_alternative_tip(item, token.id == item.id) + (_HINT if hint else ""),
+        key=None if item.id == token.id else item.id,
+        tip=_alternative_tip(item, done) + (_HINT if hint else ""),
     )
 
 
-def _alternative_tip(item: Alternative, chosen: bool) -> str:
+_DONE: dict[Method, str] = {"sampled": "drawn", "dola_sampled": "drawn", "scored": "given"}
+"""What became of the token of a step; else it was chosen."""
+
+
+def _alternative_tip(item: Alternative, done: str) -> str:
     after = f"{words.percent(item.probability)} after the settings" if item.probability else "cut by the settings"
     return (
-        f"{token_text(item.text)} · id {item.id:,} · rank {item.rank:,}{' · chosen' if chosen else ''}\n"
+        f"{token_text(item.text)} · id {item.id:,} · rank {item.rank:,}{f' · {done}' if done else ''}\n"
         f"{words.percent(item.raw_probability)} by the model alone (log-probability "
         f"{words.decimal(item.raw_log_probability)})\n{after}"
     )
@@ -113,6 +119,7 @@ def _contrastive_row(item: Alternative, chosen: int) -> BarRow:
         lengths=(item.probability, penalty),
         figures=(f"{item.probability:.2f}", f"{penalty:.2f}", f"{score:.2f}".replace("-", "−")),
         strong=item.id == chosen,
+        key=None if item.id == chosen else item.id,
         tip=(
             f"{token_text(item.text)} · id {item.id:,}{' · chosen' if item.id == chosen else ''}\n"
             f"confidence {item.probability:.3f}\ndegeneration penalty {penalty:.3f}: largest resemblance to any "
@@ -145,7 +152,7 @@ def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
         for before, stage in zip((None, *token.funnel), token.funnel, strict=False)
     ]
     if stages:
-        done = "drawn" if token.method in ("sampled", "dola_sampled") else "chosen"
+        done = _DONE.get(token.method, "chosen")
         stages.append(FunnelStage(1, done, f"{token_text(token.piece)} was {done}.", last=True))
     return stages
 

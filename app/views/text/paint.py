@@ -196,6 +196,8 @@ def _paint_branch(painter: QPainter, column: Column, look: Look, row: int, art: 
     if first >= text.prompt_pieces:
         return
     start, end = text.piece_span(first)[0], text.piece_span(text.prompt_pieces - 1)[1]
+    while start < end - 1 and text.text[start].isspace():
+        start += 1  # the space before a word may hang at the end of the row above
     spans, colour = line.spans(start, end), theme.color("accent")
     foot = column.row_top(row) + column.metrics.underline + theme.px(1)
     painter.setPen(QPen(colour, theme.px(2), Qt.PenStyle.DotLine))

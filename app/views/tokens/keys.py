@@ -6,10 +6,12 @@ from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
+from app.state.branching import why_not_branch
 from app.views.base import ViewSignals
 from app.views.text.column import Column
 from app.views.text.walk import BACKWARDS, KEYS, extend, step
 from app.views.tokens.area import TokenArea
+from app.views.tokens.branches import add_branches
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
@@ -89,10 +91,13 @@ class Keys(QObject):
             prompt = column.text.copy(0, column.text.prompt_end)
             QGuiApplication.clipboard().setText(prompt + run.text)
 
-    def menu(self, parent: QWidget) -> QMenu:
-        """The view's menu; it deletes itself when it closes."""
+    def menu(self, parent: QWidget, token: int | None = None) -> QMenu:
+        """The view's menu, for a token or none; it deletes itself when it closes."""
         menu = QMenu(parent)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        run = self._area.run
+        if run is not None and token is not None and not why_not_branch(run):
+            add_branches(menu, run, token, self._signals)
         entries = (("Copy", self.copy), ("Copy text", self.copy_text), ("Copy with prompt", self.copy_with_prompt))
         for title, slot in (*entries, ("Select all", self.select_all)):
             menu.addAction(title, slot).setEnabled(self._area.has_text)

@@ -112,6 +112,15 @@ class Pointer(QObject):
         if hovered is not None:
             self._timer.start()
 
+    def token_under(self, place: QPoint) -> int | None:
+        """Which token of the shown text is at that place of the screen."""
+        area, run = self._area, self._area.run
+        at = area.to_page(area.viewport().mapFromGlobal(place))
+        column = area.page.column_at(at.x(), at.y())
+        if column is None or run is None or column.sequence != run.shown:
+            return None
+        return column.token_at(at.x(), at.y())
+
     @Slot()
     def leave(self) -> None:
         """Forget the token under the pointer."""

@@ -167,9 +167,12 @@ class TokenView(View):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer to copy."""
+        """Offer to go on with something else in the token's place, and to copy."""
+        token = self.pointer.token_under(event.globalPos())
+        if event.reason() == QContextMenuEvent.Reason.Keyboard and self.area.run is not None:
+            token = self.area.run.selected
         self.pointer.leave()
-        self.keys.menu(self).popup(event.globalPos())
+        self.keys.menu(self, token).popup(event.globalPos())
 
     @Slot()
     def _announce(self) -> None:

@@ -1,0 +1,58 @@
+"""A branch: another token at a place of a run's text, and the request of a run that goes on from it. No Qt in here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.state.requests import RunRequest
+from app.state.run import Run
+from core import words
+
+
+@dataclass(frozen=True, slots=True)
+class Instead:
+    """What is to stand at a token's place in the shown text."""
+
+    token: int
+    """The token's place among those of the shown text."""
+    what: int | str
+    """A token's id, or words."""
+
+
+def why_not_branch(run: Run | None) -> str:
+    """Why no run can go on from a place of this one's text; empty when one can."""
+    if run is None or not run.tokens:
+        return "There is no token yet."
+    if run.request.scored and not run.request.beginning and not _begins_with_a_mark(run):
+        return "A scored text without a prompt before it cannot be branched from: score a run instead."
+    return ""
+
+
+def branch_of(run: Run, instead: Instead, settings: RunRequest) -> RunRequest:
+    """A run whose text is that of `run` up to the place, then what stands there instead, then what `settings` write.
+
+    Model and prompt are the run's own, for its tokens are those of its model. Words take the white space before them
+    from the token they replace.
+    """
+    old = run.tokens[: instead.token]
+    kept = (*(token.id for token in run.beginning), *(token.id for token in old))
+    what = instead.what if isinstance(instead.what, int) else _spaced(instead.what, run.tokens[instead.token].piece)
+    return replace(
+        settings,
+        prompt="" if run.request.scored and not run.request.beginning else run.request.prompt,
+        load=run.request.load if run.request.model else settings.load,
+        beginning=(*kept, what),
+        parent=run.id,
+        place=len(kept),
+        scored=False,
+        second="",
+    )
+
+
+def _begins_with_a_mark(run: Run) -> bool:
+    """Whether all that was not scored is the model's own first token: an empty prompt begins with it too."""
+    return len(run.prompt) == 1 and bool(words.control_name(run.prompt[0].text))
+
+
+def _spaced(text: str, replaced: str) -> str:
+    return text if text[:1].isspace() else replaced[: len(replaced) - len(replaced.lstrip())] + text

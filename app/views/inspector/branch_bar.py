@@ -1,0 +1,118 @@
+"""Another token in place of the one that is shown: one of its alternatives, or words that somebody types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme
+from core import words
+from core.events import Alternative, TokenChosen
+
+
+class BranchBar(QWidget):
+    """`wanted(what)`: the run is to go on with that token's id, or with those words; `picked(id)`: an alternative is
+    marked, by whatever means."""
+
+    wanted = Signal(object)
+    picked = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._others: Sequence[Alternative] = ()
+        self._place = 0
+        self.button = QPushButton(self)
+        self.button.setObjectName("branchButton")
+        self.button.clicked.connect(self._go)
+        self.field = QLineEdit(self)
+        self.field.setObjectName("branchField")
+        self.field.setPlaceholderText("or type other words")
+        self.field.setAccessibleName("Other words in its place")
+        self.field.setToolTip("Other words in its place; ↑ and ↓ go through the alternatives")
+        self.field.setMaxLength(1000)
+        self.field.textChanged.connect(self._tell)
+        self.field.returnPressed.connect(self._go)
+        self.field.installEventFilter(self)
+        self._column = QVBoxLayout(self)
+        self._column.addWidget(self.button)
+        self._column.addWidget(self.field)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's spacing."""
+        self._column.setSpacing(theme.px(6))
+        self._column.setContentsMargins(0, theme.px(8), 0, 0)
+        self._tell()
+
+    def offer(self, token: TokenChosen, reason: str) -> None:
+        """Speak of another token; `reason`: why nothing can stand in its place, empty where something can."""
+        self._others = [item for item in token.alternatives if item.id != token.id]
+        self._place = 0
+        self.field.clear()
+        self.setEnabled(not reason)
+        self.setToolTip(reason)
+        self._tell()
+
+    @property
+    def choice(self) -> int | str | None:
+        """The words that are typed, else the id of the marked alternative."""
+        if self.field.text().strip():
+            return self.field.text()
+        return self._others[self._place].id if self._others else None
+
+    @Slot(int)
+    def pick(self, token: int) -> None:
+        """Mark that alternative."""
+        places = [place for place, item in enumerate(self._others) if item.id == token]
+        if places:
+            self._place = places[0]
+            self.field.clear()
+            self._tell()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Up and Down go through the alternatives."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self._others:
+            step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
+            if step is not None:
+                self.pick(self._others[(self._place + step) % len(self._others)].id)
+                return True
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The words on the button take the room there is."""
+        super().resizeEvent(event)
+        self._tell()
+
+    @Slot()
+    def _tell(self) -> None:
+        """What the button does, and which row is marked."""
+        choice, typed = self.choice, isinstance(self.choice, str)
+        self.button.setEnabled(choice is not None)
+        self.button.setText(self._title())
+        self.button.setAccessibleName(f"Continue with {self._name()} instead" if choice is not None else "Continue")
+        self.button.setToolTip("A new run: the text up to here, this, and then what is set now")
+        self.picked.emit(choice if isinstance(choice, int) and not typed else -1)
+
+    def _name(self) -> str:
+        choice = self.choice
+        if isinstance(choice, str):
+            return words.quote(choice)
+        return words.quote(self._others[self._place].text) if self._others else ""
+
+    def _title(self) -> str:
+        """As long as the button is wide."""
+        name, metrics = self._name(), self.button.fontMetrics()
+        if not name:
+            return "Continue with other words"
+        room = self.button.width() - 4 * metrics.averageCharWidth()
+        for title in (f"Continue with {name} instead", f"Continue with {name}"):
+            if metrics.horizontalAdvance(title) <= room:
+                return title
+        return metrics.elidedText(f"With {name}", Qt.TextElideMode.ElideRight, max(room, 40))
+
+    @Slot()
+    def _go(self) -> None:
+        if (choice := self.choice) is not None:
+            self.wanted.emit(choice)

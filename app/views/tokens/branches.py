@@ -1,0 +1,38 @@
+"""The menu of a token: what could stand in its place, each the beginning of another run."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtWidgets import QMenu
+
+from app.state.branching import Instead
+from app.state.run import Run
+from app.views.base import ViewSignals
+from core import words
+
+MOST = 8
+"""Alternatives in the menu."""
+
+
+def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals) -> None:
+    """Alternatives of that token of the shown text, and the way to words of one's own."""
+    chosen = run.tokens[token]
+    others = [item for item in chosen.alternatives if item.id != chosen.id][:MOST]
+    menu.addSection(f"In place of {words.quote(chosen.piece)}")
+    for item in others:
+        title = f"Continue with {words.quote(item.text)} instead\t{words.brief_percent(item.raw_probability)}"
+        menu.addAction(_plain(title), partial(signals.branchWanted.emit, Instead(token, item.id)))
+
+    def type_words() -> None:
+        signals.tokenActivated.emit(token)
+        signals.inspectorRequested.emit()
+        signals.wordsWanted.emit()
+
+    menu.addAction("Continue with other words…", type_words)
+    menu.addSeparator()
+
+
+def _plain(title: str) -> str:
+    """A menu takes & for the mark of a key."""
+    return title.replace("&", "&&")

@@ -1,0 +1,172 @@
+"""Going on from a token with another one: in the inspector, by a token's menu, with words of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton
+from pytestqt.qtbot import QtBot
+
+import core
+from app import build_window
+from app.state.branching import Instead, branch_of, why_not_branch
+from app.state.requests import LoadRequest, RunRequest
+from app.state.run import Run
+from app.views.tokens.view import BRANCHED, TokenView
+from app.window.main_window import MainWindow
+from tests.ui.fake_engine import STORY
+from tests.ui.scripted import make_run, token
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    """With a run that has ended, its fifth token selected."""
+    window = open_window(qtbot, config_dir)
+    run(qtbot, window)
+    window.session.select_token(4)
+    return window
+
+
+def press(qtbot: QtBot, window: MainWindow) -> Run:
+    """The button in the inspector, until the branch has ended."""
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        qtbot.mouseClick(find(window, QPushButton, "branchButton"), Qt.MouseButton.LeftButton)
+    assert window.session.run is not None
+    return window.session.run
+
+
+def test_the_likeliest_other_token_stands_ready(qtbot: QtBot, window: MainWindow) -> None:
+    parent = window.session.run
+    assert parent is not None
+    other = next(item for item in parent.tokens[4].alternatives if item.id != parent.tokens[4].id)
+    assert core.words.quote(other.text) in find(window, QPushButton, "branchButton").text()
+    branch = press(qtbot, window)
+    assert branch.request.beginning == (400, 401, 402, 403, other.id)
+    assert (branch.request.parent, branch.request.place) == (parent.id, 4)
+    assert branch.request.prompt == parent.request.prompt
+    assert branch.text.startswith("".join(STORY[:4]))
+
+
+def test_a_click_on_an_alternative_picks_it(qtbot: QtBot, window: MainWindow) -> None:
+    parent = window.session.run
+    assert parent is not None
+    bars = window.parts.inspector._bars
+    wanted = parent.tokens[4].alternatives[3]
+    rows = bars._layout
+    place = QPoint(20, rows.head_height + 3 * rows.row_height + rows.row_height // 2)
+    qtbot.mouseClick(bars, Qt.MouseButton.LeftButton, pos=place)
+    assert core.words.quote(wanted.text) in find(window, QPushButton, "branchButton").text()
+    assert press(qtbot, window).request.beginning[-1] == wanted.id
+
+
+def test_words_of_ones_own_take_the_space_of_what_they_replace(qtbot: QtBot, window: MainWindow) -> None:
+    field = find(window, QLineEdit, "branchField")
+    qtbot.keyClicks(field, "slept")
+    assert "“slept”" in find(window, QPushButton, "branchButton").text()
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert window.session.run is not None
+    assert window.session.run.request.beginning == (400, 401, 402, 403, " slept")
+    assert window.session.run.text.startswith("".join(STORY[:4]) + " slept")
+
+
+def test_up_and_down_go_through_the_alternatives(qtbot: QtBot, window: MainWindow) -> None:
+    field, button = find(window, QLineEdit, "branchField"), find(window, QPushButton, "branchButton")
+    seen = {button.text()}
+    for _ in range(3):
+        qtbot.keyClick(field, Qt.Key.Key_Down)
+        seen.add(button.text())
+    assert len(seen) == 4
+    qtbot.keyClick(field, Qt.Key.Key_Up)
+    assert button.text() in seen
+
+
+def test_a_tokens_menu_offers_its_alternatives(qtbot: QtBot, window: MainWindow) -> None:
+    parent, view = window.session.run, find(window, TokenView, "tokenView")
+    assert parent is not None
+    place = view.area.viewport().mapToGlobal(view.token_rect(2).center())
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, view.mapFromGlobal(place), place)
+    QApplication.sendEvent(view, event)
+    menu = next(menu for menu in view.findChildren(QMenu) if menu.isVisible())
+    titles = {action.text().split("\t")[0]: action for action in menu.actions()}
+    other = next(item for item in parent.tokens[2].alternatives if item.id != parent.tokens[2].id)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        titles[f"Continue with {core.words.quote(other.text)} instead"].trigger()
+    menu.close()
+    assert window.session.run is not None
+    assert window.session.run.request.beginning == (400, 401, other.id)
+
+
+def test_the_menu_leads_to_the_field_for_words(window: MainWindow) -> None:
+    view = find(window, TokenView, "tokenView")
+    menu = view.keys.menu(view, 7)
+    next(action for action in menu.actions() if "other words" in action.text()).trigger()
+    menu.close()
+    assert window.session.run is not None
+    assert window.session.run.selected == 7
+    assert find(window, QLineEdit, "branchField").hasFocus()
+
+
+def test_the_branch_is_marked_where_it_begins(qtbot: QtBot, window: MainWindow) -> None:
+    view = find(window, TokenView, "tokenView")
+    assert BRANCHED not in view._hint()
+    press(qtbot, window)
+    assert BRANCHED in view._hint()
+    column = view.area.page.shown()
+    assert column is not None
+    assert column.text.prompt_pieces - column.text.asked_pieces == 5
+    before, look = view.grab().toImage(), view.area.look
+    look.branch = None
+    view.area.viewport().update()
+    assert view.grab().toImage() != before, "the line is drawn"
+
+
+def test_a_branch_of_a_branch_counts_the_whole_answer(qtbot: QtBot, window: MainWindow) -> None:
+    first = press(qtbot, window)
+    window.session.select_token(1)
+    second = press(qtbot, window)
+    assert second.request.parent == first.id
+    assert second.request.place == 6
+    assert second.request.beginning[:6] == (*first.request.beginning, 400)
+
+
+def test_settings_are_those_of_now_and_the_model_is_the_runs_own(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.controller.choose(strategy="sampling")
+    branch = press(qtbot, window)
+    assert branch.request.strategy == "sampling"
+    parent = make_run([token(0, " fox"), token(1, " named")])
+    settings = RunRequest("other", load=LoadRequest("another"))
+    made = branch_of(parent, Instead(1, 9), settings)
+    assert (made.prompt, made.model) == (parent.request.prompt, parent.request.model or "another")
+
+
+def test_what_cannot_be_branched_from_says_why(qtbot: QtBot) -> None:
+    assert why_not_branch(None)
+    assert why_not_branch(make_run([]))
+    assert why_not_branch(make_run([token(0, " fox")])) == ""
+
+
+def test_a_greedy_branch_at_its_own_token_writes_the_same(qtbot: QtBot, config_dir: Path) -> None:
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
+        window.show()
+    window.parts.controller.choose(strategy="greedy")
+    window.parts.controller.set_values({"max_new_tokens": 16})
+    window.parts.setup.prompt.set_prompt("Once upon a time, there was")
+    run(qtbot, window)
+    parent = window.session.run
+    assert parent is not None
+    window.parts.controller.set_values({"max_new_tokens": 9})
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.parts.inspector.signals.branchWanted.emit(Instead(6, parent.tokens[6].id))
+    branch = window.session.run
+    assert branch is not None
+    assert branch.text == parent.text
+    assert [one.id for one in branch.tokens] == [one.id for one in parent.tokens[7:]]
+    assert branch.prefilled is not None
+    assert branch.prefilled.reused == branch.prefilled.tokens - 1, "nothing but the last token is read again"
