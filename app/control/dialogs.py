@@ -15,6 +15,8 @@ class Dialogs(QObject):
 
     appearanceChanged = Signal()
     loadingChanged = Signal()
+    historyChanged = Signal()
+    forgetAllWanted = Signal()
     changed = Signal()
 
     def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch) -> None:
@@ -28,6 +30,7 @@ class Dialogs(QObject):
 
         dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._over.window())
         dialog.changed.connect(self._on_changed)
+        dialog.forgetAllWanted.connect(self.forgetAllWanted)
         dialog.open()
 
     @Slot()
@@ -51,4 +54,6 @@ class Dialogs(QObject):
             self.appearanceChanged.emit()
         elif section in ("compute", "models"):
             self.loadingChanged.emit()
+        elif section == "history":
+            self.historyChanged.emit()
         self.changed.emit()

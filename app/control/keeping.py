@@ -1,4 +1,4 @@
-"""What the program keeps on the disk by itself: the settings, the chat."""
+"""What the program keeps on the disk by itself: the settings, the chat, runs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ class Keeper(QObject):
         """Write the settings."""
         self.keep(self._store.save)
 
-    def keep(self, write: Callable[[], None]) -> None:
+    def keep(self, write: Callable[[], object]) -> None:
         """Call `write`, and tell what it could not."""
         try:
             write()
         except StorageError as error:
-            if error.cause not in self._told:
-                self._told.add(error.cause)
-                self.refused.emit(str(error), error.title)
+            self.tell(error)
+
+    def tell(self, error: StorageError) -> None:
+        """Tell what could not be written, if that has not been told yet."""
+        if error.cause not in self._told:
+            self._told.add(error.cause)
+            self.refused.emit(str(error), error.title)

@@ -9,7 +9,8 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.requests import Chosen
 from app.panels.setup import SetupPanel
-from app.state.requests import ModelInfo
+from app.state import conversation
+from app.state.requests import ModelInfo, RunRequest
 from app.storage.examples import Example
 from app.storage.presets import Preset
 from app.storage.settings import Choices
@@ -64,6 +65,20 @@ class SetupController(QObject):
             self._chosen.seed.lock.setChecked(True)  # its caption speaks of the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
         self._panel.set_summary(example.about or self._chosen.strategy.strategy.summary)
+        if problems:
+            self.notice.emit(" ".join(problems))
+
+    @Slot(object)
+    def apply_request(self, request: RunRequest) -> None:
+        """Everything that a run was set to, its prompt too; what is not here (any more) is told."""
+        problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
+        unknown = [*self.set_values(request.settings), *self._chosen.cache.parameters.set_values(request.cache_options)]
+        self._chosen.seed.spin.setValue(request.seed)
+        self._chosen.seed.lock.setChecked(True)  # so that it can be run as it was
+        text = request.prompt if isinstance(request.prompt, str) else conversation.last_said(request.prompt)
+        self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
+        if unknown:
+            problems.append(f"There is no setting {', '.join(unknown)} here.")
         if problems:
             self.notice.emit(" ".join(problems))
 

@@ -18,6 +18,10 @@ _ACTIONS = (
     ("toggle_inspector", "Inspector"),
     ("toggle_timeline", "Timeline"),
     ("", ""),
+    ("toggle_history", "History"),
+    ("previous_run", "Previous run"),
+    ("next_run", "Next run"),
+    ("", ""),
     ("save_picture", "Save a picture or figures…"),
     ("copy_code", "Copy the run as code…"),
     ("open_settings", "Settings…"),
@@ -56,6 +60,13 @@ class AppearanceMenu(QMenu):
             if action.data() in panels:
                 action.setCheckable(True)
                 action.setChecked(panels[action.data()])
+
+    @Slot(bool, bool)
+    def show_steps(self, back: bool, forward: bool) -> None:
+        """Whether there are runs before and after the shown one."""
+        for action in self.actions():
+            if action.data() in ("previous_run", "next_run"):
+                action.setEnabled(back if action.data() == "previous_run" else forward)
 
     def _add(self, name: str, title: str) -> None:
         if not name:

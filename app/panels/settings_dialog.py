@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.storage.settings import LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
+from app.storage.settings import LARGEST_HISTORY, LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
 from app.widgets.wrapped_label import WrappedLabel
 
 DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))
@@ -44,6 +44,7 @@ class SettingsDialog(QDialog):
     """Changes apply at once; `changed` names the section that did."""
 
     changed = Signal(str)
+    forgetAllWanted = Signal()
 
     def __init__(self, settings: Settings, folder: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,6 +59,7 @@ class SettingsDialog(QDialog):
             ("APPEARANCE", self._appearance()),
             ("WHERE MODELS RUN", self._compute()),
             ("MEMORY", self._memory()),
+            ("HISTORY", self._history()),
             ("WHAT SINGLE MODELS MAY DO", self._permissions()),
         ):
             heading = QLabel(title)
@@ -131,6 +133,25 @@ class SettingsDialog(QDialog):
         form = _Form(("At most", self.budget))
         form.rows.insertRow(0, self.reuse)
         form.rows.addRow(fallback)
+        return form
+
+    def _history(self) -> QWidget:
+        kept = self._settings.history
+        keep = _check("historyChoice", "Keep every run, on this machine alone", kept.keep)
+        keep.toggled.connect(self._on_keep)
+        self.room = _spin("historyBudget", "Disk for kept runs", kept.budget_mib)
+        self.room.setRange(1, LARGEST_HISTORY)
+        self.room.setValue(kept.budget_mib)
+        self.room.setSuffix(" MiB")
+        self.room.setToolTip("When it is spent, the oldest runs that are not pinned go.")
+        self.room.setEnabled(kept.keep)
+        self.room.valueChanged.connect(self._on_room)
+        forget = QPushButton("Forget all…")
+        forget.setObjectName("forgetAllButton")
+        forget.clicked.connect(self.forgetAllWanted)
+        form = _Form(("At most", self.room))
+        form.rows.insertRow(0, keep)
+        form.rows.addRow("", forget)
         return form
 
     def _permissions(self) -> QWidget:
@@ -217,6 +238,17 @@ class SettingsDialog(QDialog):
     def _on_budget(self, mib: int) -> None:
         self._settings.compute.reuse_mib = mib
         self.changed.emit("reuse")
+
+    @Slot(bool)
+    def _on_keep(self, on: bool) -> None:
+        self._settings.history.keep = on
+        self.room.setEnabled(on)
+        self.changed.emit("history")
+
+    @Slot(int)
+    def _on_room(self, mib: int) -> None:
+        self._settings.history.budget_mib = mib
+        self.changed.emit("history")
 
     @Slot(bool)
     def _on_fallback(self, on: bool) -> None:

@@ -53,6 +53,21 @@ class SetupPanel(QFrame):
         parts = [f"<b>{row.parameter.title}</b> ·", row.unavailable, row.parameter.help]
         self.help.setText(" ".join(part for part in parts if part) + f" Default {values.short(row.default)}.")
 
+    def cover(self, page: QWidget) -> None:
+        """Let `page` stand in the place of everything here."""
+        if self._pages.indexOf(page) < 0:
+            self._pages.addWidget(page)
+        self._page.hide()
+        page.show()
+
+    @Slot()
+    def uncover(self) -> None:
+        """Prompt and parameters are here again."""
+        for place in range(1, self._pages.count()):
+            if (item := self._pages.itemAt(place)) is not None and (page := item.widget()) is not None:
+                page.hide()
+        self._page.show()
+
     def show_fit(self, figures: str, advice: str) -> None:
         """What the run takes in memory; where it does not fit, all figures and what would help."""
         self.fit.setText(f"{figures} {advice}" if advice else figures.partition(":")[0])
@@ -100,9 +115,13 @@ class SetupPanel(QFrame):
         foot = QVBoxLayout(self._foot)
         foot.setContentsMargins(MARGIN, 8, 4, 8)
         foot.addWidget(long_help)
-        column = QVBoxLayout(self)
+        self._page = QWidget()
+        column = QVBoxLayout(self._page)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(scroll, 1)
         column.addWidget(self.fit)
         column.addWidget(self._foot)
+        self._pages = QVBoxLayout(self)
+        self._pages.setContentsMargins(0, 0, 0, 0)
+        self._pages.addWidget(self._page)

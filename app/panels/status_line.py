@@ -30,6 +30,7 @@ class StatusLine(QFrame):
 
     settingsWanted = Signal()
     exportWanted = Signal()
+    historyWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,6 +51,9 @@ class StatusLine(QFrame):
         self.setup_toggle = IconButton("panel-left", "Prompt and parameters")
         self.timeline_toggle = IconButton("panel-bottom", "Timeline")
         self.inspector_toggle = IconButton("panel-right", "Inspector")
+        self.history = IconButton("history", f"History ({key_of('toggle_history')})")
+        self.history.setObjectName("historyButton")
+        self.history.clicked.connect(self.historyWanted)
         self.export = IconButton("save", f"Save a picture or figures… ({key_of('save_picture')})")
         self.export.clicked.connect(self.exportWanted)
         self.toggles = (self.setup_toggle, self.timeline_toggle, self.inspector_toggle)
@@ -140,7 +144,7 @@ class StatusLine(QFrame):
         """Show the figures there are, without those that a narrow window has no room for."""
         told = [name for name, label in self.figures.items() if label.text()]
         widths = {name: self.figures[name].sizeHint().width() + GAP for name in told}
-        always = (self.device, self.outcome, self.settings, self.export, *self.toggles)
+        always = (self.device, self.outcome, self.settings, self.history, self.export, *self.toggles)
         others = sum(part.sizeHint().width() + GAP for part in always)
         for name in _LEAST_WANTED:
             if name in widths and others + sum(widths.values()) > self.width():
@@ -153,7 +157,7 @@ class StatusLine(QFrame):
         font = theme.font(12, tabular=True)
         for label in (self.device, *self.figures.values(), self.outcome):
             label.setFont(font)
-        for button in (self.export, *self.toggles):
+        for button in (self.history, self.export, *self.toggles):
             button.set_theme(theme)
         self.setFixedHeight(theme.px(28))
 
@@ -175,7 +179,7 @@ class StatusLine(QFrame):
         row.addWidget(self.settings)
         ends = QHBoxLayout()
         ends.setSpacing(2)
-        for button in (self.export, *self.toggles):
+        for button in (self.history, self.export, *self.toggles):
             ends.addWidget(button)
         row.addLayout(ends)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.state.requests import ErrorReport, Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
@@ -41,6 +42,8 @@ class Job:
 
     number: int
     request: RunRequest
+    recording: Path | None = None
+    """Where it is to be recorded, if anywhere."""
     cancel: threading.Event = field(default_factory=threading.Event)
     mailbox: Mailbox = field(default_factory=Mailbox)
 
@@ -59,6 +62,8 @@ class Ended(NamedTuple):
 
     number: int
     error: ErrorReport | None = None
+    not_recorded: ErrorReport | None = None
+    """Why the recording of the run is not whole."""
 
 
 class Answer(NamedTuple):

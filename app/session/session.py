@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from app.session.delivery import Delivery, Underway
@@ -28,6 +31,8 @@ class Session(QObject):
     runShown = Signal(object)
     """A run that ended earlier takes the place of the shown one (`show`); nothing is computed."""
     promptTrimmed = Signal(object)
+    notRecorded = Signal(object)
+    """Why the recording of the run that ends now is not whole (`ErrorReport`)."""
     eventsArrived = Signal(object, object)
     cursorMoved = Signal(object)
     selectionChanged = Signal(object)
@@ -49,6 +54,7 @@ class Session(QObject):
         self._next: RunRequest | None = None
         self._measuring = Measuring()
         self._jobs = 0
+        self._place_of: Callable[[Run], Path | None] = _nowhere
         self._state = "idle"
         self._is_over = False
         self._held, self._delivery, self._collector = HeldModel(self), Delivery(self), Collector(self)
@@ -76,6 +82,10 @@ class Session(QObject):
     def busy(self) -> bool:
         """Whether a run is under way."""
         return self._underway is not None
+
+    def record_with(self, place_of: Callable[[Run], Path | None]) -> None:
+        """Have each run that is shown recorded where `place_of` says as it begins; None: it is not."""
+        self._place_of = place_of
 
     @Slot(object)
     def start(self, request: RunRequest) -> None:
@@ -182,7 +192,8 @@ class Session(QObject):
 
     def _begin(self, run: Run, is_silent: bool = False) -> None:
         self._jobs += 1
-        self._underway = Underway(Job(self._jobs, run.request), run, is_silent)
+        recording = None if is_silent else self._place_of(run)
+        self._underway = Underway(Job(self._jobs, run.request, recording), run, is_silent)
         self._delivery.begin(self._underway)
         self._collector.busy = True
         self._tell_state()
@@ -209,6 +220,8 @@ class Session(QObject):
         self._collector.busy = False
         run = underway.run
         run.outcome = outcomes.outcome(run, underway.job.cancel.is_set(), answer.error)
+        if answer.not_recorded is not None:
+            self.notRecorded.emit(answer.not_recorded)
         if underway.is_silent:
             self.measured.emit(run)
             self.measuringProgressed.emit(self._measuring.ended())
@@ -245,6 +258,10 @@ class Session(QObject):
         if state != self._state:
             self._state = state
             self.stateChanged.emit(state)
+
+
+def _nowhere(_run: Run) -> None:
+    """No run is recorded."""
 
 
 def _state(underway: Underway | None, held: HeldModel) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.mailbox import Answer, Ended, Job, Loaded
+from app.session.recording import Recorded
 from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, report
 
 if TYPE_CHECKING:
@@ -39,13 +40,14 @@ class Worker(QObject):
     def run(self, job: Job) -> None:
         """Run `job` to its end; answers with `ended`, exactly once, whatever happens."""
         error: ErrorReport | None = None
+        recorded = Recorded(job.recording) if job.recording is not None else None
         try:
             if not job.cancel.is_set():
-                error = self._run(job)
+                error = self._run(job, recorded)
         except BaseException as failure:  # the answer must go out even for SystemExit raised by a model's own code
             error = _report(failure)
         finally:
-            self.ended.emit(Ended(job.number, error))
+            self.ended.emit(Ended(job.number, error, recorded.trouble if recorded is not None else None))
 
     @Slot(object)
     def serve(self, request: PrefixRequest | RunRequest) -> None:
@@ -66,7 +68,7 @@ class Worker(QObject):
         except BaseException as failure:
             return Loaded(request, for_run, error=_report(failure))
 
-    def _run(self, job: Job) -> ErrorReport | None:
+    def _run(self, job: Job, recorded: Recorded | None) -> ErrorReport | None:
         answer = self._load(job.request.load, for_run=True)
         self.loaded.emit(answer)
         if answer.error is not None or job.cancel.is_set():
@@ -75,6 +77,8 @@ class Worker(QObject):
         if prepared is not job.request:
             self.prepared.emit(job.number, prepared)
         stream = self._engine.stream(prepared, job.cancel)
+        if recorded is not None:
+            stream = recorded.events(stream, prepared)
         try:
             self._deliver(job, stream)
         finally:

@@ -45,6 +45,12 @@ def format_turns(messages: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(f"{turn['role']}: {turn['content']}" for turn in messages)
 
 
+def last_said(messages: Sequence[Mapping[str, str]]) -> str:
+    """What the user said last; the last turn where the user said nothing."""
+    said = [turn["content"] for turn in messages if turn["role"] == "user"] or [t["content"] for t in messages[-1:]]
+    return said[-1] if said else ""
+
+
 def trim(
     messages: Sequence[Message], context: int, room: int, when_full: str, count: Callable[[Sequence[Message]], int]
 ) -> tuple[Message, ...]:

@@ -29,6 +29,8 @@ SMALLEST_SCALE, LARGEST_SCALE = 0.8, 2.0
 LARGEST_SEED = 2**31 - 1
 LARGEST_REUSE = 1024**2
 """MiB."""
+LARGEST_HISTORY = 1024**2
+"""MiB."""
 WIDEST = 2**15
 """Pixels."""
 Migrator = Callable[[dict[str, Any]], dict[str, Any]]
@@ -166,6 +168,20 @@ class Models(Section):
 
 
 @dataclass(slots=True)
+class History(Section):
+    """What is kept of runs."""
+
+    keep: bool = field(default=True, metadata=_FLAG)
+    budget_mib: int = field(default=512, metadata={"check": up_to(LARGEST_HISTORY)})
+    """What all recordings may take on the disk; the oldest go first."""
+
+    @property
+    def budget(self) -> int:
+        """The same in bytes."""
+        return self.budget_mib * 2**20
+
+
+@dataclass(slots=True)
 class Layout(Section):
     """Which parts of the window are open, and where it stands."""
 
@@ -188,6 +204,7 @@ class Settings:
     choices: Choices = field(default_factory=Choices)
     compute: Compute = field(default_factory=Compute)
     models: Models = field(default_factory=Models)
+    history: History = field(default_factory=History)
     layout: Layout = field(default_factory=Layout)
 
 
@@ -196,5 +213,6 @@ SECTIONS: dict[str, type[Section]] = {
     "choices": Choices,
     "compute": Compute,
     "models": Models,
+    "history": History,
     "layout": Layout,
 }

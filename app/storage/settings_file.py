@@ -28,6 +28,13 @@ def default_folder() -> Path:
     return Path(platformdirs.user_config_dir("tokenscope", appauthor=False))
 
 
+def default_data_folder() -> Path:
+    """Where this user's data lies that is no setting."""
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("tokenscope", appauthor=False))
+
+
 @dataclass(slots=True)
 class Found:
     """What a settings file holds: the usable part, what only a program of another version knows, and the rest named."""
@@ -60,6 +67,12 @@ class SettingsStore:
     def path(self) -> Path:
         """The JSON file."""
         return self.folder / FILE_NAME
+
+    @property
+    def data(self) -> Path:
+        """The folder of what is no setting and grows: the user's own place for it, or beside the settings where
+        another folder than the usual one is given for those."""
+        return default_data_folder() if self.folder == default_folder() else self.folder
 
     @property
     def presets(self) -> Path:

@@ -39,5 +39,7 @@ IconButton:hover {{ background: {theme.hover}; }}
 Segmented QPushButton[role="quiet"] {{ color: {theme.muted}; font-size: {px(12)}px; padding: 2px {px(6)}px; }}
 Segmented QPushButton[role="quiet"]:checked {{ color: {theme.text}; background: transparent; font-weight: 600; }}
 Segmented QPushButton[role="quiet"]:disabled {{ color: {theme.faint}; }}
+#historyList {{ border: 0; padding: 0; }}
+#historyView QStackedWidget {{ background: transparent; }}
 QProgressBar[idle="true"] {{ background: transparent; }}
 """

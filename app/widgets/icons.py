@@ -66,4 +66,7 @@ class IconButton(QToolButton):
         color = self._theme.faint if self.isCheckable() and not self.isChecked() else self._theme.muted
         px = self._theme.px(16)
         self.setIconSize(QSize(px, px))
-        self.setIcon(icon(self._names[self.isChecked()], color, px))
+        name = self._names[self.isChecked()]
+        drawn = icon(name, color, px)
+        drawn.addPixmap(pixmap(name, self._theme.line, px), QIcon.Mode.Disabled)  # Qt's own is bright on a dark ground
+        self.setIcon(drawn)

@@ -14,6 +14,8 @@ from app.control.code import CodeController
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
+from app.control.history import History
+from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
 from app.control.library import Library
 from app.control.loading import LoadController
@@ -22,9 +24,11 @@ from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.control.prefixes import PrefixController
+from app.control.recovery import Recovery
 from app.control.requests import Chosen, RequestBuilder
 from app.control.runs import RunController
 from app.control.setup import SetupController
+from app.control.steps import Steps
 from app.panels.appearance_menu import AppearanceMenu
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
@@ -150,6 +154,8 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
     chat = ChatController(panels.setup.prompt, panels.centre, chats, keeper)
     requests = RequestBuilder(chosen, chat, loading, settings.compute)
     changes = ChangeWatch(session, requests, panels.status)
+    history = History(session, lambda: store.data, settings.history, keeper)
+    steps = Steps(session, history)
     return Controllers(
         chosen=chosen,
         loading=loading,
@@ -166,6 +172,10 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         dialogs=Dialogs(panels.centre, store, session, changes),
         changes=changes,
         keeper=keeper,
+        history=history,
+        history_panel=HistoryPanel(panels.setup, session, history, steps, settings.history),
+        recovery=Recovery(history, messages),
+        steps=steps,
     )
 
 
@@ -198,5 +208,12 @@ def _last_steps(parts: Parts) -> tuple[tuple[Callable[[], object], ...], tuple[C
         parts.layout.remember(kept)
 
     remembered = (remember_layout, parts.controller.remember, parts.keeper.keep_settings)
-    stopped = (parts.loading.stop, parts.fit.stop, parts.session.shut_down, parts.status.stop)
+    stopped = (
+        parts.loading.stop,
+        parts.fit.stop,
+        parts.session.shut_down,
+        parts.history_panel.settle,
+        parts.history.stop,
+        parts.status.stop,
+    )
     return remembered, stopped

@@ -17,6 +17,7 @@ from app.storage.settings_file import SettingsStore
 from app.theme.palettes import PALETTES
 
 if TYPE_CHECKING:
+    from app.control.history import History
     from app.session.session import Session
     from app.theme.theme import Theme
     from app.window.parts import Parts
@@ -67,6 +68,11 @@ class MainWindow(QMainWindow):
     def session(self) -> Session:
         """What runs, and what it has written."""
         return self.parts.session
+
+    @property
+    def history(self) -> History:
+        """The runs that are kept."""
+        return self.parts.history
 
     def assemble(self) -> None:
         """Put everything into the frame; once."""

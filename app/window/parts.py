@@ -9,15 +9,19 @@ from app.control.chat import ChatController
 from app.control.code import CodeController
 from app.control.dialogs import Dialogs
 from app.control.export import ExportController
+from app.control.history import History
+from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
 from app.control.library import Library
 from app.control.loading import LoadController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.prefixes import PrefixController
+from app.control.recovery import Recovery
 from app.control.requests import Chosen, RequestBuilder
 from app.control.runs import RunController
 from app.control.setup import SetupController
+from app.control.steps import Steps
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
@@ -67,6 +71,10 @@ class Controllers:
     dialogs: Dialogs
     changes: ChangeWatch
     keeper: Keeper
+    history: History
+    history_panel: HistoryPanel
+    recovery: Recovery
+    steps: Steps
 
 
 @dataclass(frozen=True)

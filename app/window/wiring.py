@@ -27,6 +27,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.toolbar.run.clicked, parts.runs.run_or_stop),
         (parts.centre.sequenceWanted, session.show_sequence),
         (parts.status.exportWanted, parts.export.ask),
+        (parts.status.historyWanted, parts.history_panel.toggle),
         (parts.status.settingsWanted, parts.dialogs.open_used_settings),
         (parts.runs.loadWanted, parts.loading.warm_up),
         (parts.view_feed.inspectorRequested, parts.layout.show_inspector),
@@ -36,6 +37,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.view_feed.failed, parts.messages.show_error),
     ):
         signal.connect(slot)
+    _connect_history(parts)
 
 
 def _connect_setup(parts: Parts) -> None:
@@ -60,11 +62,30 @@ def _connect_setup(parts: Parts) -> None:
         signal.connect(slot)
 
 
+def _connect_history(parts: Parts) -> None:
+    """The kept runs: what they need of the panels, and what is said of them."""
+    history, panel = parts.history, parts.history_panel
+    for signal, slot in (
+        (history.refused, parts.messages.show_error),
+        (history.noticed, parts.messages.show_notice),
+        (panel.shown, parts.layout.show_setup),
+        (panel.requestWanted, parts.controller.apply_request),
+        (panel.changed, parts.keeper.keep_settings),
+        (parts.controller.panelWanted, parts.setup.uncover),
+        (parts.steps.changed, parts.appearance.menu.show_steps),
+        (parts.dialogs.historyChanged, history.trim),
+        (parts.dialogs.historyChanged, panel.refresh),
+        (parts.dialogs.forgetAllWanted, panel.ask_to_forget_all),
+    ):
+        signal.connect(slot)
+    parts.steps.tell()
+
+
 def _connect_frame(window: MainWindow, parts: Parts) -> None:
     """Theme, menu and keys; and what waits until the window has been drawn."""
     appearance = parts.appearance
     themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
-    for part in (window, *themed, parts.export):
+    for part in (window, *themed, parts.export, parts.history_panel):
         appearance.changed.connect(part.set_theme)
     parts.toolbar.text.setMenu(appearance.menu)
     appearance.menu.actionChosen.connect(parts.actions.do)
@@ -72,4 +93,5 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     parts.actions.bind_keys(window)
     bind_view_keys(window, parts.centre)
     window.painted.connect(parts.loading.warm_up)
+    window.painted.connect(parts.history.open_later)
     window.painted.connect(parts.centre.make_the_rest)

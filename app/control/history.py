@@ -1,0 +1,182 @@
+"""The history: every run that is shown is recorded as it goes on, kept when it ends, and can be opened again.
+
+SQLite and the recordings' format are imported when something is first kept or looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from app.control.keeping import Keeper
+from app.session.session import Session
+from app.state.requests import ErrorReport, Outcome, report
+from app.state.run import Run
+from app.storage.files import StorageError
+from app.storage.history.recordings import Recordings
+from app.storage.settings import History as Kept
+from core.errors import TokenscopeError
+
+if TYPE_CHECKING:
+    from app.storage.history.store import HistoryStore
+
+FOLDER = "history"
+
+
+class History(QObject):
+    """`kept(id)` for each run that is there from now on, `changed` when another one is, or another is not."""
+
+    kept = Signal(str)
+    changed = Signal()
+    opened = Signal()
+    """The file is open, or cannot be: `why_not`."""
+    refused = Signal(object)
+    """Something asked for could not be done: an `ErrorReport`."""
+    noticed = Signal(str, str)
+    """Something to know: text and title."""
+
+    def __init__(self, session: Session, folder: Callable[[], Path], settings: Kept, keeper: Keeper) -> None:
+        super().__init__(session)
+        self._session, self._folder, self._settings, self._keeper = session, folder, settings, keeper
+        self._store: HistoryStore | None = None
+        self._recordings: Recordings | None = None
+        self._paths: dict[str, Path] = {}
+        self._ended: list[tuple[Run, Path]] = []
+        self.why_not = ""
+        """Why nothing can be kept or looked for; empty while it can."""
+        session.record_with(self.place)
+        session.finished.connect(self._on_finished)
+        session.notRecorded.connect(self._on_not_recorded)
+
+    @property
+    def store(self) -> HistoryStore | None:
+        """The kept runs; None where they cannot be had, which `why_not` explains."""
+        if self._store is None and not self.why_not:
+            self._open()
+        return self._store
+
+    @property
+    def store_if_open(self) -> HistoryStore | None:
+        """The same, without opening it now."""
+        return self._store
+
+    @property
+    def recordings(self) -> Recordings:
+        """Those under way."""
+        if self._recordings is None:
+            self._recordings = Recordings(self._folder() / FOLDER)
+        return self._recordings
+
+    @Slot()
+    def open_later(self) -> None:
+        """Open the file as soon as there is nothing else to do."""
+        QTimer.singleShot(0, self, lambda: self.store)
+
+    def place(self, run: Run) -> Path | None:
+        """Where a run that begins is recorded; None when none is kept."""
+        if not self._settings.keep or self.why_not:
+            return None
+        try:
+            self._paths[run.id] = self.recordings.place(run.id)
+        except StorageError as error:
+            self._keeper.tell(error)
+        return self._paths.get(run.id)
+
+    def open_run(self, run: str) -> Run:
+        """A kept run, as it was. Raises TokenscopeError where it is not there or cannot be read."""
+        import core
+        from app.state.recorded import run_of
+
+        if self.store is None:
+            raise StorageError(self.why_not)
+        opened = run_of(core.trace.read(self.store.trace(run)))
+        opened.id = run
+        return opened
+
+    def show(self, run: str) -> bool:
+        """Show a kept run in the window; False, and said, where that cannot be."""
+        try:
+            opened = self.open_run(run)
+        except TokenscopeError as error:
+            self.refused.emit(report(error))
+            return False
+        return self._session.show(opened)
+
+    def keep(self, run: Run, recording: Path) -> None:
+        """Keep a run that has ended; one that wrote nothing is not worth it."""
+        from app.storage.history.of_run import keeping_of
+
+        if run.started is None or self.store is None:
+            with suppress(OSError):
+                recording.unlink()
+            return
+        self.store.keep(keeping_of(run), recording)
+        self.store.trim(self._settings.budget)
+        self.kept.emit(run.id)
+        self.changed.emit()
+
+    def change(self, action: Callable[[HistoryStore], object]) -> None:
+        """Do something to the kept runs, and tell of it."""
+        store = self.store
+        if store is not None:
+            self._keeper.keep(partial(action, store))
+            self._tell_notices(store)
+            self.changed.emit()
+
+    @Slot()
+    def trim(self) -> None:
+        """The room has become smaller, maybe."""
+        budget = self._settings.budget
+        if self._store is not None:
+            self.change(lambda store: store.trim(budget))
+
+    @Slot()
+    def flush(self) -> None:
+        """Keep what has ended and waits for its turn."""
+        ended, self._ended = self._ended, []
+        for run, recording in ended:
+            self._keeper.keep(partial(self.keep, run, recording))
+        if self._store is not None:
+            self._tell_notices(self._store)
+
+    def stop(self) -> None:
+        """The window closes."""
+        self.flush()
+        if self._recordings is not None:
+            self._recordings.close()
+        if self._store is not None:
+            self._store.close()
+
+    def _open(self) -> None:
+        from app.storage.history.store import HistoryStore
+
+        try:
+            self._store = HistoryStore(self._folder() / FOLDER)
+        except TokenscopeError as error:
+            self.why_not = str(error)
+            self.noticed.emit(self.why_not, error.title)
+        else:
+            self._tell_notices(self._store)
+        self.opened.emit()
+
+    def _tell_notices(self, store: HistoryStore) -> None:
+        while store.notices:
+            self.noticed.emit(store.notices.pop(0), "The history was repaired")
+
+    @Slot(object)
+    def _on_finished(self, _outcome: Outcome) -> None:
+        """Not now: whoever waits for the run's end comes first."""
+        run = self._session.run
+        path = self._paths.pop(run.id, None) if run is not None else None
+        if run is not None and path is not None:
+            self._ended.append((run, path))
+            QTimer.singleShot(0, self, self.flush)
+
+    @Slot(object)
+    def _on_not_recorded(self, why: ErrorReport) -> None:
+        self.noticed.emit(f"{why.cause} {why.remedy}", "This run is not kept whole")

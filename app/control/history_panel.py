@@ -1,0 +1,224 @@
+"""The panel of kept runs, made when it is first wanted: lists what the history holds, and does what is asked there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QMessageBox
+
+from app.control.history import History
+from app.control.steps import Steps
+from app.panels.setup import SetupPanel
+from app.session.session import Session
+from app.state.request_json import RequestProblem, from_plain
+from app.state.requests import report
+from app.storage.settings import History as Kept
+from app.theme.theme import Theme
+from core import words
+from core.errors import TokenscopeError
+
+if TYPE_CHECKING:
+    from app.panels.history.view import HistoryView
+
+NOTHING = "Nothing is kept yet. Every run from now on is: its text, its settings and all that was seen of it, on this "
+NOTHING += "machine alone."
+OFF = "No history is kept. It can be switched on in the menu above."
+NOT_FOUND = "No kept run holds all of these words."
+
+
+class HistoryPanel(QObject):
+    """`requestWanted(RunRequest)`: the panels are to take these settings; `compareWanted(Run)`: hold it beside the
+    shown one; `shown`: the panel it stands in has to be open; `changed`: a setting has."""
+
+    requestWanted = Signal(object)
+    compareWanted = Signal(object)
+    shown = Signal()
+    changed = Signal()
+
+    def __init__(self, setup: SetupPanel, session: Session, history: History, steps: Steps, settings: Kept) -> None:
+        super().__init__(setup)
+        self._setup, self._session, self._history, self._steps = setup, session, history, steps
+        self._settings = settings
+        self._theme: Theme | None = None
+        self._deleted: list[str] = []
+        self.view: HistoryView | None = None
+        """None until it is first shown."""
+        history.changed.connect(self.refresh)
+        for signal in (session.runStarted, session.runShown):
+            signal.connect(self._mark)
+
+    @Slot()
+    def toggle(self) -> None:
+        """Show the history in the left panel, or what was there before."""
+        if self.view is not None and self.view.isVisible():
+            self.close()
+        else:
+            self.show()
+
+    @Slot()
+    def show(self) -> None:
+        """Show it, with the cursor in the search."""
+        if self.view is None:
+            self.view = self._make()
+        self._setup.cover(self.view)
+        self.shown.emit()
+        self.refresh()
+        self.view.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    @Slot()
+    def close(self) -> None:
+        """Back to prompt and parameters; what was deleted stays so."""
+        self._setup.uncover()
+        self.settle()
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes, now or once it is there."""
+        self._theme = theme
+        if self.view is not None:
+            self.view.set_theme(theme)
+
+    @Slot()
+    def refresh(self) -> None:
+        """List what is kept now."""
+        view = self.view
+        if view is None or not view.isVisible():
+            return
+        store = self._history.store
+        view.show_keeping(self._settings.keep)
+        if store is None:
+            view.show_runs([], lambda _runs: [], "", self._history.why_not)
+            return
+        try:
+            ids, (count, size) = store.ids(view.query), store.totals()
+        except TokenscopeError as error:
+            view.show_runs([], lambda _runs: [], "", str(error))
+            return
+        found = words.count(count, "run") if not view.query else f"{len(ids):,} of {words.count(count, 'run')}"
+        empty = NOT_FOUND if view.query else NOTHING if self._settings.keep else OFF
+        view.show_runs(ids, store.records, f"{found} · {words.size(size)}" if count else "", empty)
+
+    def settle(self) -> None:
+        """What was deleted is removed for good."""
+        deleted, self._deleted = self._deleted, []
+        if deleted:
+            self._history.change(lambda store: store.forget(deleted))
+        if self.view is not None:
+            self.view.show_deleted("")
+
+    def _make(self) -> HistoryView:
+        from app.panels.history.view import HistoryView
+
+        view = HistoryView()
+        for signal, slot in (
+            (view.closeWanted, self.close),
+            (view.searchChanged, self.refresh),
+            (view.openWanted, self._open),
+            (view.actionWanted, self._act),
+            (view.renameWanted, self._rename),
+            (view.undoWanted, self._undo),
+            (view.backWanted, self._steps.back),
+            (view.forwardWanted, self._steps.forward),
+            (view.forgetAllWanted, self.ask_to_forget_all),
+            (view.keepWanted, self._set_keeping),
+        ):
+            signal.connect(slot)
+        self._steps.changed.connect(view.show_steps)
+        view.show_steps(self._steps.can_go_back, self._steps.can_go_forward)
+        if self._theme is not None:
+            view.set_theme(self._theme)
+        if self._session.run is not None:
+            view.list.mark(self._session.run.id)
+        return view
+
+    @Slot(str)
+    def _open(self, run: str) -> None:
+        if self._session.run is None or self._session.run.id != run:
+            self._history.show(run)
+
+    @Slot(str, str)
+    def _act(self, name: str, run: str) -> None:
+        actions = {"restore": self._restore, "compare": self._compare, "pin": self._pin, "delete": self._delete}
+        actions[name](run)
+
+    def _restore(self, run: str) -> None:
+        store = self._history.store
+        try:
+            plain = store.request(run) if store is not None else {}
+            self.requestWanted.emit(from_plain(plain))
+        except (RequestProblem, TokenscopeError) as error:
+            self._history.refused.emit(report(error))
+        else:
+            self.close()
+
+    def _compare(self, run: str) -> None:
+        try:
+            self.compareWanted.emit(self._history.open_run(run))
+        except TokenscopeError as error:
+            self._history.refused.emit(report(error))
+
+    def _pin(self, run: str) -> None:
+        store = self._history.store
+        record = store.get(run) if store is not None else None
+        if record is not None:
+            self._history.change(lambda store: store.pin(run, not record.pinned))
+
+    def _delete(self, run: str) -> None:
+        store = self._history.store
+        record = store.get(run) if store is not None else None
+        if record is not None and self.view is not None:
+            self._deleted.append(run)
+            self._history.change(lambda store: store.delete(run))
+            self.view.show_deleted(record.name)
+
+    @Slot(str, str)
+    def _rename(self, run: str, title: str) -> None:
+        self._history.change(lambda store: store.rename(run, title))
+
+    @Slot()
+    def _undo(self) -> None:
+        """Bring back the run that was deleted last; the one before it can then be brought back too."""
+        store = self._history.store
+        if self._deleted and store is not None and self.view is not None:
+            run = self._deleted.pop()
+            self._history.change(lambda store: store.bring_back(run))
+            self.view.list.pick(run)
+            self.view.show_deleted("")
+
+    @Slot(bool)
+    def _set_keeping(self, is_on: bool) -> None:
+        self._settings.keep = is_on
+        self.changed.emit()
+        self.refresh()
+
+    @Slot()
+    def ask_to_forget_all(self) -> None:
+        """Ask, then remove everything that is kept."""
+        store = self._history.store
+        if store is None:
+            return
+        count, size = store.totals()
+        box = QMessageBox(QMessageBox.Icon.Warning, "Forget all", "", parent=self._setup.window())
+        box.setObjectName("forgetAllQuestion")
+        box.setText(f"Forget {words.count(count, 'run')}, {words.size(size)}, pinned ones too?")
+        box.setInformativeText("They are removed from the disk and cannot be brought back. The shown run stays shown.")
+        forget = box.addButton("Forget all", QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton("Keep them", QMessageBox.ButtonRole.RejectRole))
+        forget.clicked.connect(self.forget_all)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+    @Slot()
+    def forget_all(self) -> None:
+        """Remove everything that is kept."""
+        self._deleted.clear()
+        self._history.change(lambda store: store.forget_all())
+        self._steps.forget_kept()
+        if self.view is not None:
+            self.view.show_deleted("")
+
+    @Slot(object)
+    def _mark(self, run: object) -> None:
+        if self.view is not None and self._session.run is not None:
+            self.view.list.mark(self._session.run.id)

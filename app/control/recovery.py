@@ -1,0 +1,95 @@
+"""What a killed program was writing: found at the next start, and offered."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Slot
+
+from app.control.history import History
+from app.control.messages import Messages
+from app.state.requests import report
+from core import words
+from core.errors import TokenscopeError
+
+SHOW, FORGET = "showLeftRun", "forgetLeftRuns"
+TITLE = "A run was cut short"
+
+
+class Recovery(QObject):
+    """Says so in a notice; until one of its buttons is pressed, the recordings stay where they are."""
+
+    def __init__(self, history: History, messages: Messages) -> None:
+        super().__init__(history)
+        self._history, self._messages = history, messages
+        self._left: dict[str, Path] = {}
+        history.opened.connect(self.look)
+        messages.noticeAction.connect(self._on_action)
+
+    @Slot()
+    def look(self) -> None:
+        """Look for recordings without a program; those of runs that are kept just had not been put away."""
+        store = self._history.store_if_open
+        if store is None:
+            return
+        found = self._history.recordings.left_over()
+        for run, path in found.items():
+            if store.get(run) is not None:
+                with suppress(TokenscopeError):
+                    store.take_in(path, run)
+            elif _holds_something(path):
+                self._left[run] = path
+        if self._left:
+            self._offer()
+
+    def _offer(self) -> None:
+        count = len(self._left)
+        told = "A run was" if count == 1 else f"{words.count(count, 'run')} were"
+        them = "it" if count == 1 else "them"
+        self._messages.show_notice(
+            f"{told} under way when Tokenscope was last closed without warning. What had been written is still there.",
+            TITLE,
+            [(SHOW, f"Show {them}"), (FORGET, f"Forget {them}")],
+        )
+
+    @Slot(str)
+    def _on_action(self, name: str) -> None:
+        if name == SHOW:
+            self._take_in()
+        elif name == FORGET:
+            for path in self._left.values():
+                with suppress(OSError):
+                    path.unlink()
+            self._left = {}
+
+    def _take_in(self) -> None:
+        """Keep all of them, and show the latest."""
+        import core
+        from app.state.recorded import run_of
+
+        left, self._left = sorted(self._left.items(), key=lambda item: item[1].stat().st_mtime), {}
+        for run, path in left:
+            try:
+                found = run_of(core.trace.read(path))
+                found.id = run
+                self._history.keep(found, path)
+            except TokenscopeError as error:
+                self._history.refused.emit(report(error))
+        if left:
+            self._history.show(left[-1][0])
+
+
+def _holds_something(path: Path) -> bool:
+    """Whether a run had begun; a file that has nothing to show is removed."""
+    import core
+    from core.errors import TraceError
+
+    try:
+        if core.trace.read(path).events:
+            return True
+    except TraceError:
+        pass
+    with suppress(OSError):
+        path.unlink()
+    return False

@@ -1,0 +1,93 @@
+"""Back and forth through the runs of a window: Ctrl+Z and Ctrl+Y; before the first one lie those of earlier days."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.control.history import History
+from app.session.session import Session
+from app.state.generations import Generations
+from app.state.run import Run
+
+
+class Steps(QObject):
+    """`changed(can go back, can go forward)`."""
+
+    changed = Signal(bool, bool)
+
+    def __init__(self, session: Session, history: History) -> None:
+        super().__init__(session)
+        self._session, self._history = session, history
+        self.generations = Generations()
+        for signal in (session.runStarted, session.runShown):
+            signal.connect(self._on_shown)
+        session.finished.connect(self.tell)
+        history.changed.connect(self._on_changed)
+        history.opened.connect(self.tell)
+
+    @property
+    def can_go_back(self) -> bool:
+        """Whether there is an earlier run, and none is under way."""
+        return not self._session.busy and self._before() is not None
+
+    @property
+    def can_go_forward(self) -> bool:
+        """Whether there is a later run, and none is under way."""
+        return not self._session.busy and self.generations.beside(1) is not None
+
+    @Slot()
+    def back(self) -> None:
+        """Show the run before the shown one."""
+        run = self._before()
+        if run is not None and run not in self.generations.ids:
+            self.generations.begin_with(run)
+        self._show(run)
+
+    @Slot()
+    def forward(self) -> None:
+        """Show the run after the shown one."""
+        self._show(self.generations.beside(1))
+
+    @Slot()
+    def tell(self) -> None:
+        """Say what can be done now."""
+        self.changed.emit(self.can_go_back, self.can_go_forward)
+
+    def forget_kept(self) -> None:
+        """No run of an earlier time is there any more, nor one that would have to be read from the disk."""
+        shown = self.generations.shown
+        self.generations.drop([run for run in self.generations.ids if run != shown])
+        self.tell()
+
+    def _before(self) -> str | None:
+        """The run before the shown one: of this window, else of what was kept before."""
+        before, store = self.generations.beside(-1), self._history.store_if_open
+        if before is not None or store is None:
+            return before
+        if not self.generations.ids:
+            return store.latest()
+        shown = store.get(self.generations.shown or "")
+        while shown is not None and (run := store.latest(before=shown.made)) is not None:
+            if run not in self.generations.ids:
+                return run
+            shown = store.get(run)
+        return None
+
+    def _show(self, run: str | None) -> None:
+        if run is None or self._session.busy:
+            return
+        was, held = self.generations.place, self.generations.held(run)
+        self.generations.go(run)
+        is_shown = self._session.show(held) if held is not None else self._history.show(run)
+        if not is_shown:
+            self.generations.place = was
+            self.tell()
+
+    @Slot(object)
+    def _on_shown(self, run: Run) -> None:
+        self.generations.show(run)
+        self.tell()
+
+    @Slot()
+    def _on_changed(self) -> None:
+        self.tell()

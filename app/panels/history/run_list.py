@@ -1,0 +1,102 @@
+"""The list itself: a click or Enter opens a run, F2 names it, Delete deletes it, and the menu says all that."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal, Slot
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QAbstractItemView, QListView, QMenu, QWidget
+
+from app.panels.history.delegate import RunDelegate
+from app.panels.history.model import HistoryModel
+from app.storage.history.record import Record
+from app.theme.theme import Theme
+
+
+class RunList(QListView):
+    """`openWanted(id)`; `picked(Record or None)` when another row is the current one; `menuWanted(QMenu)`: fill it."""
+
+    openWanted = Signal(str)
+    deleteWanted = Signal()
+    picked = Signal(object)
+    menuWanted = Signal(QMenu)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("historyList")
+        self.setAccessibleName("Kept runs")
+        self.runs = HistoryModel(self)
+        self._delegate = RunDelegate(self)
+        self.setModel(self.runs)
+        self.setItemDelegate(self._delegate)
+        self.setUniformItemSizes(True)
+        self.setMouseTracking(True)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.customContextMenuRequested.connect(self._on_menu)
+        self.clicked.connect(self._on_open)
+        self.selectionModel().currentChanged.connect(self._on_current)
+
+    @property
+    def record(self) -> Record | None:
+        """The run in the current row."""
+        return self.runs.record(self.currentIndex().row())
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and the height of the rows."""
+        self._delegate.theme = theme
+        self.verticalScrollBar().setSingleStep(theme.px(24))
+        self.scheduleDelayedItemsLayout()
+        self.viewport().update()
+
+    def mark(self, run: str) -> None:
+        """That is the run that the window shows."""
+        self._delegate.shown = run
+        self.viewport().update()
+
+    def pick(self, run: str, place: int = 0) -> None:
+        """Let a run's row be the current one; where it is gone, the one that has its place."""
+        row = self.runs.row_of(run)
+        row = row if row >= 0 else min(place, self.runs.rowCount() - 1)
+        self.setCurrentIndex(self.runs.index(row))
+        self.picked.emit(self.record)
+
+    @Slot()
+    def open_current(self) -> None:
+        """Ask for the current run to be shown."""
+        self._on_open(self.currentIndex())
+
+    def rename(self) -> None:
+        """Edit the current run's title in its place."""
+        if self.currentIndex().isValid():
+            self.scrollTo(self.currentIndex())
+            self.edit(self.currentIndex())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
+            self.open_current()
+        elif event.key() == Qt.Key.Key_Delete and self.currentIndex().isValid():
+            self.deleteWanted.emit()
+        else:
+            super().keyPressEvent(event)
+
+    @Slot(QModelIndex)
+    def _on_open(self, index: QModelIndex) -> None:
+        record = self.runs.record(index.row())
+        if record is not None:
+            self.openWanted.emit(record.id)
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_current(self, _now: QModelIndex, _before: QModelIndex) -> None:
+        self.picked.emit(self.record)
+
+    @Slot(QPoint)
+    def _on_menu(self, place: QPoint) -> None:
+        index = self.indexAt(place)
+        if index.isValid():
+            self.setCurrentIndex(index)
+            menu = QMenu(self)
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            self.menuWanted.emit(menu)
+            menu.popup(self.viewport().mapToGlobal(place))

@@ -1,0 +1,401 @@
+"""The history through the window: runs are kept, found, opened, named, pinned, deleted; nothing else is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
+from pytestqt.qtbot import QtBot
+
+from app.panels.history import wording
+from app.panels.history.view import HistoryView
+from app.state.run import Run
+from app.storage.history.store import HistoryStore
+from app.window.main_window import MainWindow
+from tests.app.history_files import keeping
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+def keep(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
+    """Run a prompt; the id of the run once it is kept."""
+    window.parts.setup.prompt.set_prompt(prompt)
+    with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS) as kept:
+        run(qtbot, window)
+    return str(kept.args[0])
+
+
+def history(window: MainWindow) -> HistoryView:
+    """The panel, open."""
+    view = window.parts.history_panel.view
+    if view is None or not view.isVisible():
+        window.parts.actions.do("toggle_history")
+    view = window.parts.history_panel.view
+    assert view is not None
+    assert view.isVisible()
+    return view
+
+
+def listed(view: HistoryView) -> list[str]:
+    """What stands in the list, a name each."""
+    runs = view.list.runs
+    return [str(runs.index(row).data()) for row in range(runs.rowCount())]
+
+
+def click(view: HistoryView, row: int) -> None:
+    place = view.list.visualRect(view.list.runs.index(row)).center()
+    QTest.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def look_for(qtbot: QtBot, view: HistoryView, words: str) -> None:
+    with qtbot.waitSignal(view.searchChanged, timeout=WAIT_MS):
+        view.search.setText(words)
+
+
+def shown(window: MainWindow) -> Run:
+    assert window.session.run is not None
+    return window.session.run
+
+
+def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+    keep(qtbot, window, "A first prompt")
+    first = shown(window)
+    window.close()
+    again = open_window(qtbot, config_dir)
+    view = history(again)
+    assert listed(view) == ["A first prompt"]
+    assert view.summary.text().startswith("1 run · ")
+    click(view, 0)
+    opened = shown(again)
+    assert (opened.id, opened.text, opened.events) == (first.id, first.text, first.events)
+    assert opened is not first
+    assert opened.request == first.request
+    assert again.parts.status.outcome.text() == first.outcome.message if first.outcome else ""
+
+
+def test_what_is_measured_beside_is_not_kept(qtbot: QtBot, window: MainWindow) -> None:
+    keep(qtbot, window, "Kept")
+    with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
+        window.session.measure([shown(window).request])
+    assert listed(history(window)) == ["Kept"]
+
+
+def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow) -> None:
+    for prompt in ("Dragons breathe fire", "A quiet 猫 sleeps", "Something else"):
+        keep(qtbot, window, prompt)
+    view = history(window)
+    assert listed(view) == ["Something else", "A quiet 猫 sleeps", "Dragons breathe fire"]
+    look_for(qtbot, view, "FIRE drag")
+    assert listed(view) == ["Dragons breathe fire"]
+    assert view.summary.text().startswith("1 of 3 runs")
+    click(view, 0)
+    assert shown(window).request.prompt == "Dragons breathe fire"
+    look_for(qtbot, view, "猫")
+    assert listed(view) == ["A quiet 猫 sleeps"]
+    look_for(qtbot, view, "nowhere")
+    assert listed(view) == []
+    assert "No kept run holds" in view.empty.text()
+    assert view.empty.isVisible()
+
+
+def test_a_pinned_run_stands_first(qtbot: QtBot, window: MainWindow) -> None:
+    for prompt in ("One", "Two"):
+        keep(qtbot, window, prompt)
+    view = history(window)
+    assert not view.buttons["pin"].isEnabled(), "no row is picked yet"
+    click(view, 1)
+    view.buttons["pin"].click()
+    assert listed(view) == ["One", "Two"]
+    assert view.list.record is not None
+    assert view.list.record.opening == "One", "the same run is still picked"
+    assert view.buttons["pin"].toolTip() == "Unpin"
+    view.buttons["pin"].click()
+    assert listed(view) == ["Two", "One"]
+
+
+def test_a_run_is_renamed_in_its_place(qtbot: QtBot, window: MainWindow) -> None:
+    keep(qtbot, window, "One")
+    view = history(window)
+    click(view, 0)
+    QTest.keyClick(view.list, Qt.Key.Key_F2)
+    editor = QApplication.focusWidget()
+    QTest.keyClicks(editor, "My dragons")
+    with qtbot.waitSignal(view.renameWanted, timeout=WAIT_MS):
+        QTest.keyClick(editor, Qt.Key.Key_Return)
+    assert listed(view) == ["My dragons"]
+    look_for(qtbot, view, "dragons")
+    assert listed(view) == ["My dragons"]
+
+
+def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
+    for prompt in ("One", "Two", "Three"):
+        keep(qtbot, window, prompt)
+    view = history(window)
+    click(view, 1)
+    gone = view.list.record
+    assert gone is not None
+    QTest.keyClick(view.list, Qt.Key.Key_Delete)
+    assert listed(view) == ["Three", "One"]
+    assert view.list.record is not None
+    assert view.list.record.opening == "One", "the next one is picked"
+    assert view.deleted.text() == "Deleted “Two”"
+    store = window.history.store
+    assert store is not None
+    assert store.trace(gone.id).exists()
+    view.undo.click()
+    assert listed(view) == ["Three", "Two", "One"]
+    assert not view.undo.isVisible()
+    view.buttons["delete"].click()
+    view.close_button.click()
+    assert not store.trace(gone.id).exists(), "once the panel is closed it is gone for good"
+
+
+def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+    keep(qtbot, window, "A secret-4711 prompt")
+    view = history(window)
+    answer(window, "Keep them")
+    assert listed(view) == ["A secret-4711 prompt"]
+    answer(window, "Forget all")
+    assert listed(view) == []
+    assert "Nothing is kept yet" in view.empty.text()
+    assert shown(window).text, "what is shown stays"
+    files = [path for path in (config_dir / "history").rglob("*") if path.is_file()]
+    assert not any(b"secret-4711" in path.read_bytes() for path in files)
+
+
+def answer(window: MainWindow, words: str) -> None:
+    window.parts.history_panel.ask_to_forget_all()
+    box = find(window, QMessageBox, "forgetAllQuestion")
+    assert "1 run" in box.text()
+    next(button for button in box.buttons() if button.text() == words).click()
+    box.deleteLater()
+    QApplication.sendPostedEvents(None, 0)
+
+
+def test_the_settings_of_a_run_are_restored(qtbot: QtBot, window: MainWindow) -> None:
+    controller, parts = window.parts.controller, window.parts
+    controller.choose(strategy="sampling", cache="sliding")
+    controller.set_values({"temperature": 1.25, "top_k": 7})
+    parts.toolbar.seed.spin.setValue(77)
+    keep(qtbot, window, "As it was")
+    was = shown(window).request
+    controller.choose(strategy="greedy", cache="dynamic")
+    parts.toolbar.seed.spin.setValue(5)
+    parts.setup.prompt.set_prompt("Something else")
+    view = history(window)
+    click(view, 0)
+    view.buttons["restore"].click()
+    assert parts.requests.as_set() == was
+    assert not view.isVisible(), "prompt and parameters are in sight again"
+    assert parts.changes.changes == []
+
+
+def test_a_run_of_a_model_that_is_not_here_any_more_is_told(qtbot: QtBot, window: MainWindow) -> None:
+    keep(qtbot, window, "One")
+    store = window.history.store
+    assert store is not None
+    gone = keeping(1, "By a model that is gone")
+    gone.request.update(load={"model": "nowhere"}, strategy="sampling")
+    store.keep(gone)
+    view = history(window)
+    window.parts.history_panel.refresh()
+    click(view, listed(view).index("By a model that is gone"))
+    assert "cannot be" in window.parts.centre.error_banner.title.text(), "it has no recording"
+    view.buttons["restore"].click()
+    assert "nowhere" in window.parts.centre.notice_banner.accessibleDescription()
+    assert window.parts.setup.prompt.editor.toPlainText() == "By a model that is gone"
+
+
+def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, window: MainWindow) -> None:
+    kept = keep(qtbot, window, "One")
+    view = history(window)
+    click(view, 0)
+    with qtbot.waitSignal(window.parts.history_panel.compareWanted, timeout=WAIT_MS) as wanted:
+        view.buttons["compare"].click()
+    assert wanted.args[0].id == kept
+    assert wanted.args[0].text == shown(window).text
+
+
+def test_going_back_and_forth_through_runs(qtbot: QtBot, window: MainWindow) -> None:
+    parts, ids = window.parts, []
+    assert not parts.steps.can_go_back
+    for prompt in ("One", "Two", "Three"):
+        ids.append(keep(qtbot, window, prompt))
+    window.setFocus()
+    assert (parts.steps.can_go_back, parts.steps.can_go_forward) == (True, False)
+    QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert shown(window).id == ids[1]
+    QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert shown(window).id == ids[0]
+    assert (parts.steps.can_go_back, parts.steps.can_go_forward) == (False, True)
+    QTest.keyClick(window, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
+    assert shown(window).id == ids[1]
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(window, Qt.Key.Key_Z, both)
+    assert shown(window).id == ids[2]
+    parts.steps.back()
+    ids.append(keep(qtbot, window, "Four"))
+    assert parts.steps.generations.ids == ids, "nothing is lost by going back and running again"
+    parts.steps.back()
+    assert shown(window).request.prompt == "Three"
+
+
+def test_the_menu_says_what_can_be_done(qtbot: QtBot, window: MainWindow) -> None:
+    menu = window.parts.appearance.menu
+    steps = {action.data(): action for action in menu.actions() if action.data() in ("previous_run", "next_run")}
+    assert not any(action.isEnabled() for action in steps.values())
+    for prompt in ("One", "Two"):
+        keep(qtbot, window, prompt)
+    assert steps["previous_run"].isEnabled()
+    steps["previous_run"].trigger()
+    assert shown(window).request.prompt == "One"
+    assert steps["next_run"].isEnabled()
+    assert not steps["previous_run"].isEnabled()
+
+
+def test_text_fields_keep_their_own_undo(qtbot: QtBot, window: MainWindow) -> None:
+    for prompt in ("One", "Two"):
+        keep(qtbot, window, prompt)
+    editor = window.parts.setup.prompt.editor
+    editor.setFocus()
+    QTest.keyClicks(editor, "more")
+    QTest.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert shown(window).request.prompt == "Two"
+    assert "more" not in editor.toPlainText()
+
+
+def test_going_back_leads_to_the_runs_of_earlier_days(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+    for prompt in ("One", "Two"):
+        keep(qtbot, window, prompt)
+    window.close()
+    again = open_window(qtbot, config_dir)
+    qtbot.waitUntil(lambda: again.parts.steps.can_go_back)
+    again.parts.steps.back()
+    assert shown(again).request.prompt == "Two"
+    again.parts.steps.back()
+    assert shown(again).request.prompt == "One"
+    assert not again.parts.steps.can_go_back
+    again.parts.steps.forward()
+    assert shown(again).request.prompt == "Two"
+
+
+def test_while_a_run_is_under_way_nothing_else_is_opened(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    for prompt in ("One", "Two"):
+        keep(qtbot, window, prompt)
+    engine.delay = 0.05
+    window.parts.runs.run()
+    assert not window.parts.steps.can_go_back
+    window.parts.steps.back()
+    view = history(window)
+    click(view, 1)
+    assert shown(window).outcome is None
+    with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS):
+        window.session.stop()
+    assert window.parts.steps.can_go_back
+    assert len(listed(view)) == 3
+    record = view.list.runs.record(0)
+    assert record is not None
+    assert record.outcome == "stopped"
+
+
+def test_switched_off_nothing_is_kept_and_going_back_still_works(qtbot: QtBot, config_dir: Path) -> None:
+    (config_dir / "settings.json").write_text(json.dumps({"history": {"version": 1, "keep": False}}))
+    window = open_window(qtbot, config_dir)
+    prompts = []
+    for prompt in ("One", "Two"):
+        window.parts.setup.prompt.set_prompt(prompt)
+        run(qtbot, window)
+        prompts.append(shown(window).request.prompt)
+    window.parts.steps.back()
+    assert shown(window).request.prompt == "One"
+    view = history(window)
+    assert "No history is kept" in view.empty.text()
+    assert not list((config_dir / "history").glob("*/*"))
+    find(window, QMenu, "historyActions").actions()[0].trigger()
+    assert json.loads((config_dir / "settings.json").read_text())["history"]["keep"] is True
+    keep(qtbot, window, "Three")
+    assert listed(view) == ["Three"]
+
+
+def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+    for prompt in ("One", "Two", "Three"):
+        keep(qtbot, window, prompt)
+    store = window.history.store
+    assert store is not None
+    size = store.records(store.ids())[0].bytes
+    window.parts.settings.history.budget_mib = 0
+    window.history.trim()
+    assert [record.opening for record in store.records(store.ids())] == ["Three"]
+    assert len(list(store.traces.iterdir())) == 1
+    assert size > 0
+
+
+def test_two_windows_share_one_history(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+    other = open_window(qtbot, config_dir)
+    keep(qtbot, window, "Mine")
+    keep(qtbot, other, "Yours")
+    keep(qtbot, window, "Mine again")
+    assert listed(history(window)) == listed(history(other)) == ["Mine again", "Yours", "Mine"]
+    assert window.parts.steps.generations.ids != other.parts.steps.generations.ids
+    assert not window.parts.centre.notice_banner.isVisible()
+
+
+def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_dir: Path) -> None:
+    import sqlite3
+
+    HistoryStore(config_dir / "history").close()
+    with sqlite3.connect(config_dir / "history" / "history.sqlite") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    window = open_window(qtbot, config_dir)
+    qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
+    assert "A newer Tokenscope wrote the history" in window.parts.centre.notice_banner.accessibleDescription()
+    run(qtbot, window)
+    assert "A newer Tokenscope" in history(window).empty.text()
+
+
+def test_five_thousand_runs_are_listed_and_only_those_in_sight_are_read(qtbot: QtBot, config_dir: Path) -> None:
+    store = HistoryStore(config_dir / "history")
+    for number in range(300):
+        store.keep(keeping(number, f"Prompt {number}"))
+    store.close()
+    window = open_window(qtbot, config_dir)
+    view = history(window)
+    read: list[int] = []
+    kept = window.history.store
+    assert kept is not None
+
+    def load(runs: Sequence[str]) -> list[object]:
+        read.append(len(runs))
+        return list(kept.records(runs))
+
+    view.show_runs(kept.ids(), load, "", "")  # type: ignore[arg-type]
+    QApplication.processEvents()
+    assert view.list.runs.rowCount() == 300
+    assert sum(read) <= 128
+    view.list.scrollToBottom()
+    QApplication.processEvents()
+    assert view.list.runs.index(299).data() == "Prompt 0"
+
+
+def test_the_words_of_a_row() -> None:
+    now = time.mktime((2025, 3, 12, 14, 32, 0, 0, 0, -1))
+    moments = {0: "14:32", 15 * 3600: "yesterday", 3 * 86400: "9 Mar", 100 * 86400: "2 Dec 2024", 1e300: "1 Jan 1970"}
+    assert {ago: wording.moment(now - ago, now) for ago in moments} == moments
+    assert wording.figures(keeping(1).record) == "Sampling · 0 tokens · storyteller"
+    told = keeping(1, tokens=50, speed=118.4, outcome="stopped").record
+    assert wording.figures(told) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
+    assert wording.strategy_title("from_tomorrow") == "from tomorrow"
