@@ -55,13 +55,21 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
 
 
 def _engine(options: Options, engine: Engine | None) -> Engine | None:
-    """The engine given, or one that holds still; None for the usual one."""
-    if not options.still:
+    """The engine given, or one that holds still, or records; None for the usual one."""
+    if not options.still and options.record is None:
         return engine
     from app.session.engine import CoreEngine
-    from app.session.still import StillEngine
 
-    return StillEngine(engine or CoreEngine())
+    engine = engine or CoreEngine()
+    if options.still:
+        from app.session.still import StillEngine
+
+        engine = StillEngine(engine)
+    if options.record is not None:
+        from app.session.record_first import RecordingEngine
+
+        engine = RecordingEngine(engine, options.record)
+    return engine
 
 
 def _album(application: QApplication, path: Path, options: Options, engine: Engine | None) -> int:

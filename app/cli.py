@@ -56,6 +56,8 @@ class Options:
     screenshot: Path | None = None
     still: bool = False
     pictures: Path | None = None
+    recorded: Path | None = None
+    record: Path | None = None
     config_dir: Path | None = None
 
 
@@ -66,6 +68,10 @@ def parse(arguments: Sequence[str]) -> Options:
     options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
     if options.still and options.screenshot is None and options.pictures is None:
         parser.error("--still is for pictures: say where with --screenshot or --pictures")
+    if options.record is not None and not options.run:
+        parser.error("--record is for a run: add --run")
+    if options.recorded is not None and options.run:
+        parser.error("a recorded run is shown as it was: leave --run out, or the file")
     width, height = (side * (options.scale or 1.0) for side in options.size or PICTURE_SIZE)
     if width * height > LARGEST_AREA:
         parser.error(f"a picture of {width:.0f}x{height:.0f} pixels is too large: {LARGEST_AREA:,} are the most")
@@ -107,6 +113,7 @@ def _names() -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="tokenscope", description="Watch every token being chosen.", allow_abbrev=False)
     add = parser.add_argument
+    add("recorded", nargs="?", type=Path, metavar="FILE.tokenscope", help="a recorded run to show; needs no model")
     add("--model", default="", metavar="M", help="bundled name, folder, or hub id already on this disk")
     add("--strategy", default="", metavar="S", help="how to decode; names below")
     add("--param", action="append", default=[], dest="params", metavar="K=V", type=_pair, help="a setting; repeatable")
@@ -129,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
         help="leave out of a picture what no second run repeats: times, speeds, free memory, the caret")  # fmt: skip
     add("--pictures", type=Path, metavar="FILE",
         help="make the pictures that a script in TOML names, then leave; needs no screen; example below")  # fmt: skip
+    add("--record", type=Path, metavar="OUT.tokenscope", help="write the run to a file while it goes on")
     add("--config-dir", type=Path, metavar="DIR", help="where settings are kept")
     return parser
 

@@ -12,7 +12,9 @@ from app.state.near import near, short, unknown
 from app.views import VIEWS
 from app.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled
 from app.window.main_window import MainWindow
+from app.window.parts import Parts
 from core import strategies
+from core.errors import TokenscopeError
 
 __all__ = ["LaunchProblem", "apply", "start"]
 
@@ -52,7 +54,7 @@ async def _leave_picture(window: MainWindow, options: Options, path: Path) -> in
             window.resize(*PICTURE_SIZE)
         window.show()
         await painted(window)
-        await (run_to_the_end(window) if options.run else loaded(window))
+        await _ready(window, options)
         await settled(window)
         if options.still:
             await draw_anew(window)
@@ -65,8 +67,20 @@ async def _leave_picture(window: MainWindow, options: Options, path: Path) -> in
     return 0
 
 
+async def _ready(window: MainWindow, options: Options) -> None:
+    """Wait until there is what the picture is to show. Raises LaunchProblem."""
+    if options.run:
+        await run_to_the_end(window)
+    elif options.recorded is None:
+        await loaded(window)
+    else:
+        await painted(window)
+
+
 def apply(window: MainWindow, options: Options) -> None:
     """Set everything the command line says. Raises LaunchProblem."""
+    if options.recorded is not None:
+        _show_recorded(window.parts, options.recorded, options.still)
     problems = window.parts.controller.choose(options.model, options.strategy, options.cache, options.drafts)
     if problems:
         raise LaunchProblem(" ".join(problems))
@@ -79,6 +93,19 @@ def apply(window: MainWindow, options: Options) -> None:
     if options.view and not window.parts.centre.show_view(options.view):
         raise LaunchProblem(unknown("view", options.view, (view.name for view in VIEWS)))
     _apply_appearance(window, options)
+
+
+def _show_recorded(parts: Parts, path: Path, is_still: bool) -> None:
+    """Show a recorded run, and what it was set to; no model is loaded before one is asked for."""
+    parts.loading.rest()
+    parts.fit.rest()
+    try:
+        run = parts.recorded.show(path, is_still, offers=False)
+    except TokenscopeError as error:
+        raise LaunchProblem(f"{error.cause} {error.remedy}".strip()) from None
+    parts.status.show_state("No model loaded")
+    if run is not None:
+        parts.controller.apply_request(run.request)
 
 
 def _apply_appearance(window: MainWindow, options: Options) -> None:

@@ -20,10 +20,11 @@ class LoadController(QObject):
     def __init__(self, model: ModelChoice, models: ModelList, settings: Settings, session: Session) -> None:
         super().__init__(model)
         self._model, self._models, self._settings, self._session = model, models, settings, session
-        self._is_warm = False
+        self._is_warm = self._rests = False
         self._timer = QTimer(self, singleShot=True, interval=LOAD_DELAY_MS)
         self._timer.timeout.connect(self.load)
         model.changed.connect(self._timer.start)
+        session.modelReady.connect(self._on_ready)
 
     def request(self) -> LoadRequest:
         """How the chosen model is to be loaded."""
@@ -40,8 +41,12 @@ class LoadController(QObject):
     @Slot()
     def warm_up(self) -> None:
         """From now on hold the chosen model ready; called once the window is on the screen."""
-        self._is_warm = True
+        self._is_warm = not self._rests
         self.load()
+
+    def rest(self) -> None:
+        """Load nothing ahead until a run has needed a model: what is shown needs none."""
+        self._rests, self._is_warm = True, False
 
     @Slot()
     def load(self) -> None:
@@ -58,6 +63,10 @@ class LoadController(QObject):
         allowed = {"allow_pickle": models.allow_pickle, "allow_remote_code": models.allow_remote_code}[permission]
         if name and name not in allowed:
             allowed.append(name)
+
+    @Slot()
+    def _on_ready(self) -> None:
+        self._is_warm, self._rests = True, False
 
     @Slot()
     def stop(self) -> None:

@@ -27,9 +27,10 @@ class FitController(QObject):
     def __init__(self, session: Session, panel: SetupPanel, requests: RequestBuilder) -> None:
         super().__init__(panel)
         self._session, self._panel, self._requests = session, panel, requests
-        self._is_asked = self._is_stale = False
+        self._is_asked = self._is_stale = self._rests = False
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
         self._timer.timeout.connect(self._ask)
+        session.modelReady.connect(self._wake)
         for signal in (session.modelReady, session.finished, session.measuringChanged):
             signal.connect(self.later)
         session.answered.connect(self._on_answer)
@@ -39,6 +40,14 @@ class FitController(QObject):
     def later(self) -> None:
         """Reckon once the hand rests."""
         self._timer.start(DELAY_MS)
+
+    def rest(self) -> None:
+        """Reckon nothing until a model is loaded: it takes the libraries that a recorded run does without."""
+        self._rests = True
+
+    @Slot()
+    def _wake(self) -> None:
+        self._rests = False
 
     @Slot()
     def stop(self) -> None:
@@ -51,7 +60,7 @@ class FitController(QObject):
             self._is_stale = True  # the end of a run asks again, and so does the answer
             return
         request = self._requests.request(seed=0)
-        if not self._panel.window().isVisible() or not request.model:
+        if self._rests or not self._panel.window().isVisible() or not request.model:
             return
         self._is_asked, self._is_stale = True, False
         self._session.ask(request)

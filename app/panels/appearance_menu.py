@@ -22,6 +22,8 @@ _ACTIONS = (
     ("previous_run", "Previous run"),
     ("next_run", "Next run"),
     ("", ""),
+    ("open_run", "Open a recorded run…"),
+    ("save_run", "Save this run…"),
     ("save_picture", "Save a picture or figures…"),
     ("copy_code", "Copy the run as code…"),
     ("open_settings", "Settings…"),

@@ -31,6 +31,8 @@ SHORTCUTS = (
     Shortcut(("Ctrl+M",), "Choose a model", "Go to", "choose_model"),
     Shortcut(("Ctrl+D",), "Choose a strategy", "Go to", "choose_strategy"),
     Shortcut(("Ctrl+O",), "Open a model folder…", "Go to", "open_folder"),
+    Shortcut(("Ctrl+Shift+O",), "Open a recorded run…", "Go to", "open_run"),
+    Shortcut(("Ctrl+Shift+R",), "Save this run…", "Go to", "save_run"),
     Shortcut(("Ctrl+S",), "Save the settings as a preset…", "Go to", "save_preset"),
     Shortcut(("Ctrl+Shift+S",), "Save a picture or figures…", "Go to", "save_picture"),
     Shortcut(("Ctrl+Shift+C",), "Copy the run as code…", "Go to", "copy_code"),

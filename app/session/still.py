@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from app.session.engine import Engine
-from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.session.passing import PassingEngine
+from app.state.requests import Fit, RunRequest
 from core.errors import TokenscopeError
 from core.events import BeamStep, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
 
@@ -17,23 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 
-class StillEngine:
+class StillEngine(PassingEngine):
     """Another engine, whose drafts follow no clock and whose events tell no times and no free memory."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def load(self, request: LoadRequest) -> ModelInfo:
-        """As the other engine does."""
-        return self._engine.load(request)
-
-    def prepare(self, request: RunRequest) -> RunRequest:
-        """As the other engine does."""
-        return self._engine.prepare(request)
-
-    def prefix(self, request: PrefixRequest) -> PrefixNews:
-        """As the other engine does."""
-        return self._engine.prefix(request)
 
     def reckon(self, request: RunRequest) -> Fit:
         """Refuses: what is free changes from one moment to the next. Raises TokenscopeError."""
@@ -41,12 +26,17 @@ class StillEngine:
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The run's events without their times; begins from nothing that earlier runs have read."""
-        stream = self._engine.stream(replace(request, steady=True, prefix_budget=0), cancel)
+        stream = super().stream(replace(request, steady=True, prefix_budget=0), cancel)
         with closing(cast("Generator[Event]", stream)):
-            for event in stream:
-                kept = timeless(event)
-                if kept is not None:
-                    yield kept
+            yield from without_times(stream)
+
+
+def without_times(events: Iterable[Event]) -> Iterator[Event]:
+    """The events, each without its times, and without those that tell nothing else."""
+    for event in events:
+        kept = timeless(event)
+        if kept is not None:
+            yield kept
 
 
 def timeless(event: Event) -> Event | None:

@@ -8,7 +8,8 @@ from typing import Any
 from app.state import values
 from app.state.requests import RunRequest
 from core import caches, strategies
-from core.strategies import Parameter
+from core.caches import CacheBackend
+from core.strategies import Parameter, Strategy
 
 Change = tuple[str, str]
 """What was changed, and how: `("Temperature", "0.8 → 1.9")`."""
@@ -19,9 +20,9 @@ def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
     strategy, cache = strategies.registry[now.strategy], caches.registry[now.cache]
     found = [
         ("Model", ran.model, now.model),
-        ("Strategy", strategies.registry[ran.strategy].title, strategy.title),
+        ("Strategy", _title(strategies.registry, ran.strategy), strategy.title),
         ("Drafts", _names(ran.draft_names), _names(now.draft_names)),
-        ("Cache", caches.registry[ran.cache].title, cache.title),
+        ("Cache", _title(caches.registry, ran.cache), cache.title),
         ("Seed", str(ran.seed), str(now.seed)),
         ("Device", ran.load.device, now.load.device),
         ("Number type", ran.load.dtype, now.load.dtype),
@@ -31,6 +32,11 @@ def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
     if ran.cache == now.cache:
         found += _differing(cache.parameters, ran.cache_options, now.cache_options)
     return [(title, f"{before} → {after}") for title, before, after in found if before != after]
+
+
+def _title(registry: Mapping[str, Strategy | CacheBackend], name: str) -> str:
+    """What an entry is called; its name where this program has no such entry, as a recorded run's may be."""
+    return registry[name].title if name in registry else name
 
 
 def _differing(

@@ -28,6 +28,8 @@ def action_table(
         "choose_model": toolbar.model.showPopup,
         "choose_strategy": toolbar.strategy.showPopup,
         "open_folder": controllers.library.open_folder,
+        "open_run": controllers.recorded.ask_what_to_open,
+        "save_run": controllers.recorded.ask_where_to_save,
         "save_preset": controllers.library.save_preset,
         "save_picture": controllers.export.ask,
         "copy_code": controllers.code.ask,

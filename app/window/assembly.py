@@ -24,6 +24,7 @@ from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.control.prefixes import PrefixController
+from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
 from app.control.requests import Chosen, RequestBuilder
 from app.control.runs import RunController
@@ -168,6 +169,7 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
         export=ExportController(panels.centre, panels.inspector, panels.timeline),
         code=CodeController(panels.centre, session, messages),
+        recorded=RecordedRuns(panels.centre, session, setup, messages),
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
         changes=changes,

@@ -17,6 +17,7 @@ from app.control.loading import LoadController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.prefixes import PrefixController
+from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
 from app.control.requests import Chosen, RequestBuilder
 from app.control.runs import RunController
@@ -67,6 +68,7 @@ class Controllers:
     library: Library
     export: ExportController
     code: CodeController
+    recorded: RecordedRuns
     messages: Messages
     dialogs: Dialogs
     changes: ChangeWatch

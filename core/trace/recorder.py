@@ -7,12 +7,12 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 
-from core.errors import TokenscopeError, TraceError
+from core.errors import TraceError
 from core.events import Event, RunStarted
 from core.request import Request
 from core.trace.blocks import END, EVENTS, HEADER, BlockFile
+from core.trace.ending import Ending, Failure, failure_of, write_ending
 from core.trace.header import write_header
-from core.trace.packing import pack
 from core.trace.requests import plain_request
 from core.trace.writing import BlockWriter
 
@@ -50,7 +50,7 @@ def _recorded(recorder: Recorder, events: Iterable[Event]) -> Iterator[Event]:
     finally:
         if isinstance(events, Generator):  # however this one ends, the run tidies its caches now
             events.close()
-        recorder.close(failure)
+        recorder.close(failure_of(failure))
     if recorder.trouble is not None:
         raise recorder.trouble
 
@@ -65,7 +65,7 @@ class Recorder:
         self._path, self._request, self._extra = Path(path), plain_request(request), dict(extra or {})
         self._writer, self._pending = BlockWriter(), list[Event]()
         self._written = self._unknown = 0
-        self._lock, self._is_over = threading.Lock(), threading.Event()
+        self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
         try:
             self._file = BlockFile(self._path)
@@ -78,8 +78,8 @@ class Recorder:
         if self._thread is None:
             self._begin(event)
 
-    def close(self, failure: BaseException | None = None) -> None:
-        """Write what is left, and how the run ended; a second call does nothing."""
+    def close(self, failure: Failure | None = None) -> None:
+        """Write what is left, and what ended the run if it did not end by itself; a second call does nothing."""
         if self._is_over.is_set():
             return
         self._is_over.set()
@@ -88,7 +88,7 @@ class Recorder:
         else:
             self._put(HEADER, write_header(self._request, None, self._extra))
         self._flush()
-        self._put(END, pack(self._end(failure)))
+        self._put(END, write_ending(Ending(self._written, self._unknown, failure)))
         self._file.close()
 
     def _begin(self, event: Event) -> None:
@@ -117,24 +117,6 @@ class Recorder:
                 self._file.write(kind, data)
             except OSError as error:
                 self.trouble = _unwritable(self._path, error)
-
-    def _end(self, failure: BaseException | None) -> dict[str, object]:
-        return {"events": self._written, "left_out": self._unknown, "failure": _told(failure)}
-
-
-def _told(failure: BaseException | None) -> dict[str, str] | None:
-    """What a run raised, in words; None for one that ended, or that its reader closed."""
-    if failure is None or isinstance(failure, GeneratorExit):
-        return None
-    kind = type(failure).__name__
-    if isinstance(failure, TokenscopeError):
-        return {
-            "kind": kind,
-            "title": failure.title,
-            "cause": failure.cause,
-            "remedy": failure.remedy,
-        }
-    return {"kind": kind, "title": TokenscopeError.title, "cause": str(failure) or kind, "remedy": ""}
 
 
 def _unwritable(path: Path, error: Exception) -> TraceError:

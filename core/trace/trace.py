@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -10,21 +10,10 @@ from pathlib import Path
 from core.errors import TraceError
 from core.events import Event
 from core.trace.blocks import END, EVENTS, HEADER, Block, cut_short, damaged, read_blocks
+from core.trace.ending import Failure, read_ending
 from core.trace.header import Header, read_header
 from core.trace.layout import Layout
-from core.trace.packing import unpack
 from core.trace.reading import BlockReader
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What ended a run that did not come to its end, in words."""
-
-    kind: str
-    """The error's class."""
-    title: str
-    cause: str
-    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +116,9 @@ class _Reader:
 
     def _read_end(self, block: Block, count: int) -> None:
         try:
-            end = unpack(block.data)
+            ending = read_ending(block.data)
         except ValueError as error:
             raise damaged(self._path, str(error)) from None
-        match end:
-            case {"events": int(events), "left_out": int(left_out), "failure": failure} if events == count:
-                self._left_out, self.failure = left_out, _failure(failure)
-            case _:
-                raise damaged(self._path, "its end does not fit the rest")
-
-
-def _failure(told: object) -> Failure | None:
-    if not isinstance(told, Mapping):
-        return None
-    return Failure(*(str(told.get(name, "")) for name in ("kind", "title", "cause", "remedy")))
+        if ending.events != count:
+            raise damaged(self._path, "its end does not fit the rest")
+        self._left_out, self.failure = ending.left_out, ending.failure

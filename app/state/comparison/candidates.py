@@ -65,7 +65,8 @@ def cache_refusal(name: str, strategy: str, info: ModelInfo | None) -> str:
     """Why a back end cannot serve; empty when it can, as far as is known before it is tried."""
     if info is not None and name in info.refused_caches:
         return info.refused_caches[name]
-    return caches.registry[name].lacks(strategies.registry[strategy].needs) or ""
+    known = strategies.registry.get(strategy)  # a recorded run may have one that is not here
+    return (caches.registry[name].lacks(known.needs) or "") if known is not None else ""
 
 
 def of_strategies(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:

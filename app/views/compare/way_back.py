@@ -39,5 +39,6 @@ class WayBack(QWidget):
         self.setVisible(shown is not None and base is not None and shown.result is not base)
         if shown is not None and base is not None:
             self._words.setText(f"The other views show “{shown.candidate.title}”.")
-            title = strategies.registry[base.request.strategy].title
+            strategy = strategies.registry.get(base.request.strategy)  # a recorded run's may not be here
+            title = strategy.title if strategy is not None else base.request.strategy
             self.button.setText(f"Back to {title}, seed {base.request.seed}")

@@ -128,7 +128,8 @@ class TokenView(View):
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self.area.show_run(run)
-        self._speculates = run is not None and strategies.registry[run.request.strategy].speculates
+        strategy = strategies.registry.get(run.request.strategy) if run is not None else None
+        self._speculates = strategy is not None and strategy.speculates
         self.set_colouring(self._colourings[self._speculates])
         self.area.arrange()
 

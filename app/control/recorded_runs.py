@@ -1,0 +1,100 @@
+"""Recorded runs by hand: one is opened from a file and shown as it was, the shown one is saved to a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.messages import Messages
+from app.control.setup import SetupController
+from app.session.session import Session
+from app.state.requests import report
+from app.state.run import Run
+from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
+from core.errors import TokenscopeError
+
+KINDS = "Recorded runs (*.tokenscope)"
+USE_SETTINGS = "use_recorded_settings"
+TITLE = "This is a recorded run"
+
+
+class RecordedRuns(QObject):
+    """Opens and saves them; `over` is the part that their dialogs lie over."""
+
+    def __init__(self, over: QWidget, session: Session, setup: SetupController, messages: Messages) -> None:
+        super().__init__(over)
+        self._over, self._session, self._setup, self._messages = over, session, setup, messages
+        self._opened: Run | None = None
+        messages.noticeAction.connect(self._on_action)
+        session.runStarted.connect(self._on_other_run)
+        session.runShown.connect(self._on_other_run)
+
+    @Slot()
+    def ask_what_to_open(self) -> None:
+        """Choose a recorded run."""
+        ask_what_to_open(self._over, "Open a recorded run", KINDS, self.open)
+
+    @Slot()
+    def ask_where_to_save(self) -> None:
+        """Choose where the shown run is saved."""
+        run = self._session.run
+        if run is None or run.outcome is None:
+            self._messages.show_notice("A run can be saved once it has ended.", "There is nothing to save yet")
+        else:
+            ask_where_to_save(self._over, "Save this run", "run.tokenscope", KINDS, self.save)
+
+    @Slot(str)
+    def open(self, path: str) -> None:
+        """Show the run in that file; what is set stays, until the reader asks for the run's own settings."""
+        try:
+            self.show(Path(path))
+        except TokenscopeError as error:
+            self._messages.show_error(report(error))
+
+    def show(self, path: Path, is_still: bool = False, offers: bool = True) -> Run | None:
+        """The same; `is_still`: without times; `offers`: its settings. None while a run is under way, and said.
+
+        Raises TokenscopeError.
+        """
+        import core
+        from app.session.still import without_times
+        from app.state.provenance import told
+        from app.state.recorded import run_of
+
+        if self._session.busy:
+            self._messages.show_notice("Stop the run, or wait for its end; then open the recorded one.", "Not yet")
+            return None
+        trace = core.trace.read(path)
+        if is_still:
+            trace = replace(trace, events=list(without_times(trace.events)))
+        run = run_of(trace)
+        self._messages.dismiss()
+        self._session.show(run)
+        self._opened = run
+        self._messages.show_notice(told(trace), TITLE, [(USE_SETTINGS, "Use its settings")] if offers else ())
+        return run
+
+    @Slot(str)
+    def save(self, path: str) -> None:
+        """Write the shown run to that file: the whole of it, or nothing."""
+        from app.storage.recorded_file import save_run
+
+        if self._session.run is not None:
+            try:
+                save_run(self._session.run, Path(path))
+            except TokenscopeError as error:
+                self._messages.show_error(report(error))
+
+    @Slot(str)
+    def _on_action(self, name: str) -> None:
+        if name == USE_SETTINGS and self._opened is not None:
+            self._setup.apply_request(self._opened.request)
+
+    @Slot(object)
+    def _on_other_run(self, _run: Run) -> None:
+        """What the notice says belongs to another run."""
+        self._opened = None
+        self._messages.withdraw_notice(TITLE)

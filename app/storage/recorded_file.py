@@ -1,0 +1,42 @@
+"""A run that has ended, written to a file of its own."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from app.state.recorded import WINDOWS
+from app.state.request_json import to_plain
+from app.state.run import Run
+
+
+def save_run(run: Run, path: Path) -> None:
+    """Write the run in one step: what stood in the file before stays until all of it is there. Raises TraceError."""
+    half = path.with_name(f".{path.name}.part")
+    try:
+        _write(run, half)
+        os.replace(half, path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        with suppress(OSError):
+            half.unlink(missing_ok=True)
+
+
+def _write(run: Run, path: Path) -> None:
+    from core.trace import Failure, Recorder
+
+    recorder = Recorder(path, run.request, {WINDOWS: to_plain(run.request)})
+    for event in run.events:
+        recorder.write(event)
+    error = run.outcome.error if run.outcome is not None else None
+    recorder.close(Failure(error.kind, error.title, error.cause, error.remedy) if error is not None else None)
+    if recorder.trouble is not None:
+        raise recorder.trouble
+
+
+def _unwritable(path: Path, error: OSError) -> Exception:
+    from core.errors import TraceError
+
+    return TraceError(f"{path} cannot be written: {error.strerror or error}.", "Choose another folder or another name.")

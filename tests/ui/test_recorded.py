@@ -1,0 +1,223 @@
+"""Recorded runs in the window: what a view shows of one is what it showed while the run was there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtWidgets import QFileDialog, QLabel
+from pytestqt.qtbot import QtBot
+
+import core
+from app import build_window
+from app.session.record_first import RecordingEngine
+from app.state.request_json import to_plain
+from app.state.run import Run
+from app.window.main_window import MainWindow
+from core.errors import TraceError
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import open_window, run
+
+WAIT_MS = 60_000
+WAYS: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "sampling": {"temperature": 0.9, "top_p": 0.9},
+    "beam_search": {"num_beams": 3},
+    "diverse_beam_search": {"num_beams": 4, "num_beam_groups": 2},
+    "contrastive": {},
+    "dola": {},
+    "assisted": {},
+    "token_tree": {},
+    "prompt_lookup": {},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recorded")
+
+
+def shown(window: MainWindow) -> dict[str, Any]:
+    """Everything that can be read off the window about its run."""
+    parts = window.parts
+    length = window.session.run.length
+    found: dict[str, Any] = {"outcome": parts.status.outcome.text()}
+    for cursor in (length // 2, length):
+        window.session.move_cursor(cursor)
+        window.session.select_token(min(3, cursor - 1))
+        for view in parts.centre.made:
+            found[f"{view.objectName()} {cursor}"] = [list(row) for row in view.figures()]
+        found[f"inspector {cursor}"] = texts(parts.inspector)
+        found[f"text {cursor}"] = window.session.run.text
+    found["timeline"] = [list(row) for row in parts.timeline.figures()]
+    return found
+
+
+def texts(part: Any) -> list[str]:
+    return [label.text() for label in part.findChildren(QLabel) if label.isVisibleTo(part)]
+
+
+def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    """One window with the real core, one run of each kind: recorded, another run shown, opened again."""
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
+        window.show()
+    parts = window.parts
+    parts.centre.make_the_rest()
+    for strategy, values in WAYS.items():
+        assert not parts.controller.choose("storyteller", strategy, drafts=drafts_for(strategy))
+        parts.controller.set_values({"max_new_tokens": 10, **values})
+        parts.setup.prompt.set_prompt("Once upon a time there was")
+        with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
+            parts.runs.run()
+        assert signal.args[0].kind == "completed", strategy
+        before, events, request = shown(window), window.session.run.events, window.session.run.request
+        path = tmp_path / f"{strategy}.tokenscope"
+        parts.recorded.save(str(path))
+        assert window.session.show(Run(request))
+        assert shown_nothing(window)
+        parts.recorded.open(str(path))
+        assert window.session.run.events == events
+        assert to_plain(window.session.run.request) == to_plain(request)
+        assert shown(window) == before, strategy
+
+
+def drafts_for(strategy: str) -> list[str]:
+    return ["storyteller-draft"] if core.strategies.registry[strategy].takes_drafters else []
+
+
+def shown_nothing(window: MainWindow) -> bool:
+    return not window.session.run.tokens and not window.session.run.events
+
+
+def recorded(qtbot: QtBot, config_dir: Path, path: Path) -> Run:
+    """A scripted run, saved."""
+    window = open_window(qtbot, config_dir / "other")
+    window.parts.setup.prompt.set_prompt("A fox")
+    run(qtbot, window)
+    window.parts.recorded.save(str(path))
+    window.close()
+    return window.session.run
+
+
+def test_an_opened_run_says_that_it_is_one(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.tokenscope"
+    live = recorded(qtbot, config_dir, path)
+    window = open_window(qtbot, config_dir)
+    window.parts.setup.prompt.set_prompt("What I was writing")
+    window.parts.recorded.ask_what_to_open()
+    (dialog,) = window.findChildren(QFileDialog)
+    dialog.fileSelected.emit(str(path))
+    dialog.close()
+    assert window.session.run.events == live.events
+    banner = window.parts.centre.notice_banner
+    assert "nothing is computed now" in banner.cause.text()
+    assert window.parts.setup.prompt.editor.toPlainText() == "What I was writing"
+    qtbot.mouseClick(banner.button("use_recorded_settings"), qt_left())
+    assert window.parts.setup.prompt.editor.toPlainText() == "A fox"
+    run(qtbot, window)
+    assert not banner.isVisible()
+
+
+def qt_left() -> Any:
+    from PySide6.QtCore import Qt
+
+    return Qt.MouseButton.LeftButton
+
+
+def test_what_cannot_be_opened_is_told_and_the_shown_run_stays(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    run(qtbot, window)
+    before = window.session.run
+    (tmp_path / "text.tokenscope").write_text("nothing of the kind")
+    window.parts.recorded.open(str(tmp_path / "text.tokenscope"))
+    assert "no recorded run" in window.parts.centre.error_banner.cause.text()
+    assert window.session.run is before
+
+
+def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.tokenscope"
+    live = recorded(qtbot, config_dir, path)
+    path.write_bytes(path.read_bytes()[:-3])
+    window = open_window(qtbot, config_dir)
+    window.parts.recorded.open(str(path))
+    assert window.session.run.events == live.events
+    assert "ends in the middle" in window.parts.centre.notice_banner.cause.text()
+
+
+def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    from app.state.recorded import WINDOWS
+
+    live = recorded(qtbot, config_dir, tmp_path / "run.tokenscope")
+    plain = {**to_plain(live.request), "strategy": "divination", "cache": "crystal_ball"}
+    path = tmp_path / "odd.tokenscope"
+    assert list(core.record(path, live.events, live.request, extra={WINDOWS: plain})) == live.events
+    window = open_window(qtbot, config_dir)
+    window.parts.centre.make_the_rest()
+    window.parts.recorded.open(str(path))
+    shown(window)
+    told = dict(window.parts.changes.changes)
+    assert told["Strategy"].startswith("divination")
+    window.parts.controller.apply_request(window.session.run.request)
+    assert "divination" in window.parts.centre.notice_banner.cause.text()
+
+
+def test_a_file_that_cannot_be_written_is_told(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    window.parts.recorded.ask_where_to_save()
+    assert window.parts.centre.notice_banner.title.text() == "There is nothing to save yet"
+    run(qtbot, window)
+    window.parts.recorded.save(str(tmp_path / "none" / "run.tokenscope"))
+    assert "cannot be recorded" in window.parts.centre.error_banner.cause.text()
+    assert list(tmp_path.rglob("*.part")) == []
+
+
+def test_the_first_run_is_recorded_as_it_goes_on(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.tokenscope"
+    window = open_window(qtbot, config_dir, RecordingEngine(ScriptedEngine(), path))
+    run(qtbot, window)
+    first = window.session.run
+    run(qtbot, window)
+    assert core.trace.read(path).events == first.events
+    assert core.trace.read(path).is_whole
+
+
+def test_a_place_that_cannot_be_written_ends_the_run_with_the_reason(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path
+) -> None:
+    window = open_window(qtbot, config_dir, RecordingEngine(ScriptedEngine(), tmp_path / "none" / "run"))
+    assert run(qtbot, window).error.kind == TraceError.__name__
+
+
+LOOK = """
+import sys
+from app.control import memory_fit
+memory_fit.FIRST_MS = memory_fit.DELAY_MS = 0
+from PySide6.QtWidgets import QApplication
+application = QApplication([])
+from app import build_window, launch
+from app.cli import parse
+from app.views import VIEWS
+window = build_window(sys.argv[1])
+launch.apply(window, parse([sys.argv[2]]))
+window.show()
+for view in VIEWS:
+    assert window.parts.centre.show_view(view.name)
+    for _ in range(20):
+        application.processEvents()
+print(window.session.run.text, window.parts.chosen.strategy.name, sep="|")
+window.close()  # waits for the worker, whatever it was asked
+print([name for name in ("torch", "transformers") if name in sys.modules])
+"""
+
+
+def test_a_recorded_run_is_shown_without_torch(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.tokenscope"
+    live = recorded(qtbot, config_dir, path)
+    words = [sys.executable, "-c", LOOK, str(tmp_path / "settings"), str(path)]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert said == f"{live.text}|{live.request.strategy}\n[]\n"
