@@ -197,9 +197,9 @@ class Session(QObject):
         self._delivery.begin(self._underway)
         self._collector.busy = True
         self._tell_state()
+        self._thread.start(self._underway.job)  # its events come by the loop: not before everybody knows of the run
         if not is_silent:
             self.runStarted.emit(run)
-        self._thread.start(self._underway.job)
 
     @Slot(int, object)
     def _on_prepared(self, number: int, request: RunRequest) -> None:

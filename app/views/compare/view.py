@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QLabel, QPushButton, QWidget
 
 from app.session.measuring import Progress
@@ -41,7 +41,7 @@ class CompareView(ScrolledPage):
         super().__init__("compareView", _TITLE, _HINT, parent)
         self._base: Run | None = None
         self._shown: Run | None = None
-        self._measuring = False
+        self._measuring = self._is_stale = False
         self.comparisons = {kind: Comparison() for kind, _ in KINDS}
         self._active: str | None = None
         self.kind = Segmented(KINDS, "What to compare", self._page, breaks=True)
@@ -119,14 +119,14 @@ class CompareView(ScrolledPage):
         self._base = run
         if run is not None:
             self.setup.keep(run)
-        self._offer()
+        self._offer_once_seen()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """A comparison can begin once the shown run has ended."""
         if run is not self._shown:
             self.show_run(run)
         elif run.outcome is not None:
-            self._offer()
+            self._offer_once_seen()
 
     @property
     def is_comparing(self) -> bool:
@@ -212,7 +212,20 @@ class CompareView(ScrolledPage):
 
     # Drawing
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Offer what was put off."""
+        super().showEvent(event)
+        if self._is_stale:
+            self._offer()
+
+    def _offer_once_seen(self) -> None:
+        """Now, or when the view comes to the front: a run does not wait for what nobody sees."""
+        self._is_stale = True
+        if self.isVisible():
+            self._offer()
+
     def _offer(self) -> None:
+        self._is_stale = False
         if self._base is not None:
             self.setup.offer(self.kind.value, self._base)
         self._draw()
