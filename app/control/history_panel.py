@@ -86,7 +86,7 @@ class HistoryPanel(QObject):
         if view is None or not view.isVisible():
             return
         store = self._history.store
-        view.show_keeping(self._settings.keep)
+        view.head.show_keeping(self._settings.keep)
         if store is None:
             view.show_runs([], lambda _runs: [], "", self._history.why_not)
             return
@@ -105,27 +105,27 @@ class HistoryPanel(QObject):
         if deleted:
             self._history.change(lambda store: store.forget(deleted))
         if self.view is not None:
-            self.view.show_deleted("")
+            self.view.foot.show_deleted("")
 
     def _make(self) -> HistoryView:
         from app.panels.history.view import HistoryView
 
         view = HistoryView()
         for signal, slot in (
-            (view.closeWanted, self.close),
+            (view.head.closeWanted, self.close),
             (view.searchChanged, self.refresh),
             (view.openWanted, self._open),
             (view.actionWanted, self._act),
             (view.renameWanted, self._rename),
-            (view.undoWanted, self._undo),
-            (view.backWanted, self._steps.back),
-            (view.forwardWanted, self._steps.forward),
-            (view.forgetAllWanted, self.ask_to_forget_all),
-            (view.keepWanted, self._set_keeping),
+            (view.foot.undoWanted, self._undo),
+            (view.head.backWanted, self._steps.back),
+            (view.head.forwardWanted, self._steps.forward),
+            (view.head.forgetAllWanted, self.ask_to_forget_all),
+            (view.head.keepWanted, self._set_keeping),
         ):
             signal.connect(slot)
-        self._steps.changed.connect(view.show_steps)
-        view.show_steps(self._steps.can_go_back, self._steps.can_go_forward)
+        self._steps.changed.connect(view.head.show_steps)
+        view.head.show_steps(self._steps.can_go_back, self._steps.can_go_forward)
         if self._theme is not None:
             view.set_theme(self._theme)
         if self._session.run is not None:
@@ -170,7 +170,7 @@ class HistoryPanel(QObject):
         if record is not None and self.view is not None:
             self._deleted.append(run)
             self._history.change(lambda store: store.delete(run))
-            self.view.show_deleted(record.name)
+            self.view.foot.show_deleted(record.name)
 
     @Slot(str, str)
     def _rename(self, run: str, title: str) -> None:
@@ -184,7 +184,7 @@ class HistoryPanel(QObject):
             run = self._deleted.pop()
             self._history.change(lambda store: store.bring_back(run))
             self.view.list.pick(run)
-            self.view.show_deleted("")
+            self.view.foot.show_deleted("")
 
     @Slot(bool)
     def _set_keeping(self, is_on: bool) -> None:
@@ -216,7 +216,7 @@ class HistoryPanel(QObject):
         self._history.change(lambda store: store.forget_all())
         self._steps.forget_kept()
         if self.view is not None:
-            self.view.show_deleted("")
+            self.view.foot.show_deleted("")
 
     @Slot(object)
     def _mark(self, run: object) -> None:

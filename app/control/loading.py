@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.control.model_choice import ModelChoice
@@ -28,14 +30,14 @@ class LoadController(QObject):
 
     def request(self) -> LoadRequest:
         """How the chosen model is to be loaded."""
-        name, compute, models = self._model.name, self._settings.compute, self._settings.models
-        return LoadRequest(
-            name,
-            compute.device,
-            compute.dtype,
-            compute.threads,
-            allow_pickle=name in models.allow_pickle,
-            allow_remote_code=name in models.allow_remote_code,
+        compute = self._settings.compute
+        return self.permitted(LoadRequest(self._model.name, compute.device, compute.dtype, compute.threads))
+
+    def permitted(self, request: LoadRequest) -> LoadRequest:
+        """The same with what the user allows that model now; a kept or a foreign request grants nothing."""
+        name, models = request.model, self._settings.models
+        return replace(
+            request, allow_pickle=name in models.allow_pickle, allow_remote_code=name in models.allow_remote_code
         )
 
     @Slot()

@@ -66,7 +66,8 @@ class RequestBuilder:
     def again(self, request: RunRequest) -> RunRequest:
         """The same run, whatever has been set since; an unlocked seed is drawn anew."""
         seed = self._chosen.seed
-        return request if seed.is_locked else replace(request, seed=seed.next_seed())
+        again = replace(request, load=self._loading.permitted(request.load))
+        return again if seed.is_locked else replace(again, seed=seed.next_seed())
 
     def anew(self, prompt: Prompt) -> RunRequest:
         """Another answer to `prompt`: with another seed even where that is locked."""

@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 NAME = ".lock"
 PATIENCE = 2.0
@@ -41,8 +41,7 @@ def locked(folder: Path) -> Iterator[bool]:
             os.close(handle)
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(NamedTuple):
     """A folder's lock that is kept, until `release` or the end of the process."""
 
     path: Path

@@ -75,7 +75,7 @@ def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, window: MainWin
     again = open_window(qtbot, config_dir)
     view = history(again)
     assert listed(view) == ["A first prompt"]
-    assert view.summary.text().startswith("1 run · ")
+    assert view.foot.summary.text().startswith("1 run · ")
     click(view, 0)
     opened = shown(again)
     assert (opened.id, opened.text, opened.events) == (first.id, first.text, first.events)
@@ -98,7 +98,7 @@ def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow)
     assert listed(view) == ["Something else", "A quiet 猫 sleeps", "Dragons breathe fire"]
     look_for(qtbot, view, "FIRE drag")
     assert listed(view) == ["Dragons breathe fire"]
-    assert view.summary.text().startswith("1 of 3 runs")
+    assert view.foot.summary.text().startswith("1 of 3 runs")
     click(view, 0)
     assert shown(window).request.prompt == "Dragons breathe fire"
     look_for(qtbot, view, "猫")
@@ -113,14 +113,14 @@ def test_a_pinned_run_stands_first(qtbot: QtBot, window: MainWindow) -> None:
     for prompt in ("One", "Two"):
         keep(qtbot, window, prompt)
     view = history(window)
-    assert not view.buttons["pin"].isEnabled(), "no row is picked yet"
+    assert not view.foot.buttons["pin"].isEnabled(), "no row is picked yet"
     click(view, 1)
-    view.buttons["pin"].click()
+    view.foot.buttons["pin"].click()
     assert listed(view) == ["One", "Two"]
     assert view.list.record is not None
     assert view.list.record.opening == "One", "the same run is still picked"
-    assert view.buttons["pin"].toolTip() == "Unpin"
-    view.buttons["pin"].click()
+    assert view.foot.buttons["pin"].toolTip() == "Unpin"
+    view.foot.buttons["pin"].click()
     assert listed(view) == ["Two", "One"]
 
 
@@ -149,15 +149,15 @@ def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
     assert listed(view) == ["Three", "One"]
     assert view.list.record is not None
     assert view.list.record.opening == "One", "the next one is picked"
-    assert view.deleted.text() == "Deleted “Two”"
+    assert view.foot.deleted.text() == "Deleted “Two”"
     store = window.history.store
     assert store is not None
     assert store.trace(gone.id).exists()
-    view.undo.click()
+    view.foot.undo.click()
     assert listed(view) == ["Three", "Two", "One"]
-    assert not view.undo.isVisible()
-    view.buttons["delete"].click()
-    view.close_button.click()
+    assert not view.foot.undo.isVisible()
+    view.foot.buttons["delete"].click()
+    view.head.close_button.click()
     assert not store.trace(gone.id).exists(), "once the panel is closed it is gone for good"
 
 
@@ -195,7 +195,7 @@ def test_the_settings_of_a_run_are_restored(qtbot: QtBot, window: MainWindow) ->
     parts.setup.prompt.set_prompt("Something else")
     view = history(window)
     click(view, 0)
-    view.buttons["restore"].click()
+    view.foot.buttons["restore"].click()
     assert parts.requests.as_set() == was
     assert not view.isVisible(), "prompt and parameters are in sight again"
     assert parts.changes.changes == []
@@ -212,9 +212,23 @@ def test_a_run_of_a_model_that_is_not_here_any_more_is_told(qtbot: QtBot, window
     window.parts.history_panel.refresh()
     click(view, listed(view).index("By a model that is gone"))
     assert "cannot be" in window.parts.centre.error_banner.title.text(), "it has no recording"
-    view.buttons["restore"].click()
+    view.foot.buttons["restore"].click()
     assert "nowhere" in window.parts.centre.notice_banner.accessibleDescription()
     assert window.parts.setup.prompt.editor.toPlainText() == "By a model that is gone"
+
+
+def test_a_kept_run_is_run_again_with_what_its_model_may_do_now(qtbot: QtBot, config_dir: Path) -> None:
+    """The recording grants nothing, the settings do."""
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    window.parts.toolbar.seed.lock.setChecked(True)
+    kept = keep(qtbot, window, "One")
+    window.parts.settings.models.allow_pickle.append(shown(window).request.model)
+    assert window.history.show(kept)
+    assert not shown(window).request.load.allow_pickle
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.parts.runs.run_again()
+    assert engine.runs[-1].load.allow_pickle
 
 
 def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, window: MainWindow) -> None:
@@ -222,7 +236,7 @@ def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, window: MainWindow) -> 
     view = history(window)
     click(view, 0)
     with qtbot.waitSignal(window.parts.history_panel.compareWanted, timeout=WAIT_MS) as wanted:
-        view.buttons["compare"].click()
+        view.foot.buttons["compare"].click()
     assert wanted.args[0].id == kept
     assert wanted.args[0].text == shown(window).text
 

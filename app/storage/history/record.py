@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 LONGEST_OPENING = 240
 """Characters of prompt and text that a list holds."""
@@ -13,8 +12,7 @@ LONGEST_TITLE = 200
 _ID = re.compile(r"[0-9a-f]{1,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One kept run, as lists show it."""
 
     id: str
@@ -54,14 +52,13 @@ class Record:
         return self.title or self.opening or self.words
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
+class Keeping(NamedTuple):
     """A record, and what is kept with it that no list shows."""
 
     record: Record
-    searched: str = ""
+    searched: str
     """Prompt and texts in full, to be found by."""
-    request: dict[str, Any] = field(default_factory=dict)
+    request: dict[str, Any]
     """What the panels had set, as `app.state.request_json` writes it."""
 
 

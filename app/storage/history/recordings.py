@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from app.storage.files import StorageError
@@ -63,7 +62,7 @@ class Recordings:
                 hidden.rename(own)  # nobody has seen it without its holder
             except OSError as error:
                 raise _refusal(own, error) from error
-            self._holds += [replace(held, path=own / held.path.name)] if held is not None else []
+            self._holds += [held._replace(path=own / held.path.name)] if held is not None else []
             self._own = own
         return self._own
 

@@ -6,14 +6,13 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
 from typing import Any
 
 from app.storage.history.database import transaction
 from app.storage.history.record import LONGEST_TITLE, Keeping, Record, folded, whole
 from app.storage.history.search import Index, terms
 
-_COLUMNS = tuple(column.name for column in fields(Record))
+_COLUMNS = Record._fields
 _ROW = ", ".join(_COLUMNS)
 _MARKS = ", ".join(f":{name}" for name in _COLUMNS)
 _SHOWN = "deleted IS NULL"
@@ -64,7 +63,7 @@ class Rows:
     def insert(self, keeping: Keeping, size: int) -> None:
         """A new run, whose recording takes `size` bytes; one that is there already stays as it is."""
         words, request = folded(keeping.searched), json.dumps(keeping.request)
-        row = {name: _storable(getattr(keeping.record, name)) for name in _COLUMNS}
+        row = {name: _storable(value) for name, value in keeping.record._asdict().items()}
         row["bytes"] = size + len(words) + len(request)
         with transaction(self._connection):
             inserted = self._connection.execute(
@@ -142,5 +141,5 @@ def _storable(value: Any) -> Any:
 
 
 def _record(row: Sequence[Any]) -> Record:
-    record = dict(zip(_COLUMNS, row, strict=True))
-    return Record(**{**record, "pinned": bool(record["pinned"])})
+    record = Record(*row)
+    return record._replace(pinned=bool(record.pinned))

@@ -1,0 +1,154 @@
+"""A program that is killed while a run goes on: what had been written is found at the next start, and offered."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+import core
+from app.control import recovery
+from app.window.main_window import MainWindow
+from tests.ui.fake_engine import STORY
+from tests.ui.windows import open_window, run
+
+_WINDOW = """
+import sys
+from pathlib import Path
+from tests import conftest  # no network, no screen
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+from app import build_window
+from tests.ui.fake_engine import ScriptedEngine
+application = QApplication([])
+folder, prompts = Path(sys.argv[1]), sys.argv[2:]
+windows = []
+for prompt in prompts:
+    window = build_window(folder, ScriptedEngine(delay=0.03))
+    window.show()
+    window.parts.setup.prompt.set_prompt(prompt)
+    window.parts.runs.run()
+    windows.append(window)
+def look():
+    found = list((folder / "history" / "under-way").glob("*/*.tokenscope"))
+    if len(found) == len(prompts) and all(path.stat().st_size > 4000 for path in found):
+        print("written", flush=True)
+timer = QTimer(interval=20)
+timer.timeout.connect(look)
+timer.start()
+application.exec()
+"""
+
+
+@pytest.fixture(scope="module")
+def what_is_left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a program that was killed while two of its windows ran something."""
+    folder = tmp_path_factory.mktemp("killed")
+    command = [sys.executable, "-c", _WINDOW, str(folder), "Killed on the way", "Killed too"]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    assert program.stdout is not None
+    assert program.stdout.readline() == "written\n"
+    program.kill()
+    program.communicate()
+    return folder
+
+
+@pytest.fixture
+def killed(what_is_left: Path, config_dir: Path) -> Path:
+    """A copy of it."""
+    shutil.copytree(what_is_left, config_dir, dirs_exist_ok=True)
+    return config_dir
+
+
+def offered(qtbot: QtBot, folder: Path) -> MainWindow:
+    """A window that has found something."""
+    window = open_window(qtbot, folder)
+    qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
+    assert window.parts.centre.notice_banner.title.text() == recovery.TITLE
+    return window
+
+
+def press(window: MainWindow, action: str) -> None:
+    button = window.parts.centre.notice_banner.button(action)
+    assert button is not None
+    button.click()
+
+
+def recordings(folder: Path) -> list[Path]:
+    return list((folder / "history" / "under-way").rglob("*.tokenscope"))
+
+
+def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
+    recordings(killed)[0].unlink()
+    prompt = core.trace.read(recordings(killed)[0]).header.request["prompt"]
+    window = offered(qtbot, config_dir)
+    assert "A run was under way" in window.parts.centre.notice_banner.accessibleDescription()
+    press(window, recovery.SHOW)
+    shown = window.session.run
+    assert shown is not None
+    assert shown.outcome is not None
+    assert len(shown.text) > 0
+    assert "".join(STORY).startswith(shown.text)
+    assert shown.outcome.message == f"cut short after {len(shown.tokens)} tokens"
+    assert shown.request.prompt == prompt
+    store = window.history.store
+    assert store is not None
+    assert [record.opening for record in store.records(store.ids("killed"))] == [prompt]
+    assert recordings(config_dir) == []
+    assert (config_dir / "history" / "under-way").exists()
+    window.close()
+    assert not open_window(qtbot, config_dir).parts.centre.notice_banner.isVisible()
+
+
+def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
+    window = offered(qtbot, config_dir)
+    assert "2 runs were" in window.parts.centre.notice_banner.accessibleDescription()
+    other = open_window(qtbot, config_dir)
+    assert other.history.store is not None
+    assert not other.parts.centre.notice_banner.isVisible(), "one window has them"
+    press(window, recovery.FORGET)
+    assert recordings(config_dir) == []
+    assert window.history.store is not None
+    assert window.history.store.ids() == []
+
+
+def test_until_it_is_decided_it_is_offered_again(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
+    window = offered(qtbot, config_dir)
+    window.parts.messages.dismiss()
+    run(qtbot, window)
+    window.close()
+    press(offered(qtbot, config_dir), recovery.SHOW)
+
+
+def test_a_recording_with_nothing_in_it_is_no_run(qtbot: QtBot, config_dir: Path) -> None:
+    folder = config_dir / "history" / "under-way" / "0123"
+    folder.mkdir(parents=True)
+    for number, content in enumerate((b"", b"no recording", b"TOKENSCOPE" * 10)):
+        (folder / f"{number:032x}.tokenscope").write_bytes(content)
+    window = open_window(qtbot, config_dir)
+    assert window.history.store is not None
+    assert not window.parts.centre.notice_banner.isVisible()
+    assert recordings(config_dir) == []
+
+
+def test_a_run_that_was_kept_but_not_put_away_is_put_away(
+    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between the two."""
+    window = open_window(qtbot, config_dir)
+    store = window.history.store
+    assert store is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(type(store), "take_in", lambda *_: None)
+        with qtbot.waitSignal(window.history.kept):
+            run(qtbot, window)
+    window.close()
+    again = open_window(qtbot, config_dir)
+    assert again.history.store is not None
+    assert not again.parts.centre.notice_banner.isVisible()
+    kept = again.history.store.ids()[0]
+    assert len(again.history.open_run(kept).tokens) == len(STORY)
