@@ -20,6 +20,7 @@ LARGEST_AREA = 64_000_000
 LEAST_RATIO, LARGEST_RATIO = 0.5, 4.0
 PICTURE_SIZE = (1440, 900)
 PICTURES = (".png", ".svg")
+EXPORTS = (".html", ".svg", ".png", ".csv", ".json")
 SCRIPT = """\
 a script for --pictures (every key: docs/pictures.md):
   size = "1100x700"                 # above the first table: for all pictures
@@ -54,11 +55,17 @@ class Options:
     font_scale: float | None = None
     scale: float | None = None
     screenshot: Path | None = None
+    export: Path | None = None
     still: bool = False
     pictures: Path | None = None
     recorded: Path | None = None
     record: Path | None = None
     config_dir: Path | None = None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether something is to be written, and nobody to be waited for."""
+        return self.screenshot is not None or self.export is not None
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -66,8 +73,8 @@ def parse(arguments: Sequence[str]) -> Options:
     parser = _parser()
     read = parser.parse_args(list(arguments))
     options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
-    if options.still and options.screenshot is None and options.pictures is None:
-        parser.error("--still is for pictures: say where with --screenshot or --pictures")
+    if options.still and not options.leaves and options.pictures is None:
+        parser.error("--still is for pictures: say where with --screenshot, --export or --pictures")
     if options.record is not None and not options.run:
         parser.error("--record is for a run: add --run")
     if options.recorded is not None and options.run:
@@ -132,6 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--scale", type=_ratio, metavar="F", help="pixels a point, as QT_SCALE_FACTOR: 2 doubles a picture")
     add("--screenshot", type=_picture, metavar="PATH",
         help="save a picture of the window (after the run) as .png or .svg, then leave; needs no screen")  # fmt: skip
+    add("--export", type=_export, metavar="PATH",
+        help="save the run as a web page (.html), a picture of the view (.png, .svg) or its figures (.csv, .json), "
+        "then leave; needs no screen")  # fmt: skip
     add("--still", action="store_true",
         help="leave out of a picture what no second run repeats: times, speeds, free memory, the caret")  # fmt: skip
     add("--pictures", type=Path, metavar="FILE",
@@ -158,10 +168,18 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _picture(text: str) -> Path:
+    return _ending(text, PICTURES, "picture")
+
+
+def _export(text: str) -> Path:
+    return _ending(text, EXPORTS, "export")
+
+
+def _ending(text: str, known: Sequence[str], what: str) -> Path:
     path = Path(text)
-    if path.suffix.lower() not in PICTURES:
-        named = f"“{path.suffix}” is no kind of picture" if path.suffix else f"“{short(text)}” does not say which kind"
-        raise argparse.ArgumentTypeError(f"{named}: end the name with {' or '.join(PICTURES)}")
+    if path.suffix.lower() not in known:
+        named = f"“{path.suffix}” is no kind of {what}" if path.suffix else f"“{short(text)}” does not say which kind"
+        raise argparse.ArgumentTypeError(f"{named}: end the name with {', '.join(known[:-1])} or {known[-1]}")
     return path
 
 

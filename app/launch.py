@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from app.cli import PICTURE_SIZE, Options
-from app.picture import PictureError, hold_still, save_picture
+from app.picture import PictureError, export, hold_still, save_picture
 from app.state import values as typed
 from app.state.near import near, short, unknown
 from app.views import VIEWS
@@ -24,10 +23,10 @@ async def start(window: MainWindow, options: Options) -> int:
     if window.is_closed:  # by a quick hand, while it was still empty
         return 0
     window.assemble()
-    if options.screenshot is None:
+    if not options.leaves:
         return await _stay(window, options)
     try:
-        return await _leave_picture(window, options, options.screenshot)
+        return await _leave_files(window, options)
     finally:
         window.close()
 
@@ -47,7 +46,7 @@ async def _stay(window: MainWindow, options: Options) -> int:
     return 0
 
 
-async def _leave_picture(window: MainWindow, options: Options, path: Path) -> int:
+async def _leave_files(window: MainWindow, options: Options) -> int:
     try:
         apply(window, options)
         if options.size is None:
@@ -60,7 +59,10 @@ async def _leave_picture(window: MainWindow, options: Options, path: Path) -> in
             await draw_anew(window)
             hold_still(window)
             await painted(window)
-        save_picture(window, path)
+        if options.screenshot is not None:
+            save_picture(window, options.screenshot)
+        if options.export is not None:
+            export(window, options.export)
     except (LaunchProblem, PictureError) as error:
         print(f"tokenscope: {error}", file=sys.stderr)
         return 1

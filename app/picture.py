@@ -1,4 +1,4 @@
-"""A picture of the window, for documents: pixels in a PNG, or lines and letters in an SVG."""
+"""What the window leaves behind, for documents: a picture of it, or what its shown view can be exported as."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.control.exports import RUN, Exports
+from app.panels.export_dialog import HTML, Offer
+from app.storage.tables import CSV
+from app.views import VIEWS
+from app.views.shared.portrait import Pose
 from app.widgets import pictures
+from app.window.main_window import MainWindow
 
 
 class PictureError(Exception):
@@ -31,6 +37,33 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def export(window: MainWindow, path: Path) -> None:
+    """Save what is shown as the kind that `path` ends with: the run as a web page, or the view as a picture (all of it,
+    as wide as it is shown) or as figures. Raises PictureError.
+    """
+    exports, kind = window.parts.export.exports, path.suffix.lower().removeprefix(".")
+    view = exports.offers()[0]
+    name = RUN if kind == HTML else view.name
+    offer = next((offer for offer in exports.offers() if offer.name == name), None)
+    if offer is None:
+        raise PictureError("There is no run to export. Add --run, so that there is one.")
+    if kind not in offer.kinds:
+        raise PictureError(_no_figures(exports, offer))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        exports.save(name, path, Pose(view.size, whole=True, scale=window.devicePixelRatioF()))
+    except OSError as error:
+        cause = error.strerror or str(error) or "it cannot be written"
+        raise PictureError(f"{path} was not saved: {cause}. Choose a folder you may write to.") from None
+
+
+def _no_figures(exports: Exports, offer: Offer) -> str:
+    """Why a view has none, and which have."""
+    others = [other.name for other in exports.offers() if CSV in other.kinds and other.name in {v.name for v in VIEWS}]
+    instead = f" With --view, these have: {', '.join(others)}." if others else " Add --run, so that there are some."
+    return f"The view “{offer.title}” has no figures to export now.{instead}"
 
 
 def hold_still(window: QWidget) -> None:

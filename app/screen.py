@@ -11,7 +11,7 @@ PLATFORM = "QT_QPA_PLATFORM"
 _SCREENS = (PLATFORM, "WAYLAND_DISPLAY", "DISPLAY")
 NO_SCREEN = (
     "there is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it in a desktop session (over ssh with -X), "
-    "or draw into a file with --screenshot FILE."
+    "or draw into a file with --screenshot FILE or --export FILE."
 )
 
 
@@ -25,6 +25,6 @@ def choose_screen(options: Options) -> str:
         os.environ["QT_SCALE_FACTOR"] = f"{options.scale:g}"
     if not sys.platform.startswith("linux"):
         return ""
-    if options.screenshot is not None or options.pictures is not None:
+    if options.leaves or options.pictures is not None:
         os.environ.setdefault(PLATFORM, "offscreen")
     return "" if any(os.environ.get(name) for name in _SCREENS) else NO_SCREEN

@@ -1,74 +1,71 @@
-"""Saving what is shown: asks what and how, where to, and writes it."""
+"""Taking something out of the window: asks what and how, where to, and writes or copies it."""
 
 from __future__ import annotations
 
-import csv
 from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
 
-from app.panels.centre import Centre
-from app.panels.export_dialog import CSV, ExportDialog, Offer
-from app.theme.theme import Theme, theme_for
-from app.views.inspector.panel import Inspector
-from app.views.shared.portrait import Pose, Subject, take
-from app.views.timeline import Timeline
+from app.control.exports import Exports
+from app.panels.export_dialog import KINDS, PNG, ExportDialog
+from app.storage.tables import CSV, as_csv, as_json
+from app.theme.theme import Theme
+from app.views.shared.portrait import Pose
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.not_saved import tell_not_saved
 
-_KINDS = {"png": "Pictures (*.png)", "svg": "Pictures (*.svg)", "csv": "Tables (*.csv)"}
-
 
 class ExportController(QObject):
-    """One way to files for every view, the inspector and the timeline."""
+    """Speaks above the window that `over` lies in."""
 
-    def __init__(self, centre: Centre, inspector: Inspector, timeline: Timeline) -> None:
-        super().__init__(centre)
-        self._centre, self._inspector, self._timeline = centre, inspector, timeline
-        self._theme = theme_for("light")
+    def __init__(self, over: QWidget, exports: Exports) -> None:
+        super().__init__(over)
+        self._over, self.exports = over, exports
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
         """This is the shown one."""
-        self._theme = theme
-
-    def subjects(self) -> list[Subject]:
-        """What can be saved: the views that are in front, then the panels."""
-        views = [Subject(column.title, column.shown, column.shown) for column in self._centre.columns]
-        return [*views, Subject("Inspector", self._inspector, self._inspector, "panel"),
-                Subject("Timeline", self._timeline, self._timeline, "panel")]  # fmt: skip
+        self.exports.theme = theme
 
     @Slot()
     def ask(self) -> None:
-        """Ask what to save, and how."""
-        subjects = self.subjects()
-        views = [column.shown for column in self._centre.columns]
-        offers = [Offer(s.title, s.widget.size(), n < len(views) and bool(views[n].figures()))
-                  for n, s in enumerate(subjects)]  # fmt: skip
-        dialog = ExportDialog(offers, self._centre.window())
+        """Ask what to take out, and how."""
+        dialog = ExportDialog(self.exports.offers(), self._over.window())
         dialog.chosen.connect(self._ask_where)
+        dialog.copyWanted.connect(self.copy)
         dialog.open()
 
-    @Slot(int, str, object)
-    def _ask_where(self, number: int, kind: str, pose: Pose) -> None:
-        subject = self.subjects()[number]
-        save = partial(self.save_figures, number) if kind == CSV else partial(self.save_picture, number, pose)
-        name = f"{subject.title.lower().replace(' ', '-')}.{kind}"
-        ask_where_to_save(self._centre, f"Save {subject.title}", name, _KINDS[kind], save)
+    @Slot(str, str, object)
+    def _ask_where(self, name: str, kind: str, pose: Pose) -> None:
+        title = f"Save {KINDS[kind].what}"
+        files = f"{KINDS[kind].files} (*.{kind})"
+        ask_where_to_save(self._over, title, f"{name}.{kind}", files, partial(self.save, name, pose))
 
-    def save_picture(self, number: int, pose: Pose, path: str) -> None:
-        """Write a subject's picture; a failure is told."""
+    def save(self, name: str, pose: Pose, path: str) -> None:
+        """Write what `Exports` calls so; a failure is told."""
         try:
-            take(self.subjects()[number], Path(path), pose, self._theme)
+            self.exports.save(name, Path(path), pose)
         except OSError as error:
-            tell_not_saved(self._centre, path, error)
+            tell_not_saved(self._over, path, error)
 
-    def save_figures(self, number: int, path: str) -> None:
-        """Write a view's figures, a head first; a failure is told."""
-        rows = self._centre.columns[number].shown.figures()
+    @Slot(str, str, object)
+    def copy(self, name: str, kind: str, pose: Pose) -> None:
+        """Put a picture, or figures as text, on the clipboard; a failure is told."""
+        clipboard = QGuiApplication.clipboard()
+        if kind != PNG:
+            rows = self.exports.figures(name)
+            clipboard.setText(as_csv(rows) if kind == CSV else as_json(rows))
+            return
         try:
-            with Path(path).open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file).writerows(rows)
+            clipboard.setImage(self.exports.image(name, pose))
         except OSError as error:
-            tell_not_saved(self._centre, path, error)
+            tell_not_saved(self._over, "The picture", error)
+
+    @Slot()
+    def copy_picture(self) -> None:
+        """Put a picture of the view in front on the clipboard, as large as it is shown and twice as fine."""
+        offer = self.exports.offers()[0]
+        self.copy(offer.name, PNG, Pose(offer.size, scale=2.0))

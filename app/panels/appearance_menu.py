@@ -24,8 +24,12 @@ _ACTIONS = (
     ("", ""),
     ("open_run", "Open a recorded run…"),
     ("save_run", "Save this run…"),
-    ("save_picture", "Save a picture or figures…"),
+    ("save_picture", "Save or copy what is shown…"),
+    ("copy_picture", "Copy a picture of the view"),
+    ("copy_text", "Copy the text"),
+    ("copy_coloured", "Copy the text with its colours"),
     ("copy_code", "Copy the run as code…"),
+    ("", ""),
     ("open_settings", "Settings…"),
     ("open_shortcuts", "Keyboard shortcuts"),
 )

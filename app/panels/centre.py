@@ -92,6 +92,10 @@ class ViewColumn(QWidget):
         """The view that is shown."""
         return self._view(self.tabs.currentIndex())
 
+    def view(self, name: str) -> View:
+        """The view of that name, in front or not. Raises ValueError when there is none."""
+        return self._view([spec.name for spec in self._specs].index(name))
+
     def show_view(self, name: str) -> bool:
         """Bring a view to the front; False when there is none of that name."""
         names = [spec.name for spec in self._specs]

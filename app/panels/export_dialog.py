@@ -1,4 +1,4 @@
-"""What to save, and how: a part of the window as a picture of any size and theme, or its figures."""
+"""What to take out of the window, and how: a picture of any size and theme, figures, or the whole run as a page."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
+    QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
     QLabel,
@@ -19,53 +20,88 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.storage.tables import CSV, JSON
 from app.views.shared.portrait import Pose
 
-PNG, SVG, CSV = "png", "svg", "csv"
-_KINDS = (("Picture (PNG)", PNG), ("Picture (SVG)", SVG), ("Figures (CSV)", CSV))
-_SCALES = (1, 2, 3, 4)
+PNG, SVG, HTML = "png", "svg", "html"
+
+
+class Kind(NamedTuple):
+    """One kind of file."""
+
+    title: str
+    what: str
+    """What a file of it is, for `Save …`."""
+    files: str
+    remark: str = ""
+
+
+_SHARP = "Lines and letters: sharp at any size, and its text can be searched."
+_ROWS = "A line for each row, as exact as they are; for a spreadsheet."
+_OBJECTS = "An object for each row, as exact as they are; for a program."
+_PAGE = (
+    "One file that opens in any browser, without this program and without a network: the text, what else every token "
+    "could have been, and why it was chosen."
+)
+KINDS = {
+    PNG: Kind("Picture (PNG)", "a picture", "Pictures"),
+    SVG: Kind("Drawing (SVG)", "a drawing", "Drawings", _SHARP),
+    CSV: Kind("Figures (CSV)", "figures", "Tables", _ROWS),
+    JSON: Kind("Figures (JSON)", "figures", "Tables", _OBJECTS),
+    HTML: Kind("Web page (HTML)", "the run", "Web pages", _PAGE),
+}
+_SMALLEST_SCALE, _LARGEST_SCALE = 0.5, 8.0
 _THEMES = (("As shown", ""), ("Light", "light"), ("Dark", "dark"))
 _SMALLEST, _LARGEST = 120, 10_000
 """Pixels of a side."""
+_WIDTH = 460
+"""Pixels of the dialog at least."""
 
 
 class Offer(NamedTuple):
-    """One thing that can be saved."""
+    """One thing that can be taken out, as files of those kinds."""
 
+    name: str
     title: str
+    kinds: tuple[str, ...]
     size: QSize
-    has_figures: bool = False
+    is_fixed: bool = False
+    """Its size and theme cannot be chosen."""
 
 
 class ExportDialog(QDialog):
-    """`chosen(number of the offer, kind, Pose)` once Save was pressed."""
+    """`chosen(name of the offer, kind, Pose)` once Save was pressed, `copyWanted` with the same once Copy was."""
 
-    chosen = Signal(int, str, object)
+    chosen = Signal(str, str, object)
+    copyWanted = Signal(str, str, object)
 
     def __init__(self, offers: Sequence[Offer], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("exportDialog")
-        self.setWindowTitle("Save a picture or figures")
+        self.setWindowTitle("Save or copy what is shown")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._offers = tuple(offers)
-        self.what, self.kind, self.scale, self.theme = (QComboBox(self) for _ in range(4))
+        self.what, self.kind, self.theme = (QComboBox(self) for _ in range(3))
         self.width_box, self.height_box = (_pixels(self, name) for name in ("Width", "Height"))
+        self.scale = _scale(self)
         self.whole = QCheckBox("as high as all of it", self)
-        self._told = QLabel(self)
-        self._told.setProperty("role", "muted")
+        self.told = QLabel(self, wordWrap=True)
+        self.told.setProperty("role", "muted")
         self._fill()
         self._lay_out()
         self._connect()
         self._on_what()
 
+    @property
+    def offer(self) -> Offer:
+        """What is chosen."""
+        return self._offers[self.what.currentIndex()]
+
     def _fill(self) -> None:
         for offer in self._offers:
             self.what.addItem(offer.title)
-        for factor in _SCALES:
-            self.scale.addItem(f"{factor} ×", factor)
         for title, name in _THEMES:
             self.theme.addItem(title, name)
-        self.scale.setCurrentIndex(1)
         self.whole.setToolTip("What would have to be scrolled is in the picture too. An SVG always shows all of it.")
 
     def _lay_out(self) -> None:
@@ -73,26 +109,35 @@ class ExportDialog(QDialog):
         for part in (self.width_box, QLabel("×", self), self.height_box, self.whole):
             size.addWidget(part)
         size.addStretch(1)
-        form = QFormLayout()
-        for title, field in (("What", self.what), ("As", self.kind), ("Size", size), ("Scale", self.scale),
-                             ("Theme", self.theme), ("", self._told)):  # fmt: skip
+        self._size = QWidget(self)
+        self._size.setLayout(size)
+        size.setContentsMargins(0, 0, 0, 0)
+        form = self._form = QFormLayout()
+        for title, field in (("What", self.what), ("As", self.kind), ("", self.told), ("Size", self._size),
+                             ("Scale", self.scale), ("Theme", self.theme)):  # fmt: skip
             form.addRow(title, field)
+        self.told.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.buttons = QDialogButtonBox(self)
         self.save = self.buttons.addButton("Save…", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.save.setDefault(True)
+        self.copy = self.buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
         self.buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
         column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(14)
         column.addLayout(form)
+        column.addStretch(1)
         column.addWidget(self.buttons)
+        self.setMinimumSize(_WIDTH, self.sizeHint().height())
 
     def _connect(self) -> None:
         self.what.currentIndexChanged.connect(self._on_what)
-        for box in (self.kind, self.scale):
+        for box in (self.kind, self.theme):
             box.currentIndexChanged.connect(self._show)
-        for pixels in (self.width_box, self.height_box):
-            pixels.valueChanged.connect(self._show)
+        for number in (self.width_box, self.height_box, self.scale):
+            number.valueChanged.connect(self._show)
         self.whole.toggled.connect(self._show)
+        self.copy.clicked.connect(self._on_copy)
         self.buttons.accepted.connect(self._on_save)
         self.buttons.rejected.connect(self.close)
 
@@ -101,45 +146,65 @@ class ExportDialog(QDialog):
         """How the picture is to look."""
         size = QSize(self.width_box.value(), self.height_box.value())
         is_svg = self.kind.currentData() == SVG
-        scale = 1.0 if is_svg else float(self.scale.currentData())
-        return Pose(size, self.whole.isChecked() or is_svg, scale, self.theme.currentData())
+        return Pose(size, self.whole.isChecked() or is_svg, 1.0 if is_svg else self.scale.value(),
+                    self.theme.currentData())  # fmt: skip
 
     @Slot()
     def _on_what(self) -> None:
-        offer = self._offers[self.what.currentIndex()]
         kind = self.kind.currentData()
         self.kind.blockSignals(True)
         self.kind.clear()
-        for title, name in _KINDS:
-            if name != CSV or offer.has_figures:
-                self.kind.addItem(title, name)
+        for name in self.offer.kinds:
+            self.kind.addItem(KINDS[name].title, name)
         self.kind.setCurrentIndex(max(0, self.kind.findData(kind)))
         self.kind.blockSignals(False)
-        self.width_box.setValue(offer.size.width())
-        self.height_box.setValue(offer.size.height())
+        self.width_box.setValue(self.offer.size.width())
+        self.height_box.setValue(self.offer.size.height())
         self._show()
 
     @Slot()
     def _show(self) -> None:
-        """Only what matters for that kind can be set; how large the file's picture will be."""
-        kind, pose = self.kind.currentData(), self.pose
-        for part in (self.width_box, self.height_box, self.theme):
-            part.setEnabled(kind != CSV)
+        """Only what matters for that kind is there to be set; how large the file's picture will be."""
+        kind, is_free = self.kind.currentData(), not self.offer.is_fixed
+        for part in (self._size, self.theme):
+            self._form.setRowVisible(part, kind in (PNG, SVG) and is_free)
+        self._form.setRowVisible(self.scale, kind == PNG)
         self.whole.setEnabled(kind == PNG)
-        self.scale.setEnabled(kind == PNG)
         self.height_box.setEnabled(kind == PNG and not self.whole.isChecked())
+        self.copy.setEnabled(kind in (PNG, CSV, JSON))
+        self.copy.setText("Copy")
+        self.told.setText(KINDS[kind].remark or self._size_told())
+
+    def _size_told(self) -> str:
+        pose = self.pose
         width, height = (round(side * pose.scale) for side in pose.size.toTuple())
-        high = "as many as it takes" if pose.whole else f"{height:,}"
-        self._told.setText("" if kind == CSV else f"{width:,} × {high} pixels")
+        return f"{width:,} × {'as many as it takes' if pose.whole else f'{height:,}'} pixels"
 
     @Slot()
     def _on_save(self) -> None:
-        self.chosen.emit(self.what.currentIndex(), self.kind.currentData(), self.pose)
+        self.chosen.emit(self.offer.name, self.kind.currentData(), self.pose)
         self.close()
+
+    @Slot()
+    def _on_copy(self) -> None:
+        """The button says that it is done; there is nothing else to be seen of it."""
+        self.copyWanted.emit(self.offer.name, self.kind.currentData(), self.pose)
+        self.copy.setText("Copied")
 
 
 def _pixels(parent: QWidget, name: str) -> QSpinBox:
     box = QSpinBox(parent)
     box.setRange(_SMALLEST, _LARGEST)
     box.setAccessibleName(name)
+    return box
+
+
+def _scale(parent: QWidget) -> QDoubleSpinBox:
+    box = QDoubleSpinBox(parent)
+    box.setRange(_SMALLEST_SCALE, _LARGEST_SCALE)
+    box.setSingleStep(0.5)
+    box.setDecimals(2)
+    box.setSuffix(" ×")
+    box.setValue(2.0)
+    box.setAccessibleName("Scale")
     return box

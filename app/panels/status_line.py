@@ -10,7 +10,6 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
-from app.panels.shortcuts import key_of
 from app.state import figures
 from app.state.changes import Change
 from app.state.requests import ModelInfo
@@ -29,7 +28,6 @@ class StatusLine(QFrame):
     """Figures are brought up to date once a second while a run is under way, and when it ends."""
 
     settingsWanted = Signal()
-    exportWanted = Signal()
     historyWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -54,8 +52,6 @@ class StatusLine(QFrame):
         self.history = IconButton("history", f"History ({key_of('toggle_history')})")
         self.history.setObjectName("historyButton")
         self.history.clicked.connect(self.historyWanted)
-        self.export = IconButton("save", f"Save a picture or figures… ({key_of('save_picture')})")
-        self.export.clicked.connect(self.exportWanted)
         self.toggles = (self.setup_toggle, self.timeline_toggle, self.inspector_toggle)
         for toggle in self.toggles:
             toggle.setCheckable(True)
@@ -144,7 +140,7 @@ class StatusLine(QFrame):
         """Show the figures there are, without those that a narrow window has no room for."""
         told = [name for name, label in self.figures.items() if label.text()]
         widths = {name: self.figures[name].sizeHint().width() + GAP for name in told}
-        always = (self.device, self.outcome, self.settings, self.history, self.export, *self.toggles)
+        always = (self.device, self.outcome, self.settings, self.history, *self.toggles)
         others = sum(part.sizeHint().width() + GAP for part in always)
         for name in _LEAST_WANTED:
             if name in widths and others + sum(widths.values()) > self.width():
@@ -157,7 +153,7 @@ class StatusLine(QFrame):
         font = theme.font(12, tabular=True)
         for label in (self.device, *self.figures.values(), self.outcome):
             label.setFont(font)
-        for button in (self.history, self.export, *self.toggles):
+        for button in (self.history, *self.toggles):
             button.set_theme(theme)
         self.setFixedHeight(theme.px(28))
 
@@ -179,7 +175,7 @@ class StatusLine(QFrame):
         row.addWidget(self.settings)
         ends = QHBoxLayout()
         ends.setSpacing(2)
-        for button in (self.history, self.export, *self.toggles):
+        for button in (self.history, *self.toggles):
             ends.addWidget(button)
         row.addLayout(ends)
 

@@ -8,7 +8,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolBut
 
 from app.panels.draft_picker import DraftPicker
 from app.panels.seed import SeedBox
+from app.panels.shortcuts import key_of
 from app.theme.theme import Theme, Themed
+from app.widgets.icons import IconButton
 from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
 
@@ -33,6 +35,8 @@ class Toolbar(QFrame):
         self.draft.hide()
         self.cache = PickerCombo("cacheCombo", "Cache", 156)
         self.seed = SeedBox()
+        self.export = IconButton("save", f"Save or copy what is shown… ({key_of('save_picture')})")
+        self.export.setObjectName("exportButton")
         self.text = QToolButton()
         self.text.setText("Aa")
         self.text.setObjectName("textButton")
@@ -52,10 +56,11 @@ class Toolbar(QFrame):
         """Colours and sizes."""
         self._theme = theme
         self.brand.setText(f'Token<span style="color:{theme.accent}">scope</span>')
-        themed: tuple[Themed, ...] = (*self.pickers, self.seed, self.run)
+        themed: tuple[Themed, ...] = (*self.pickers, self.seed, self.export, self.run)
         for part in themed:
             part.set_theme(theme)
-        self.text.setFixedSize(theme.px(38), theme.px(34))
+        for button in (self.export, self.text):
+            button.setFixedSize(theme.px(38), theme.px(34))
         self._row.setContentsMargins(theme.space(16), 0, theme.space(16), 0)
         self.setFixedHeight(theme.px(38) + theme.space(14))
         self._fit()
@@ -83,5 +88,5 @@ class Toolbar(QFrame):
         for part in (self.brand, self.seed):
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         row.addStretch(1)
-        for pressed in (self.seed, self.text, self.run):
+        for pressed in (self.seed, self.export, self.text, self.run):
             row.addWidget(pressed, 0, Qt.AlignmentFlag.AlignVCenter)

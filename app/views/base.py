@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFrame, QWidget
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 
 Table = Sequence[Sequence[object]]
+
+
+class Excerpt(NamedTuple):
+    """The words that a view shows, to be taken elsewhere."""
+
+    plain: str
+    html: str
+    """The same with the colours they are shown in."""
 
 
 class ViewSignals(QObject):
@@ -83,6 +91,10 @@ class View(QFrame):
     def figures(self) -> Table:
         """What it shows as a table, a head first; empty where there is none."""
         return ()
+
+    def excerpt(self) -> Excerpt | None:
+        """The words it shows; None where it shows none."""
+        return None
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""

@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.base import View
+from app.views.base import Table, View
 from app.views.replay import BY_STEP, SPEEDS, Replay
+from app.views.shared.tables import of_track
 from app.views.text.wording import bits, token_text
 from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
@@ -120,6 +121,10 @@ class Timeline(View):
         self.speed_button.setMinimumWidth(theme.px(44))
 
     # What the shell calls
+
+    def figures(self) -> Table:
+        """Every place, with the surprise that its bar shows."""
+        return of_track(self.replay.run.track) if self.replay.run is not None and self._values else ()
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""

@@ -21,13 +21,18 @@ def save_picture(widget: QWidget, path: Path, ground: QColor | None = None, scal
         _save_png(widget, path, ground, scale)
 
 
-def _save_png(widget: QWidget, path: Path, ground: QColor | None, scale: float) -> None:
+def picture_of(widget: QWidget, ground: QColor | None = None, scale: float = 1.0) -> QImage:
+    """The same in pixels: the widget's size times `scale`."""
     image = QImage((widget.size().toSizeF() * scale).toSize(), QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     image.setDotsPerMeterX(round(_DOTS_PER_METER * scale))
     image.setDotsPerMeterY(round(_DOTS_PER_METER * scale))
     _paint(widget, QPainter(image), ground)
-    if not QImageWriter(str(path), b"png").write(image):
+    return image
+
+
+def _save_png(widget: QWidget, path: Path, ground: QColor | None, scale: float) -> None:
+    if not QImageWriter(str(path), b"png").write(picture_of(widget, ground, scale)):
         raise OSError(None, "the file could not be written")
 
 

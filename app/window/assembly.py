@@ -11,9 +11,11 @@ from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
 from app.control.choice import Choice, StrategyChoice
 from app.control.code import CodeController
+from app.control.copying import CopyController
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
+from app.control.exports import Exports
 from app.control.history import History
 from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
@@ -167,7 +169,8 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
-        export=ExportController(panels.centre, panels.inspector, panels.timeline),
+        export=ExportController(panels.centre, Exports(panels.centre, panels.inspector, panels.timeline, session)),
+        copying=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
         recorded=RecordedRuns(panels.centre, session, setup, messages),
         messages=messages,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
 from app.control.code import CodeController
+from app.control.copying import CopyController
 from app.control.dialogs import Dialogs
 from app.control.export import ExportController
 from app.control.history import History
@@ -67,6 +68,7 @@ class Controllers:
     prefixes: PrefixController
     library: Library
     export: ExportController
+    copying: CopyController
     code: CodeController
     recorded: RecordedRuns
     messages: Messages

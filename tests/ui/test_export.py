@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import csv
+import json
+import math
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication, QMessageBox, QScrollBar
+from PySide6.QtWidgets import QApplication, QMessageBox, QScrollBar, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.panels.export_dialog import CSV, PNG, SVG, ExportDialog, Offer
+import core
+from app.panels.export_dialog import HTML, PNG, SVG, ExportDialog, Offer
+from app.storage.tables import CSV, JSON
 from app.theme.theme import theme_for
 from app.views import VIEWS
+from app.views.base import View
 from app.views.shared.portrait import Pose
+from app.views.text.markup import coloured
+from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
-from tests.ui.windows import open_window
+from tests.ui.beams import beam_run, beam_steps
+from tests.ui.windows import find, open_window
 from tests.ui.windows import run as run_window
 
 SIZE = QSize(700, 500)
@@ -33,114 +43,173 @@ def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
     window.close()
 
 
-def number_of(window: MainWindow, title: str) -> int:
-    """Brings a view to the front, if it is one."""
-    for spec in VIEWS:
-        if spec.title == title:
-            window.parts.centre.show_view(spec.name)
-    return [subject.title for subject in window.parts.export.subjects()].index(title)
+def save(window: MainWindow, name: str, pose: Pose, path: object) -> None:
+    window.parts.export.save(name, pose, str(path))
 
 
-PARTS = ["Tokens", "Chat", "Tree", "Speculation", "Memory", "Compare", "Inspector", "Timeline"]
+def part(window: MainWindow, name: str) -> View:
+    """The view or the panel of that name."""
+    panels = {"inspector": window.parts.inspector, "timeline": window.parts.timeline}
+    return panels[name] if name in panels else window.parts.centre.columns[0].view(name)
 
 
-@pytest.mark.parametrize("title", PARTS)
-def test_a_picture_has_the_size_that_was_asked_for(window: MainWindow, tmp_path: Path, title: str) -> None:
-    number, path = number_of(window, title), tmp_path / "picture.png"
-    subject = window.parts.export.subjects()[number]
-    geometry = subject.widget.geometry()
-    window.parts.export.save_picture(number, Pose(SIZE, scale=2.0), str(path))
-    picture = QImage(str(path))
-    assert picture.size() == SIZE * 2
-    assert len({picture.pixel(x, y) for x in range(0, 1400, 7) for y in range(0, 1000, 7)}) > 1, "nothing is on it"
-    assert subject.widget.geometry() == geometry, "it stays where it was"
+PARTS = [*(spec.name for spec in VIEWS), "inspector", "timeline"]
 
 
-@pytest.mark.parametrize("title", PARTS)
-def test_shapes_keep_their_text(window: MainWindow, tmp_path: Path, title: str) -> None:
-    number, path = number_of(window, title), tmp_path / "picture.svg"
-    window.parts.export.save_picture(number, Pose(SIZE, whole=True), str(path))
-    root = ElementTree.parse(path).getroot()
-    assert root.get("viewBox", "").startswith("0 0 700 ")
-    assert [text for text in root.iter(TEXT) if "".join(text.itertext()).strip()]
+def test_a_picture_has_the_size_that_was_asked_for(window: MainWindow, tmp_path: Path) -> None:
+    path, shown = tmp_path / "picture.png", window.parts.centre.columns[0].current
+    for name in PARTS:
+        geometry = part(window, name).geometry()
+        save(window, name, Pose(SIZE, scale=2.0), path)
+        picture = QImage(str(path))
+        assert picture.size() == SIZE * 2, name
+        seen = {picture.pixel(x, y) for x in range(0, 1400, 7) for y in range(0, 1000, 7)}
+        assert len(seen) > 1, f"nothing is on that of {name}"
+        assert window.parts.centre.columns[0].current == shown
+        if name in ("inspector", "timeline", shown):
+            assert part(window, name).geometry() == geometry, f"{name} does not stay where it was"
 
 
-@pytest.mark.parametrize("title", ["Tokens", "Memory", "Inspector"])
-def test_a_picture_in_the_other_theme(window: MainWindow, qtbot: QtBot, tmp_path: Path, title: str) -> None:
-    shown = window.parts.appearance.theme
+def test_shapes_keep_their_text(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "picture.svg"
+    for name in PARTS:
+        save(window, name, Pose(SIZE, whole=True), path)
+        root = ElementTree.parse(path).getroot()
+        assert root.get("viewBox", "").startswith("0 0 700 "), name
+        assert [text for text in root.iter(TEXT) if "".join(text.itertext()).strip()], name
+
+
+@pytest.mark.parametrize("name", ["memory", "inspector"])
+def test_a_picture_in_the_other_theme(window: MainWindow, qtbot: QtBot, tmp_path: Path, name: str) -> None:
+    if name != "inspector":
+        window.parts.centre.show_view(name)
+    shown, widget = window.parts.appearance.theme, part(window, name)
     other = theme_for("light" if shown.dark else "dark", shown.scale)
-    number = number_of(window, title)
-    subject = window.parts.export.subjects()[number]
-    window.parts.export.save_picture(number, Pose(SIZE), str(tmp_path / "first.png"))  # it has its place by now
+    save(window, name, Pose(SIZE), tmp_path / "first.png")  # it has its place by now
     QApplication.processEvents()
-    before = subject.widget.grab().toImage()
-    window.parts.export.save_picture(number, Pose(SIZE, theme=other.name), str(tmp_path / "p.png"))
+    before = widget.grab().toImage()
+    save(window, name, Pose(SIZE, theme=other.name), tmp_path / "p.png")
     corner = QImage(str(tmp_path / "p.png")).pixelColor(699, 499)
-    assert corner == other.color(subject.ground)
-    qtbot.waitUntil(lambda: subject.widget.grab().toImage() == before)  # what is shown is as it was
+    assert corner == other.color("panel" if name == "inspector" else "window")
+    qtbot.waitUntil(lambda: widget.grab().toImage() == before)  # what is shown is as it was
 
 
 def test_all_of_a_page_that_scrolls(window: MainWindow, tmp_path: Path) -> None:
     window.resize(1200, 560)
-    number, path = number_of(window, "Inspector"), tmp_path / "whole.png"
-    low = QSize(320, 200)
-    window.parts.export.save_picture(number, Pose(low, whole=True), str(path))
+    path, low = tmp_path / "whole.png", QSize(320, 200)
+    save(window, "inspector", Pose(low, whole=True), path)
     assert QImage(str(path)).height() > 300
     bars = window.parts.inspector.findChildren(QScrollBar)
     before = [bar.value() for bar in bars]
     window.parts.inspector.area.verticalScrollBar().setValue(5)
-    window.parts.export.save_picture(number, Pose(low), str(path))
+    save(window, "inspector", Pose(low), path)
     assert QImage(str(path)).size() == low
     assert [bar.value() for bar in bars] == [5 if bar is window.parts.inspector.area.verticalScrollBar() else value
                                              for bar, value in zip(bars, before, strict=True)]  # fmt: skip
 
 
-def test_figures_as_a_file(window: MainWindow, tmp_path: Path) -> None:
-    number = number_of(window, "Memory")
-    window.parts.export.save_figures(number, str(tmp_path / "memory.csv"))
-    with (tmp_path / "memory.csv").open(encoding="utf-8", newline="") as file:
-        assert "tokens_written" in next(csv.reader(file))
+def test_the_whole_window_at_any_scale(window: MainWindow, tmp_path: Path) -> None:
+    save(window, "window", Pose(SIZE, scale=1.25), tmp_path / "window.png")
+    assert QImage(str(tmp_path / "window.png")).size() == (window.size().toSizeF() * 1.25).toSize()
+    save(window, "window", Pose(SIZE), tmp_path / "window.svg")
+    words = [text.text for text in ElementTree.parse(tmp_path / "window.svg").iter(TEXT)]
+    assert any("Prompt" in word or "PROMPT" in word for word in words if word)
 
 
-@pytest.mark.parametrize("name", ["nowhere/p.png", "nowhere/p.svg", "nowhere/p.csv"])
-def test_what_cannot_be_saved_is_told(window: MainWindow, qtbot: QtBot, tmp_path: Path, name: str) -> None:
-    number, export = number_of(window, "Memory"), window.parts.export
-    path = str(tmp_path / name)
-    export.save_figures(number, path) if name.endswith("csv") else export.save_picture(number, Pose(SIZE), path)
-    box = window.findChild(QMessageBox)
-    assert path in box.text()
-    with qtbot.waitSignal(box.destroyed):
-        box.close()
+def read_csv(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_figures_as_files(window: MainWindow, tmp_path: Path) -> None:
+    for name in ("tokens", "memory", "inspector", "timeline"):
+        head, *rows = part(window, name).figures()
+        assert rows
+        for kind in ("csv", "json"):
+            save(window, name, Pose(SIZE), tmp_path / f"figures.{kind}")
+        cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+        assert read_csv(tmp_path / "figures.csv") == [list(head), *cells]
+        assert json.loads((tmp_path / "figures.json").read_text(encoding="utf-8")) == [
+            {key: None if cell in (math.inf, -math.inf) else cell for key, cell in zip(head, row, strict=True)}
+            for row in rows
+        ]
+
+
+def test_figures_of_a_search_and_of_drafts(qtbot: QtBot, config_dir: Path) -> None:
+    """What a scripted run has none of, from events that have them."""
+    run = beam_run(beam_steps(4), ranked=True)
+    tree = TreeView()
+    qtbot.addWidget(tree)
+    tree.show_run(run)
+    assert len(tree.figures()) == 1 + sum(len(step.candidates) for step in run.beams.steps)
+
+
+def test_an_empty_window_has_no_figures(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    offers = {offer.name: offer for offer in window.parts.export.exports.offers()}
+    assert set(offers) == {*PARTS, "window"}, "there is no run yet"
+    assert {name for name, offer in offers.items() if "csv" in offer.kinds} <= {"compare"}, (
+        "it tells what it cannot run"
+    )
+    window.close()
+
+
+def test_the_run_as_a_page(window: MainWindow, tmp_path: Path) -> None:
+    save(window, "run", Pose(SIZE), tmp_path / "run.html")
+    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert text == core.page_text(window.session.run.events)
+    assert json.dumps(window.session.run.tokens[1].text)[1:-1] in text
+
+
+def test_what_cannot_be_saved_is_told(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    for kind in ("png", "svg", "csv", "json", "html"):
+        path = tmp_path / "nowhere" / f"p.{kind}"
+        save(window, "run" if kind == "html" else "memory", Pose(SIZE), path)
+        box = window.findChild(QMessageBox)
+        assert str(path) in box.text()
+        with qtbot.waitSignal(box.destroyed):
+            box.close()
 
 
 def test_a_picture_too_large_is_refused_before_it_takes_memory(
     window: MainWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
-    number = number_of(window, "Tokens")
-    window.parts.export.save_picture(number, Pose(QSize(10_000, 10_000), scale=2.0), str(tmp_path / "p.png"))
+    save(window, "tokens", Pose(QSize(10_000, 10_000), scale=2.0), tmp_path / "p.png")
     box = window.findChild(QMessageBox)
     assert "20,000 × 20,000 pixels is too large" in box.text()
     with qtbot.waitSignal(box.destroyed):
         box.close()
 
 
-def test_the_dialog_offers_what_there_is(window: MainWindow, qtbot: QtBot) -> None:
-    number_of(window, "Memory")
-    window.parts.actions.do("save_picture")
+def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtbot: QtBot) -> None:
+    window.parts.centre.show_view("memory")
+    find(window, QToolButton, "exportButton").click()
     dialog = window.findChild(ExportDialog)
-    assert [dialog.what.itemText(n) for n in range(dialog.what.count())] == ["Memory", "Inspector", "Timeline"]
+    titles = [dialog.what.itemText(n) for n in range(dialog.what.count())]
+    assert titles == ["Memory", "Tokens", "Chat", "Tree", "Speculation", "Compare", "Inspector", "Timeline",
+                      "Whole window", "The run, to be read in a browser"]  # fmt: skip
     assert dialog.kind.findData(CSV) >= 0
-    dialog.what.setCurrentIndex(1)
-    assert dialog.kind.findData(CSV) < 0, "the inspector has no figures"
+    dialog.what.setCurrentIndex(titles.index("Tree"))
+    assert dialog.kind.findData(CSV) < 0, "there was no search"
+    dialog.what.setCurrentIndex(titles.index("Inspector"))
     assert (dialog.width_box.value(), dialog.height_box.value()) == window.parts.inspector.size().toTuple()
+    dialog.what.setCurrentIndex(titles.index("Whole window"))
+    assert not dialog.width_box.isVisible()
+    dialog.what.setCurrentIndex(len(titles) - 1)
+    assert dialog.kind.currentData() == HTML
+    assert "browser" in dialog.told.text()
+    assert not dialog.copy.isEnabled()
     with qtbot.waitSignal(dialog.destroyed):
         dialog.close()
 
 
 def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:
-    dialog = ExportDialog([Offer("Tokens", QSize(640, 480), has_figures=True)])
+    dialog = ExportDialog([Offer("tokens", "Tokens", (PNG, SVG, CSV, JSON), QSize(640, 480))])
     dialog.width_box.setValue(800)
-    assert dialog._told.text() == "1,600 × 960 pixels"
+    assert dialog.told.text() == "1,600 × 960 pixels"
+    dialog.scale.setValue(1.25)
+    assert dialog.told.text() == "1,000 × 600 pixels"
+    dialog.scale.setValue(2.0)
     dialog.theme.setCurrentIndex(2)
     assert dialog.pose == Pose(QSize(800, 480), scale=2.0, theme="dark")
     dialog.whole.setChecked(True)
@@ -148,9 +217,70 @@ def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:
     dialog.kind.setCurrentIndex(dialog.kind.findData(SVG))
     assert dialog.pose == Pose(QSize(800, 480), True, 1.0, "dark")
     dialog.kind.setCurrentIndex(dialog.kind.findData(CSV))
-    assert not dialog.width_box.isEnabled()
+    assert not dialog.width_box.isVisibleTo(dialog)
     dialog.kind.setCurrentIndex(dialog.kind.findData(PNG))
     dialog.show()
     with qtbot.waitSignal(dialog.chosen) as said:
         dialog.save.click()
-    assert said.args[:2] == [0, PNG]
+    assert said.args[:2] == ["tokens", PNG]
+
+
+def test_the_dialog_copies(window: MainWindow, qtbot: QtBot) -> None:
+    clipboard = QApplication.clipboard()
+    window.parts.actions.do("save_picture")
+    dialog = window.findChild(ExportDialog)
+    dialog.width_box.setValue(300)
+    dialog.copy.click()
+    assert clipboard.image().width() == 600
+    dialog.kind.setCurrentIndex(dialog.kind.findData(JSON))
+    assert dialog.copy.text() == "Copy"
+    dialog.copy.click()
+    assert len(json.loads(clipboard.text())) == len(window.session.run.tokens)
+    with qtbot.waitSignal(dialog.destroyed):
+        dialog.close()
+
+
+def test_a_picture_of_the_view_in_front_is_copied(window: MainWindow) -> None:
+    window.parts.actions.do("copy_picture")
+    stack = window.parts.centre.columns[0].stack.size()
+    assert QApplication.clipboard().image().size() == stack * 2
+
+
+def test_the_text_is_copied_with_and_without_its_colours(window: MainWindow) -> None:
+    clipboard, run = QApplication.clipboard(), window.session.run
+    window.parts.actions.do("copy_text")
+    assert clipboard.text() == run.text
+    window.parts.actions.do("copy_coloured")
+    assert clipboard.text() == run.text
+    token = next(token for token in run.tokens if token.text.strip())
+    colour = theme_for("light").ramp(token.raw_probability).name()
+    assert (
+        f'<span style="color:{colour};text-decoration:underline">{escape(token.text)}</span>'
+        in clipboard.mimeData().html()
+    )
+
+
+def test_colours_are_those_that_are_shown_and_no_text_becomes_markup(window: MainWindow) -> None:
+    run = window.session.run
+    evil = [replace(run.tokens[0], text='<img src="x">\n', origin="draft", rank=1)]
+    kept = theme_for("light").kept
+    assert f'<span style="color:{kept};text-decoration:underline">&lt;img' in coloured((), evil, "&", "origin")
+    assert "<img" not in coloured((), evil, "&", "none")
+    assert coloured((), evil, "&", "rank") != coloured((), evil, "&", "origin")
+    assert coloured((), evil, "&", "none").endswith("&lt;img src=&quot;x&quot;&gt;<br>&amp;</p>")
+
+
+def test_a_chat_is_copied_turn_by_turn(window: MainWindow) -> None:
+    window.parts.centre.show_view("chat")
+    window.parts.setup.prompt.set_prompt("Hello <b>", True)
+    window.parts.actions.do("copy_text")
+    assert QApplication.clipboard().text() == window.session.run.text, "no turn yet: the run's text"
+
+
+def test_without_a_run_nothing_is_copied_and_that_is_said(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    QApplication.clipboard().setText("before")
+    window.parts.actions.do("copy_coloured")
+    assert QApplication.clipboard().text() == "before"
+    assert "run something first" in window.parts.centre.notice_banner.cause.text()
+    window.close()

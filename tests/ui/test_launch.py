@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,6 +87,35 @@ def test_a_picture_has_the_screens_pixels(start: Launch, tmp_path: Path, monkeyp
     monkeypatch.setattr(MainWindow, "devicePixelRatioF", lambda _window: 2.0)
     assert start(ScriptedEngine(), "--screenshot", tmp_path / "out.png", "--size", "900x600") == 0
     assert QImage(str(tmp_path / "out.png")).size().toTuple() == (1800, 1200)
+
+
+def test_exports_the_run_the_view_and_its_figures(start: Launch, tmp_path: Path) -> None:
+    def exported(name: str, *words: object) -> Path:
+        assert start(ScriptedEngine(), *words, "--run", "--size", "1000x700", "--export", tmp_path / name) == 0
+        return tmp_path / name
+
+    assert "".join(STORY)[:9] in exported("new/run.html").read_text(encoding="utf-8")
+    rows = json.loads(exported("tokens.json").read_text(encoding="utf-8"))
+    assert [row["text"] for row in rows] == list(STORY)
+    assert QImage(str(exported("memory.png", "--view", "memory"))).width() < 1000, "the view alone"
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "message"),
+    [
+        ([], "run.html", "There is no run to export. Add --run"),
+        ([], "tokens.csv", "The view “Tokens” has no figures to export now."),
+        (["--run", "--view", "tree"], "tree.json", "With --view, these have: tokens, memory"),
+        (["--run"], "file/tokens.json", "Choose a folder you may write to."),
+        (["--run"], "file/run.html", "Choose a folder you may write to."),
+    ],
+)
+def test_says_what_cannot_be_exported(
+    start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], name: str, message: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert start(ScriptedEngine(), *words, "--export", tmp_path / name) == 1
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
@@ -11,7 +12,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.state.conversation import Conversation, format_turns
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.base import View
+from app.views.base import Excerpt, Table, View
 from app.views.chat.area import HINT, ChatArea
 from app.views.chat.tools import ChatFoot, ChatTools
 from app.widgets.focus_ring import FocusRing
@@ -54,6 +55,19 @@ class ChatView(View):
     def header_widget(self) -> QWidget:
         """The view's tools, for the right end of the tab bar."""
         return self._tools
+
+    def figures(self) -> Table:
+        """A line for each turn."""
+        turns = self.conversation.turns
+        return [("turn", "role", "text"), *((n, t.role, t.content) for n, t in enumerate(turns, 1))] if turns else ()
+
+    def excerpt(self) -> Excerpt | None:
+        """Every turn, with who spoke."""
+        turns = [turn.message for turn in self.conversation.turns]
+        if not turns:
+            return None
+        told = "".join(f"<p><b>{turn['role']}</b>: {escape(turn['content'])}</p>" for turn in turns)
+        return Excerpt(format_turns(turns), told.replace("\n", "<br>"))
 
     def set_conversation(self, conversation: Conversation) -> None:
         """Show that chat from now on."""

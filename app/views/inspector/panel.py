@@ -10,11 +10,12 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLay
 from app.state.branching import Instead, why_not_branch
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.base import View
+from app.views.base import Table, View
 from app.views.inspector import rows
 from app.views.inspector.branch_bar import BranchBar
 from app.views.inspector.node_card import NodeCard
 from app.views.reports import NodeReport
+from app.views.shared.tables import of_alternatives
 from app.views.text.wording import token_text
 from app.views.tokens.headings import is_waiting
 from app.widgets.bars import Bars
@@ -151,6 +152,11 @@ class Inspector(View):
         bar, margin = self.area.verticalScrollBar(), self._theme.px(16)
         taken = min(margin, bar.sizeHint().width()) if bar.maximum() > bar.minimum() else 0
         self._column.setContentsMargins(margin, self._theme.px(14), margin - taken, margin)
+
+    def figures(self) -> Table:
+        """The alternatives of the token it speaks of; those of a node are figures of the view that it was picked in."""
+        speaks_of_token = self._card_of_node.isHidden() and self._told is not None
+        return of_alternatives(self._told) if speaks_of_token and self._told and self._told.alternatives else ()
 
     @Slot(object)
     def show_report(self, report: NodeReport | None) -> None:

@@ -129,4 +129,4 @@ class MemoryView(ScrolledPage):
 
     def figures(self) -> Table:
         """Every measurement, a line each."""
-        return of_cache(self.model)
+        return of_cache(self.model) if self.model.points else ()

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from PySide6.QtCore import QCoreApplication, QEvent, QSize
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
 
 from app.theme.panel_rules import rules
 from app.theme.theme import Theme, theme_for
-from app.widgets.pictures import save_picture
+from app.widgets.pictures import picture_of, save_picture
 
 MOST_PIXELS = 120_000_000
 """Of a PNG; more would take more memory than a picture is worth."""
@@ -49,17 +50,23 @@ class Pose(NamedTuple):
 
 def take(subject: Subject, path: Path, pose: Pose, shown: Theme) -> None:
     """Write the picture: SVG or PNG, as the path's suffix says. Raises OSError."""
-    theme = theme_for(pose.theme or shown.name, shown.scale)
-    with _posing(subject, pose, theme, shown):
-        size = subject.widget.size() * pose.scale
-        if max(size.width(), size.height()) > _LONGEST or size.width() * size.height() > MOST_PIXELS:
-            raise OSError(None, f"a picture of {size.width():,} × {size.height():,} pixels is too large")
-        save_picture(subject.widget, path, theme.color(subject.ground), pose.scale)
+    with _posing(subject, pose, shown) as ground:
+        save_picture(subject.widget, path, ground, pose.scale)
+
+
+def picture(subject: Subject, pose: Pose, shown: Theme) -> QImage:
+    """The picture in pixels. Raises OSError when there would be too many."""
+    with _posing(subject, pose, shown) as ground:
+        return picture_of(subject.widget, ground, pose.scale)
 
 
 @contextmanager
-def _posing(subject: Subject, pose: Pose, theme: Theme, shown: Theme) -> Iterator[None]:
-    """Let the part take the pose; all is as before afterwards, and the screen, painted later, never shows it."""
+def _posing(subject: Subject, pose: Pose, shown: Theme) -> Iterator[QColor]:
+    """Let the part take the pose, and tell the colour below it.
+
+    All is as before afterwards, and the screen, painted later, never shows it.
+    """
+    theme = theme_for(pose.theme or shown.name, shown.scale)
     widget = subject.widget
     geometry, sheet = widget.geometry(), widget.styleSheet()
     bounds = widget.minimumSize(), widget.maximumSize()
@@ -74,7 +81,8 @@ def _posing(subject: Subject, pose: Pose, theme: Theme, shown: Theme) -> Iterato
         _settle(widget)
         if pose.whole:
             _grow(widget)
-        yield
+        _check(widget.size() * pose.scale)
+        yield theme.color(subject.ground)
     finally:
         if theme != shown:
             widget.setStyleSheet(sheet)
@@ -85,6 +93,11 @@ def _posing(subject: Subject, pose: Pose, theme: Theme, shown: Theme) -> Iterato
         _settle(widget)
         for bar, value in scrolled:
             bar.setValue(value)
+
+
+def _check(size: QSize) -> None:
+    if max(size.width(), size.height()) > _LONGEST or size.width() * size.height() > MOST_PIXELS:
+        raise OSError(None, f"a picture of {size.width():,} × {size.height():,} pixels is too large")
 
 
 def _settle(widget: QWidget) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
 from app.views.base import Table
+from app.views.text.wording import bits
 from core.events import DraftRound, TokenChosen
 
 
@@ -19,6 +20,23 @@ def of_tokens(tokens: Sequence[TokenChosen]) -> Table:
     return [head, *((token.step + 1, token.id, token.piece, token.rank, token.raw_probability, token.probability,
                      -token.raw_log_probability / nat, token.entropy / nat, token.seconds, token.origin)
                     for token in tokens)]  # fmt: skip
+
+
+def of_track(tokens: Sequence[TokenChosen]) -> Table:
+    """A line for each place of the timeline; of a search, the foremost continuation of the step."""
+    head = ("place", "text", "surprise_bits", "probability_by_the_model")
+    return [head, *((place, token.piece, bits(token.raw_log_probability), token.raw_probability)
+                    for place, token in enumerate(tokens, 1))]  # fmt: skip
+
+
+def of_alternatives(token: TokenChosen) -> Table:
+    """A line for each token that could have been chosen at a step; likeness and score in contrastive search only."""
+    head = ("rank", "id", "text", "probability_by_the_model", "probability_after_the_settings",
+            "log_probability_by_the_model", "log_probability_after_the_settings", "chosen", "likeness",
+            "score")  # fmt: skip
+    return [head, *((item.rank, item.id, item.text, item.raw_probability, item.probability, item.raw_log_probability,
+                     item.log_probability, item.id == token.id, item.degeneration_penalty, item.score)
+                    for item in token.alternatives)]  # fmt: skip
 
 
 def of_candidates(tree: BeamTree) -> Table:

@@ -12,6 +12,8 @@ from app.views.text.column import Column
 from app.views.text.walk import BACKWARDS, KEYS, extend, step
 from app.views.tokens.area import TokenArea
 from app.views.tokens.branches import add_branches
+from app.views.tokens.excerpt import excerpt_of
+from app.widgets.clipboard import put_words
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
@@ -84,6 +86,13 @@ class Keys(QObject):
             QGuiApplication.clipboard().setText(self._area.run.text)
 
     @Slot()
+    def copy_coloured(self) -> None:
+        """Copy the prompt and what was written, with their colours."""
+        excerpt = excerpt_of(self._area)
+        if excerpt is not None:
+            put_words(excerpt.plain, excerpt.html)
+
+    @Slot()
     def copy_with_prompt(self) -> None:
         """Copy the prompt and what was written."""
         run, column = self._area.run, self._area.page.prompt or self._area.page.shown()
@@ -98,7 +107,8 @@ class Keys(QObject):
         run = self._area.run
         if run is not None and token is not None and not why_not_branch(run):
             add_branches(menu, run, token, self._signals)
-        entries = (("Copy", self.copy), ("Copy text", self.copy_text), ("Copy with prompt", self.copy_with_prompt))
+        entries = (("Copy", self.copy), ("Copy text", self.copy_text), ("Copy with prompt", self.copy_with_prompt),
+                   ("Copy text with its colours", self.copy_coloured))  # fmt: skip
         for title, slot in (*entries, ("Select all", self.select_all)):
             menu.addAction(title, slot).setEnabled(self._area.has_text)
         return menu

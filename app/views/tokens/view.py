@@ -11,12 +11,13 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.base import Table, View
+from app.views.base import Excerpt, Table, View
 from app.views.shared.tables import of_tokens
 from app.views.text.origins import KEY
 from app.views.text.paint import COLOURINGS
 from app.views.text.wording import spoken
 from app.views.tokens.area import TokenArea
+from app.views.tokens.excerpt import excerpt_of
 from app.views.tokens.headings import SequenceChips
 from app.views.tokens.keys import Keys
 from app.views.tokens.pointer import Pointer
@@ -81,6 +82,10 @@ class TokenView(View):
         """Every token of the shown text."""
         run = self.area.run
         return of_tokens(run.tokens) if run is not None and run.tokens else ()
+
+    def excerpt(self) -> Excerpt | None:
+        """What was written up to the cursor."""
+        return excerpt_of(self.area)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""

@@ -1,7 +1,7 @@
 // What is shown: which text, how far, what is picked. Everything that draws watches it.
 
 const run = JSON.parse(find("run").textContent);
-const state = { text: 0, cursor: 0, picked: null, playing: false, colouring: "probability", measure: "entropy", speed: 1 };
+const state = { text: 0, cursor: 0, picked: null, playing: false, colouring: "probability", measure: "surprise", speed: 1 };
 const watchers = [];
 
 function watch(redraw) {

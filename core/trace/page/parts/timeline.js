@@ -1,14 +1,16 @@
 // The timeline: the run from its first token to its last, to be played or dragged.
 
-const MEASURES = { entropy: "Entropy", probability: "Probability" };
+const MEASURES = { surprise: "Surprise", entropy: "Entropy", probability: "Probability" };
 const SPEEDS = { 0.5: "0.5×", 1: "1×", 2: "2×", 4: "4×" };
 const TOKENS_A_SECOND = 8;
 const CEILING = 12;
 let timer = 0;
 
-/** Height of a bar: entropy by its root, on a fixed scale; a probability as it is. */
+/** Height of a bar: bits by their root, on a fixed scale; a probability as it is. */
 function heightOf(token) {
-  return state.measure === "entropy" ? Math.sqrt(Math.min(Math.max(token.entropy, 0), CEILING) / CEILING) : token.raw;
+  if (state.measure === "probability") return token.raw;
+  const value = state.measure === "surprise" ? bits(token.log) : token.entropy / Math.LN2;
+  return Math.sqrt(Math.min(Math.max(value, 0), CEILING) / CEILING);
 }
 
 function showTimeline(before) {

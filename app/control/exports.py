@@ -1,0 +1,110 @@
+"""Everything that can be taken out of the window, and the taking: pictures, figures, the run as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QImage
+
+import core
+from app.panels.centre import Centre, ViewColumn
+from app.panels.export_dialog import HTML, PNG, SVG, Offer
+from app.session.session import Session
+from app.storage.tables import CSV, JSON, write_table
+from app.theme.theme import theme_for
+from app.views import VIEWS
+from app.views.base import Table, View
+from app.views.inspector.panel import Inspector
+from app.views.shared.portrait import Pose, Subject, picture, take
+from app.views.timeline import Timeline
+from app.widgets import pictures
+
+RUN, WINDOW = "run", "window"
+_PICTURES, _FIGURES = (PNG, SVG), (CSV, JSON)
+
+
+class Exports:
+    """Views go by their names, the panels as `inspector` and `timeline`; then there are `window` and `run`."""
+
+    def __init__(self, centre: Centre, inspector: Inspector, timeline: Timeline, session: Session) -> None:
+        self._centre, self._session = centre, session
+        self._panels: dict[str, tuple[str, View]] = {
+            "inspector": ("Inspector", inspector), "timeline": ("Timeline", timeline),
+        }  # fmt: skip
+        self.theme = theme_for("light")
+        """The shown one."""
+
+    def offers(self) -> list[Offer]:
+        """What there is: views in front, the other views, the panels, the window, and the run if there is one."""
+        in_front = [column.current for column in self._centre.columns]
+        names = dict.fromkeys([*in_front, *(spec.name for spec in VIEWS), *self._panels])
+        offers = [self._offer(name) for name in names]
+        offers.append(Offer(WINDOW, "Whole window", _PICTURES, self._centre.window().size(), is_fixed=True))
+        if self._session.run is not None and self._session.run.started is not None:
+            offers.append(Offer(RUN, "The run, to be read in a browser", (HTML,), QSize(), is_fixed=True))
+        return offers
+
+    def _offer(self, name: str) -> Offer:
+        kinds = _PICTURES + (_FIGURES if self.figures(name) else ())
+        if name in self._panels:
+            title, panel = self._panels[name]
+            return Offer(name, title, kinds, panel.size())
+        return Offer(name, _title(name), kinds, self._column(name).stack.size())
+
+    def figures(self, name: str) -> Table:
+        """What a view or a panel shows as a table; empty where it has none."""
+        return self._view(name).figures()
+
+    def image(self, name: str, pose: Pose) -> QImage:
+        """A picture in pixels. Raises OSError when it is too large."""
+        if name == WINDOW:
+            return pictures.picture_of(self._centre.window(), scale=pose.scale)
+        with self._subject(name) as subject:
+            return picture(subject, pose, self.theme)
+
+    def save(self, name: str, path: Path, pose: Pose) -> None:
+        """Write it as the path's suffix says. Raises OSError."""
+        kind = path.suffix.lower().removeprefix(".")
+        if kind == HTML:
+            self._save_page(path)
+        elif kind in _FIGURES:
+            write_table(self.figures(name), path)
+        elif name == WINDOW:
+            pictures.save_picture(self._centre.window(), path, scale=pose.scale)
+        else:
+            with self._subject(name) as subject:
+                take(subject, path, pose, self.theme)
+
+    def _save_page(self, path: Path) -> None:
+        run = self._session.run
+        assert run is not None, "a page is offered where there is a run"
+        path.write_text(core.page_text(run.events), encoding="utf-8", newline="\n")
+
+    @contextmanager
+    def _subject(self, name: str) -> Iterator[Subject]:
+        """A view is brought to the front for its picture, and nobody sees it."""
+        if name in self._panels:
+            title, panel = self._panels[name]
+            yield Subject(title, panel, panel, "panel")
+            return
+        column = self._column(name)
+        before = column.current
+        column.show_view(name)
+        try:
+            yield Subject(_title(name), column.shown, column.shown)
+        finally:
+            column.show_view(before)
+
+    def _column(self, name: str) -> ViewColumn:
+        """Where it is in front, else the first."""
+        return next((column for column in self._centre.columns if column.current == name), self._centre.columns[0])
+
+    def _view(self, name: str) -> View:
+        return self._panels[name][1] if name in self._panels else self._column(name).view(name)
+
+
+def _title(name: str) -> str:
+    return next(spec.title for spec in VIEWS if spec.name == name)

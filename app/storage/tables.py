@@ -1,0 +1,40 @@
+"""Figures as files: rows below a head, as CSV or as JSON. Numbers stay numbers, as exact as they are."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+Rows = Sequence[Sequence[object]]
+CSV, JSON = "csv", "json"
+
+
+def write_table(rows: Rows, path: Path) -> None:
+    """Write `rows`, the head first, as the path's suffix says. Raises OSError."""
+    text = as_json(rows) if path.suffix.lower() == ".json" else as_csv(rows)
+    path.write_text(text, encoding="utf-8", newline="")
+
+
+def as_csv(rows: Rows) -> str:
+    """A line for each row."""
+    lines = io.StringIO()
+    csv.writer(lines).writerows(rows)
+    return lines.getvalue()
+
+
+def as_json(rows: Rows) -> str:
+    """A list with an object for each row, its keys the head's words; what is no finite number is null."""
+    head, *lines = rows
+    keys = [str(key) for key in head]
+    objects = [dict(zip(keys, map(_plain, line), strict=True)) for line in lines]
+    return json.dumps(objects, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

@@ -1,0 +1,43 @@
+"""A text with its colours, for programs that take HTML from the clipboard. No Qt but the theme's colours."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from app.theme.theme import Theme, theme_for
+from app.views.text.origins import COLOURS
+from app.views.text.paint import SCORES
+from core import words
+from core.events import PromptToken, TokenChosen
+
+
+def coloured(prompt: Sequence[PromptToken], tokens: Sequence[TokenChosen], tail: str, colouring: str) -> str:
+    """The prompt in grey, then each token in the colour of its underline; those of the light theme, for white paper.
+
+    `colouring` is one of `app.views.text.paint.COLOURINGS`. Word processors keep the colour of letters, and underline
+    in the same; few keep a colour of the line alone.
+    """
+    theme = theme_for("light")
+    asked = "".join(token.text for token in prompt if not words.control_name(token.text))
+    written = "".join(_token(token, colouring, theme) for token in tokens if token.text)
+    opening = f'<span style="color:{theme.muted}">{_plain(asked)}</span>'
+    return f'<p style="white-space:pre-wrap">{opening}{written}{_plain(tail)}</p>'
+
+
+def _token(token: TokenChosen, colouring: str, theme: Theme) -> str:
+    colour = _colour(token, colouring, theme)
+    if not colour:
+        return _plain(token.text)
+    return f'<span style="color:{colour};text-decoration:underline">{_plain(token.text)}</span>'
+
+
+def _colour(token: TokenChosen, colouring: str, theme: Theme) -> str:
+    if colouring == "origin":
+        return theme.color(COLOURS[token.origin]).name()
+    score = SCORES.get(colouring)
+    return theme.ramp(score(token)).name() if score else ""
+
+
+def _plain(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>")

@@ -1,0 +1,17 @@
+"""The text of the token view as words to be taken elsewhere."""
+
+from __future__ import annotations
+
+from app.views.base import Excerpt
+from app.views.text.markup import coloured
+from app.views.tokens.area import TokenArea
+
+
+def excerpt_of(area: TokenArea) -> Excerpt | None:
+    """What was written up to the cursor; with its colours, the prompt before it too. None before there is any."""
+    run = area.run
+    if run is None or not run.tokens:
+        return None
+    ended = run.sequence.finished if run.cursor >= len(run.tokens) else None
+    tail = ended.tail if ended else ""
+    return Excerpt(run.text, coloured(run.prompt, run.tokens[: run.cursor], tail, area.look.colouring))
