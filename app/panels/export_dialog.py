@@ -56,6 +56,8 @@ _SMALLEST, _LARGEST = 120, 10_000
 """Pixels of a side."""
 _WIDTH = 460
 """Pixels of the dialog at least."""
+_INSET = 5
+"""Pixels before a number."""
 
 
 class Offer(NamedTuple):
@@ -115,7 +117,11 @@ class ExportDialog(QDialog):
         form = self._form = QFormLayout()
         for title, field in (("What", self.what), ("As", self.kind), ("", self.told), ("Size", self._size),
                              ("Scale", self.scale), ("Theme", self.theme)):  # fmt: skip
-            form.addRow(title, field)
+            form.addRow(
+                QLabel(title, self, buddy=field, minimumWidth=self.fontMetrics().horizontalAdvance("Theme")), field
+            )
+        for box in (self.width_box, self.height_box, self.scale):
+            box.lineEdit().setTextMargins(_INSET, 0, 0, 0)
         self.told.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.buttons = QDialogButtonBox(self)
         self.save = self.buttons.addButton("Save…", QDialogButtonBox.ButtonRole.AcceptRole)

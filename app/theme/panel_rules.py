@@ -24,7 +24,6 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #textButton, #exportButton {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; }}
 #textButton:hover, #exportButton:hover {{ background: {theme.hover}; }}
 #textButton:focus, #exportButton:focus {{ border: 1px solid {theme.accent}; }}
-#exportDialog QAbstractSpinBox {{ padding: {px(5)}px {px(7)}px; }}
 #usedSettings {{ color: {theme.muted}; font-size: {px(12)}px; padding: 1px {px(6)}px; }}
 #resetButton, #openPreset, #moreButton {{ font-size: {px(12)}px; padding: 1px {px(6)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}

@@ -38,10 +38,11 @@ def test_help_lists_every_name(capsys: pytest.CaptureFixture[str]) -> None:
         (["--seed", "²"], "not a whole number"),
         (["--seed", "9" * 5000], "not a whole number"),
         (["--screenshot", "out.gif"], "“.gif” is no kind of picture"),
+        (["--export", "out.pdf"], "“.pdf” is no kind of export: end the name with .html, .svg, .png, .csv or .json"),
         (["--screenshot", "out"], "does not say which kind"),
         (["--param", "temperature"], "not of the form name=value"),
         (["--theme", "pink"], "choose from"),
-        (["--still"], "say where with --screenshot or --pictures"),
+        (["--still"], "say where with --screenshot, --export or --pictures"),
     ],
     ids=lambda value: str(value)[:40],
 )
