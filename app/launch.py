@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from app.cli import PICTURE_SIZE, Options
 from app.picture import PictureError, export, hold_still, save_picture

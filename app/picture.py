@@ -48,7 +48,7 @@ def export(window: MainWindow, path: Path) -> None:
     name = RUN if kind == HTML else view.name
     offer = next((offer for offer in exports.offers() if offer.name == name), None)
     if offer is None:
-        raise PictureError("There is no run to export. Add --run, so that there is one.")
+        raise PictureError("There is no run to export. Add --run, or name a recorded run, FILE.tokenscope.")
     if kind not in offer.kinds:
         raise PictureError(_no_figures(exports, offer))
     try:

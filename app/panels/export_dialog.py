@@ -107,19 +107,19 @@ class ExportDialog(QDialog):
         self.whole.setToolTip("What would have to be scrolled is in the picture too. An SVG always shows all of it.")
 
     def _lay_out(self) -> None:
-        size = QHBoxLayout()
-        for part in (self.width_box, QLabel("×", self), self.height_box, self.whole):
+        self._size = QWidget(self)
+        size = QHBoxLayout(self._size)
+        size.setContentsMargins(0, 0, 0, 0)
+        for part in (self.width_box, QLabel("×", self), self.height_box):
             size.addWidget(part)
         size.addStretch(1)
-        self._size = QWidget(self)
-        self._size.setLayout(size)
-        size.setContentsMargins(0, 0, 0, 0)
         form = self._form = QFormLayout()
         for title, field in (("What", self.what), ("As", self.kind), ("", self.told), ("Size", self._size),
-                             ("Scale", self.scale), ("Theme", self.theme)):  # fmt: skip
-            form.addRow(
-                QLabel(title, self, buddy=field, minimumWidth=self.fontMetrics().horizontalAdvance("Theme")), field
-            )
+                             ("", self.whole), ("Scale", self.scale), ("Theme", self.theme)):  # fmt: skip
+            label = QLabel(title, self)
+            label.setMinimumWidth(label.fontMetrics().horizontalAdvance("Theme"))
+            label.setBuddy(field)
+            form.addRow(label, field)
         for box in (self.width_box, self.height_box, self.scale):
             box.lineEdit().setTextMargins(_INSET, 0, 0, 0)
         self.told.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -172,7 +172,7 @@ class ExportDialog(QDialog):
     def _show(self) -> None:
         """Only what matters for that kind is there to be set; how large the file's picture will be."""
         kind, is_free = self.kind.currentData(), not self.offer.is_fixed
-        for part in (self._size, self.theme):
+        for part in (self._size, self.whole, self.theme):
             self._form.setRowVisible(part, kind in (PNG, SVG) and is_free)
         self._form.setRowVisible(self.scale, kind == PNG)
         self.whole.setEnabled(kind == PNG)
