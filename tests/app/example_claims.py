@@ -43,7 +43,7 @@ class Runs:
         request = RunRequest(
             tuple(example.messages) if example.is_chat else example.prompt, config, chosen.name, options=options,
             load=LoadRequest(example.model), draft_names=() if strategy else example.drafters,
-            seed=(example.seed or 0) if seed is None else seed,
+            seed=(example.seed or 0) if seed is None else seed, steady=True,
         )  # fmt: skip
         self._engine.load(request.load)
         return self._engine.stream(request, threading.Event())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.state.cache_history import CacheHistory
+from app.state.comparison.candidates import of_caches, of_strategies
+from app.state.comparison.difference import first_difference
+from app.state.comparison.results import Comparison, Entry
 from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
-from app.views.compare.comparison import Comparison, Entry, cache_candidates, first_difference, strategy_candidates
 from app.views.memory import tokens as memory_tokens
 from app.views.memory.report import formula_line, formula_lines, report_on
 from core.arithmetic import NOTHING, Figure, Least, Length, Less, Product
@@ -193,7 +195,7 @@ def test_caches_to_compare() -> None:
         seed=5,
         load=LoadRequest("storyteller"),
     )
-    found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
+    found = {candidate.key: candidate for candidate in of_caches(base, None)}
     assert next(iter(found)) == "dynamic"
     assert found["sink"].request == base
     assert found["quantized-2"].request.cache_options == {"nbits": 2}
@@ -203,7 +205,7 @@ def test_caches_to_compare() -> None:
 
 def test_a_cache_that_cannot_serve_the_strategy_has_a_reason() -> None:
     base = RunRequest("Once", strategy="token_tree", load=LoadRequest("storyteller"))
-    found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
+    found = {candidate.key: candidate for candidate in of_caches(base, None)}
     assert "“Sink”" in found["sink"].reason
     assert not found["dynamic"].reason
 
@@ -215,7 +217,7 @@ def test_strategies_to_compare() -> None:
         config={"max_new_tokens": 17, "temperature": 2.0, "top_p": 0.5},
         load=LoadRequest("storyteller"),
     )
-    found = {candidate.key: candidate for candidate in strategy_candidates(base, None)}
+    found = {candidate.key: candidate for candidate in of_strategies(base, None)}
     assert next(iter(found)) == "sampling"
     assert found["sampling"].request is base
     assert found["beam_search"].request.settings["max_new_tokens"] == 17
@@ -234,7 +236,7 @@ def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
 
 def test_runs_are_sorted_in_as_they_come() -> None:
     base = RunRequest("Once", load=LoadRequest("storyteller"))
-    chosen = [c for c in cache_candidates(base, None) if c.key in ("dynamic", "static", "sink")]
+    chosen = [c for c in of_caches(base, None) if c.key in ("dynamic", "static", "sink")]
     comparison = Comparison([Entry(candidate) for candidate in chosen])
     comparison.begin()
     assert not comparison.take(run_with(chosen[1].request, story(5)))
