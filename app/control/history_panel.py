@@ -95,9 +95,8 @@ class HistoryPanel(QObject):
         except TokenscopeError as error:
             view.show_runs([], lambda _runs: [], "", str(error))
             return
-        found = words.count(count, "run") if not view.query else f"{len(ids):,} of {words.count(count, 'run')}"
         empty = NOT_FOUND if view.query else NOTHING if self._settings.keep else OFF
-        view.show_runs(ids, store.records, f"{found} · {words.size(size)}" if count else "", empty)
+        view.show_runs(ids, store.records, f"{words.count(count, 'run')} ({words.size(size)})" if count else "", empty)
 
     def settle(self) -> None:
         """What was deleted is removed for good."""

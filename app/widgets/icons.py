@@ -68,5 +68,5 @@ class IconButton(QToolButton):
         self.setIconSize(QSize(px, px))
         name = self._names[self.isChecked()]
         drawn = icon(name, color, px)
-        drawn.addPixmap(pixmap(name, self._theme.line, px), QIcon.Mode.Disabled)  # Qt's own is bright on a dark ground
+        drawn.addPixmap(pixmap(name, self._theme.faint, px), QIcon.Mode.Disabled)  # Qt's own is bright on a dark ground
         self.setIcon(drawn)

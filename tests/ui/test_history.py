@@ -75,7 +75,7 @@ def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, window: MainWin
     again = open_window(qtbot, config_dir)
     view = history(again)
     assert listed(view) == ["A first prompt"]
-    assert view.foot.summary.text().startswith("1 run · ")
+    assert view.search.placeholderText().startswith("Find in 1 run (")
     click(view, 0)
     opened = shown(again)
     assert (opened.id, opened.text, opened.events) == (first.id, first.text, first.events)
@@ -98,7 +98,8 @@ def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow)
     assert listed(view) == ["Something else", "A quiet 猫 sleeps", "Dragons breathe fire"]
     look_for(qtbot, view, "FIRE drag")
     assert listed(view) == ["Dragons breathe fire"]
-    assert view.foot.summary.text().startswith("1 of 3 runs")
+    assert view.foot.summary.text() == "1 found"
+    assert view.search.placeholderText().startswith("Find in 3 runs (")
     click(view, 0)
     assert shown(window).request.prompt == "Dragons breathe fire"
     look_for(qtbot, view, "猫")

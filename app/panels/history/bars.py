@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN
 from app.panels.shortcuts import key_of
@@ -43,9 +44,9 @@ class HistoryHead(QWidget):
         self.close_button.clicked.connect(self.closeWanted)
         self._make_menu()
         row = row_of(self, MARGIN, RIGHT)
-        heading = ElidedLabel("HISTORY")
-        heading.setProperty("role", "heading")
-        row.addWidget(heading, 1)
+        self._heading = QLabel("HISTORY")
+        self._heading.setProperty("role", "heading")
+        row.addWidget(self._heading, 1)
         for button in self._buttons:
             row.addWidget(button)
 
@@ -68,6 +69,17 @@ class HistoryHead(QWidget):
         for button in self._buttons:
             button.set_theme(theme)
         self.setFixedHeight(theme.px(20) + theme.space(20))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Without room for all, the steps give way, for which there are keys."""
+        taken = self._heading.sizeHint().width() + sum(button.sizeHint().width() + 2 for button in self._buttons)
+        for button in (self.back, self.forward):
+            button.setVisible(taken + MARGIN + RIGHT <= self.width())
 
     def _make_menu(self) -> None:
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -92,7 +104,7 @@ class HistoryFoot(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setProperty("role", "foot")
-        self.summary, self.deleted = ElidedLabel(), ElidedLabel()
+        self.summary, self.deleted = QLabel(), ElidedLabel()
         for label in (self.summary, self.deleted):
             label.setProperty("role", "muted")
         self.buttons = {name: self._button(name, icon, title) for name, icon, title in ACTIONS}
@@ -114,7 +126,7 @@ class HistoryFoot(QFrame):
     def show_summary(self, text: str) -> None:
         """How many there are."""
         self.summary.setText(text)
-        self.summary.setToolTip(text)
+        self._fit()
 
     def show_deleted(self, name: str) -> None:
         """That run can be brought back; empty: none."""
@@ -127,6 +139,16 @@ class HistoryFoot(QFrame):
             button.set_theme(theme)
         for label in (self.summary, self.deleted):
             label.setFont(theme.font(12, tabular=True))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """What can be pressed goes before what can be read."""
+        taken = sum(button.sizeHint().width() + 2 for button in self.buttons.values()) + MARGIN + RIGHT
+        self.summary.setVisible(taken + self.summary.sizeHint().width() <= self.width())
 
     def _button(self, name: str, icon: str, title: str) -> IconButton:
         button = IconButton(icon, title)
@@ -141,7 +163,8 @@ class HistoryFoot(QFrame):
         undoing.addWidget(self.undo)
         self._undoing.hide()
         row = row_of(acting, MARGIN, RIGHT, ABOVE, ABOVE)
-        row.addWidget(self.summary, 1)
+        row.addWidget(self.summary)
+        row.addStretch(1)
         for button in self.buttons.values():
             row.addWidget(button)
         column = QVBoxLayout(self)

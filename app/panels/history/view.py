@@ -48,15 +48,16 @@ class HistoryView(QFrame):
         """What is looked for."""
         return self.search.text()
 
-    def show_runs(self, ids: Sequence[str], load: Load, summary: str, when_empty: str) -> None:
-        """List these runs; `summary` says how many there are, `when_empty` why there is none."""
+    def show_runs(self, ids: Sequence[str], load: Load, total: str, when_empty: str) -> None:
+        """List these runs; `total` says how many there are, `when_empty` why there is none of these."""
         current, place = self.list.record, max(0, self.list.currentIndex().row())
         self.list.runs.show_runs(ids, load)
         if current is not None and ids:
             self.list.pick(current.id, place)
         else:
             self.foot.show_picked(None)
-        self.foot.show_summary(summary)
+        self.foot.show_summary(f"{len(ids):,} found" if self.query and ids else "")
+        self.search.setPlaceholderText(f"Find in {total}…" if total else "Find…")
         self.empty.setText(when_empty)
         self._pages.setCurrentWidget(self.list if ids else self._empty_page)
 
@@ -70,7 +71,6 @@ class HistoryView(QFrame):
         self.search = QLineEdit(clearButtonEnabled=True)
         self.search.setObjectName("historySearch")
         self.search.setAccessibleName("Find in prompts, texts and titles")
-        self.search.setPlaceholderText("Find…")
         self.search.setToolTip("Words or parts of words, in prompts, texts and titles; all of them have to be there")
         self._typing = QTimer(self, interval=TYPING_MS)
         self._typing.setSingleShot(True)

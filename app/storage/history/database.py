@@ -20,7 +20,15 @@ PATIENCE = 5.0
 """Seconds that a statement waits for another program's."""
 BESIDE = ("", "-wal", "-shm")
 """SQLite keeps what it has not written into the file itself yet under the same name with these."""
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_NOT_THE_FILE = {
+    sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOLFS,
+}  # fmt: skip
+"""The disk or another program is to blame."""
+SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
+Failure = sqlite3.Error | ValueError
+"""What a damaged file raises; ValueError is text that is no UTF-8, or no JSON."""
 _SETTINGS = (
     "PRAGMA journal_mode = WAL",  # readers and a writer of several windows do not wait for each other
     "PRAGMA synchronous = FULL",
@@ -66,9 +74,15 @@ def set_aside(path: Path) -> str:
     return f"It was kept as {aside.name} in {path.parent}."
 
 
-def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is to blame, and not the disk, another program or the statement."""
-    return (_code(error) & 0xFF) in _DAMAGE
+def is_damage(error: Failure) -> bool:
+    """Whether the file is to blame: the statements are right, so whatever is neither the disk nor another program."""
+    code = _code(error)
+    return (code & 0xFF) not in _NOT_THE_FILE or code == SHORT_READ
+
+
+def is_index_damage(error: Failure) -> bool:
+    """Whether it is only the index for searching, which can be made anew."""
+    return _code(error) == sqlite3.SQLITE_CORRUPT_VTAB
 
 
 @contextmanager
@@ -84,7 +98,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def as_storage_error(path: Path, error: sqlite3.Error | OSError) -> StorageError:
+def as_storage_error(path: Path, error: Failure | OSError) -> StorageError:
     """What the disk or SQLite said, in words."""
     code = _code(error) & 0xFF if isinstance(error, sqlite3.Error) else 0
     return StorageError(f"{path} cannot be used: {error}.", _REMEDIES.get(code, _CHOOSE))
@@ -97,9 +111,9 @@ def _open(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
         _bring_up_to_date(connection, path, migrations)
         for statement in (*_CHECKS, *_SETTINGS):
             connection.execute(statement).fetchone()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, ValueError) as error:
         connection.close()
-        if is_damage(error) or _code(error) == sqlite3.SQLITE_ERROR:  # the latter: a table or column is missing
+        if is_damage(error):
             raise DamagedError(str(error)) from error
         raise
     except BaseException:

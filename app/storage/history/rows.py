@@ -127,10 +127,14 @@ class Rows:
         """Nothing is left, in the file's free room neither."""
         with transaction(self._connection):
             self._connection.execute("DELETE FROM runs")
-            self._index.forget_all()
+            self._index.rebuild()
         with suppress(sqlite3.OperationalError):  # another window reads: what is deleted is overwritten all the same
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def rebuild_index(self) -> None:
+        """Make anew what is searched by."""
+        self._index.rebuild()
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(sql, values).fetchall()

@@ -46,10 +46,10 @@ class Index:
                 (number,),
             )
 
-    def forget_all(self) -> None:
-        """An empty index; `texts` is empty by now."""
+    def rebuild(self) -> None:
+        """Make it of what stands in `texts` now."""
         if self.is_there:
-            self._connection.execute("INSERT INTO found (found) VALUES ('rebuild')")
+            self._fill()
 
     def condition(self, wanted: Sequence[str]) -> Condition:
         """What a row has to be like to hold all of these words."""
@@ -75,8 +75,11 @@ class Index:
         except sqlite3.OperationalError:
             return False
         if counts[0] != counts[1]:
-            self._connection.execute("INSERT INTO found (found) VALUES ('rebuild')")
+            self._fill()
         return True
+
+    def _fill(self) -> None:
+        self._connection.execute("INSERT INTO found (found) VALUES ('rebuild')")
 
     def _count(self, table: str) -> int:
         return int(self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.storage.history.database import as_storage_error, is_damage, open_database, set_aside
+from app.storage.history.database import as_storage_error, is_damage, is_index_damage, open_database, set_aside
 from app.storage.history.record import Keeping, Record, is_id
 from app.storage.history.rows import Rows
 from app.storage.history.schema import MIGRATIONS, Migration
@@ -134,13 +134,26 @@ class HistoryStore:
         self.notices += [notice] * bool(notice)
 
     def _do(self, action: Callable[[Rows], T]) -> T:
-        """`action`; once more over a new file where this one turns out to be damaged."""
+        """`action`; once more over a new index or a new file, where this one turns out to be damaged."""
         try:
+            try:
+                return action(self._rows)
+            except sqlite3.DatabaseError as error:
+                if not is_index_damage(error):
+                    raise
+            self._rows.rebuild_index()
             return action(self._rows)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:
             if not is_damage(error):
                 raise as_storage_error(self.path, error) from error
-            self.close()
-            self.notices.append(f"The history was damaged ({error}), so a new one begins. {set_aside(self.path)}")
-        self._open()
+            self._begin_anew(error)
         return action(self._rows)
+
+    def _begin_anew(self, damage: Exception) -> None:
+        self.close()
+        try:
+            told = set_aside(self.path)
+        except OSError as error:
+            raise as_storage_error(self.path, error) from error
+        self.notices.append(f"The history was damaged ({damage}), so a new one begins. {told}")
+        self._open()

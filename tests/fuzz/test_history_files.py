@@ -1,0 +1,112 @@
+"""Damaged histories: whatever stands in the file, the program goes on, keeps the next run, and loses no byte of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.panels.history import wording
+from app.storage.history.store import FILE_NAME, HistoryStore
+from core.errors import TokenscopeError
+from tests.app.history_files import keeping, run_id
+from tests.fuzz.outcomes import Tally, long, short
+
+Change = tuple[float, bytes]
+"""Where (a share of the file), and what is written over it."""
+changes = st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=200)), min_size=1, max_size=6)
+cuts = st.one_of(st.none(), st.floats(0, 1))
+
+
+@cache
+def whole() -> bytes:
+    """A history of 60 runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = HistoryStore(Path(folder))
+        for number in range(60):
+            store.keep(keeping(number, f"Prompt {number} of a story that goes on", " word" * 100, title=f"T{number}"))
+        store.close()
+        return (Path(folder) / FILE_NAME).read_bytes()
+
+
+def damaged(where: Sequence[Change], cut: float | None) -> bytes:
+    content = bytearray(whole())
+    for share, written in where:
+        place = int(share * (len(content) - len(written)))
+        content[place : place + len(written)] = written
+    return bytes(content if cut is None else content[: int(cut * len(content))])
+
+
+def use(content: bytes) -> None:
+    """Everything the window does with a history; the run that is kept is there, or why it is not is said."""
+    folder = Path(tempfile.mkdtemp(prefix="tokenscope-fuzz-"))
+    try:
+        (folder / FILE_NAME).write_bytes(content)
+        store = HistoryStore(folder)
+        try:
+            _use(store)
+            if store.notices:
+                assert any(path.name.startswith(f"{FILE_NAME}.bad") for path in folder.iterdir())
+        finally:
+            store.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+def _use(store: HistoryStore) -> None:
+    for query in ("", "story", "12", "nowhere"):
+        for record in store.records(store.ids(query)[:64]):
+            assert all(map(str, (wording.in_full(record), wording.spoken(record, 0.0))))
+            store.request(record.id)
+            store.latest(record.made)
+    store.rename(run_id(7), "Another name")
+    store.keep(keeping(1000, "The new one"))
+    assert run_id(1000) in store.ids()
+    store.pin(run_id(1000), True)
+    store.delete(run_id(3))
+    store.trim(20_000)
+    store.forget([run_id(3)])
+    assert store.get(run_id(1000)) is not None
+    json.dumps(store.request(run_id(1000)))
+
+
+def attempt(tally: Tally, where: Sequence[Change], cut: float | None) -> None:
+    content = damaged(where, cut)
+    tally.attempt((where, cut), lambda: use(content))
+
+
+def test_a_damaged_history_is_used_as_far_as_it_goes() -> None:
+    tally = Tally()
+
+    @short(25)
+    @given(changes, cuts)
+    def run(where: Sequence[Change], cut: float | None) -> None:
+        attempt(tally, where, cut)
+
+    run()
+    tally.check()
+
+
+@pytest.mark.fuzz
+def test_many_damaged_histories_are_used_as_far_as_they_go() -> None:
+    tally = Tally()
+
+    @long(0.1)
+    @given(changes, cuts)
+    def run(where: Sequence[Change], cut: float | None) -> None:
+        attempt(tally, where, cut)
+
+    run()
+    tally.check()
+
+
+def test_errors_are_named() -> None:
+    with pytest.raises(TokenscopeError):
+        HistoryStore(Path("/dev/null/history"))
