@@ -6,17 +6,19 @@ Two windows may write it: each keeps what the other has added, marked as no long
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from app.state.conversation import DROP, POLICIES, ROLES, Conversation, Figures, Turn
 from app.storage.checks import counts, is_flag, is_text
 from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, write_json
-from app.storage.settings import MigrationError, version_of
+from app.storage.settings import MigrationError, Migrator, migrated, version_of
 
 FILE_NAME = "chat.json"
 VERSION = 1
+MIGRATORS: Mapping[int, Migrator] = {}
+"""The n-th makes version n + 1 of what version n wrote."""
 _are_figures = counts(3, 2**53)
 Plain = dict[str, Any]
 """A turn as {role, content, held, figures}, figures as [reused, computed, written]."""
@@ -34,11 +36,11 @@ class ChatStore:
     def restore(self, conversation: Conversation) -> None:
         """Put the saved turns into an empty conversation; what cannot be used is left out, kept beside, and named."""
         try:
-            data = read_object(self.path)
+            data = self._read()
         except FileNotFoundError:
             return
-        except UnreadableError as problem:
-            kept = set_aside(self.path)
+        except (UnreadableError, MigrationError) as problem:
+            kept = self._put_aside(problem)
             self.notices.append(f"The last chat could not be read ({problem}), so a new one begins. {kept}")
             return
         turns, when_full, problems = _take_in(data)
@@ -61,14 +63,31 @@ class ChatStore:
             write_json(self.path, {"version": VERSION, "turns": turns, "when_full": conversation.when_full})
             self._own = own
 
+    def _read(self) -> Plain:
+        """What the file holds, brought up to date; before that a copy is set aside. Raises FileNotFoundError,
+        UnreadableError, MigrationError."""
+        data = read_object(self.path)
+        try:
+            is_old = version_of(data) < VERSION
+        except MigrationError:  # no version at all: the turns may be good all the same
+            return data
+        plain = migrated(data, VERSION, MIGRATORS)
+        if is_old:
+            keep_copy(self.path, "old")
+        return plain
+
+    def _put_aside(self, problem: Exception) -> str:
+        """What cannot be read gets another name; what an old version wrote stays, and a copy of it is kept."""
+        return keep_copy(self.path) if isinstance(problem, MigrationError) else set_aside(self.path)
+
     def _there(self) -> list[Plain]:
         """The turns in the file now; whatever else is in its place is set aside first."""
         try:
-            turns, _when_full, problems = _take_in(read_object(self.path))
+            turns, _when_full, problems = _take_in(self._read())
         except FileNotFoundError:
             return []
-        except UnreadableError:
-            set_aside(self.path)
+        except (UnreadableError, MigrationError) as problem:
+            self._put_aside(problem)
             return []
         if problems:
             keep_copy(self.path)

@@ -61,7 +61,7 @@ class Section:
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> tuple[Self, list[str]]:
         """The section in `data` and the names of the keys that could not be used. Raises MigrationError."""
-        plain = cls._migrated(dict(data))
+        plain = migrated(data, cls.version, cls.migrators)
         section, bad = cls(), []
         for key in fields(cls):
             if key.name not in plain:
@@ -87,19 +87,20 @@ class Section:
         known = {"version", *(key.name for key in fields(cls))}
         return {name: value for name, value in data.items() if name not in known}
 
-    @classmethod
-    def _migrated(cls, plain: dict[str, Any]) -> dict[str, Any]:
-        version = version_of(plain)
-        try:
-            for step in range(version, cls.version):
-                plain = cls.migrators[step](plain)
-        except Exception as error:  # whatever a migrator stumbles over lies in the data
-            raise MigrationError(f"what version {version} wrote could not be understood") from error
-        return plain
-
 
 class MigrationError(ValueError):
-    """An old section could not be brought up to date."""
+    """Old data could not be brought up to date."""
+
+
+def migrated(data: Mapping[str, Any], wanted: int, migrators: Mapping[int, Migrator]) -> dict[str, Any]:
+    """The data as version `wanted` would have written it; a later version's is left as it is. Raises MigrationError."""
+    plain, version = dict(data), version_of(data)
+    try:
+        for step in range(version, wanted):
+            plain = migrators[step](plain)
+    except Exception as error:  # whatever a migrator stumbles over lies in the data
+        raise MigrationError(f"what version {version} wrote could not be understood") from error
+    return plain
 
 
 def version_of(data: Mapping[str, Any]) -> int:

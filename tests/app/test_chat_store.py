@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from app.state.conversation import ANEW, DROP, Conversation, Figures, Turn
+from app.storage import chat_file
 from app.storage.chat_file import ChatStore
 
 
@@ -88,6 +89,35 @@ def test_what_cannot_be_used_is_left_out_alone(config_dir: Path, data: dict[str,
     ]
     assert (talk.when_full, why in store.notices[0]) == (DROP, True)
     assert json.loads((config_dir / "chat.json.bad-1").read_text(encoding="utf-8")) == data
+
+
+def _is_version_two(monkeypatch: pytest.MonkeyPatch, migrator: Any) -> None:
+    monkeypatch.setattr(chat_file, "VERSION", 2)
+    monkeypatch.setattr(chat_file, "MIGRATORS", {1: migrator})
+
+
+def test_a_copy_is_kept_before_a_migration(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '{"version": 1,  "said": [{"role": "user", "content": "Hello"}]}'
+    (config_dir / "chat.json").write_text(text, encoding="utf-8")
+    _is_version_two(monkeypatch, lambda data: {"version": 2, "turns": data["said"]})
+    talk, store = restored(config_dir)
+    assert ([turn.content for turn in talk.turns], store.notices) == (["Hello"], [])
+    store.save(talk)
+    assert (config_dir / "chat.json.old-1").read_text(encoding="utf-8") == text
+    assert [turn.content for turn in restored(config_dir)[0].turns] == ["Hello"]
+    assert not (config_dir / "chat.json.old-2").exists()
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '{"version": 1,  "turns": []}'
+    (config_dir / "chat.json").write_text(text, encoding="utf-8")
+    _is_version_two(monkeypatch, lambda data: {"turns": data["no such key"]})
+    talk, store = restored(config_dir)
+    assert talk.turns == []
+    assert "what version 1 wrote could not be understood" in store.notices[0]
+    assert (config_dir / "chat.json").read_text(encoding="utf-8") == text
+    store.save(talk)
+    assert (config_dir / "chat.json.bad-1").read_text(encoding="utf-8") == text
 
 
 def test_turns_that_are_no_list(config_dir: Path) -> None:
