@@ -8,6 +8,7 @@ from app.control.messages import Messages
 from app.control.requests import RequestBuilder
 from app.session.session import Session
 from app.state.branching import Instead, branch_of, why_not_branch
+from app.state.chorus import chorus_request
 from app.state.requests import Prompt, RunRequest
 
 
@@ -26,6 +27,12 @@ class RunController(QObject):
         """Run what is set; a run under way is stopped first."""
         if self._is_ready():
             self._start(self._requests.request())
+
+    @Slot(int)
+    def chorus(self, count: int) -> None:
+        """Write what is set so many times at once, each text with a seed of its own."""
+        if self._is_ready():
+            self._start(chorus_request(self._requests.request(), count))
 
     @Slot()
     def run_again(self) -> None:

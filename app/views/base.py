@@ -47,8 +47,8 @@ class ViewSignals(QObject):
     """These requests are to be run beside the shown run; each answer comes to `View.measured`."""
     stopWanted = Signal()
     """What is under way is to end; what is there stays."""
-    startWanted = Signal(object)
-    """This request is to be run and shown."""
+    chorusWanted = Signal(int)
+    """What is set is to be written so many times at once."""
     runWanted = Signal(object)
     """This run, which is there already, is to be shown in all views."""
     prefixSaveWanted = Signal(str)

@@ -19,13 +19,15 @@ class ViewFeed(QObject):
     """Feeds every view, those of a later second column too.
 
     What a view asks for that is not the session's to do is passed on: `inspectorRequested`, `prefixSaveWanted(path)`,
-    `prefixLoadWanted(path)`, `branchWanted(Instead)`; `failed(ErrorReport)` when a comparison found nothing.
+    `prefixLoadWanted(path)`, `branchWanted(Instead)`, `chorusWanted(count)`; `failed(ErrorReport)` when a comparison
+    found nothing.
     """
 
     inspectorRequested = Signal()
     prefixSaveWanted = Signal(str)
     prefixLoadWanted = Signal(str)
     branchWanted = Signal(object)
+    chorusWanted = Signal(int)
     failed = Signal(object)
 
     def __init__(self, session: Session, centre: Centre, inspector: Inspector, timeline: Timeline) -> None:
@@ -79,7 +81,7 @@ class ViewFeed(QObject):
         signals.sequenceActivated.connect(session.show_sequence)
         signals.measureWanted.connect(session.measure)
         signals.stopWanted.connect(session.stop)
-        signals.startWanted.connect(session.start)
+        signals.chorusWanted.connect(self.chorusWanted)
         signals.runWanted.connect(session.show)
         signals.reportSelected.connect(self._inspector.show_report)
         signals.inspectorRequested.connect(self.inspectorRequested)

@@ -34,6 +34,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.view_feed.branchWanted, parts.runs.branch),
         (parts.view_feed.prefixSaveWanted, parts.prefixes.save),
         (parts.view_feed.prefixLoadWanted, parts.prefixes.load),
+        (parts.view_feed.chorusWanted, parts.runs.chorus),
         (parts.view_feed.failed, parts.messages.show_error),
     ):
         signal.connect(slot)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import core
 from app.state.chorus import ROOT, Chorus, chorus_request, is_chorus, samples, single_request
 from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
 from core.events import SequenceFinished
+from tests.core import tiny
 from tests.ui.scripted import started, token
 
 TEXTS = (("a", "b", "c"), ("a", "b", "d"), ("x",), ("a", "e"), ("a", "b", "c"))
@@ -56,6 +58,7 @@ def test_a_tree_by_hand() -> None:
         chorus.node(7)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=5), min_size=1, max_size=12))
 def test_counts_add_up_for_any_texts(texts: list[list[str]]) -> None:
     chorus = grown(texts)
@@ -81,6 +84,19 @@ def test_it_grows_by_whole_depths_and_into_the_same_tree() -> None:
         sizes.append(len(chorus.nodes))
     assert repr(chorus.nodes).encode() == repr(whole.nodes).encode()
     assert set(sizes) == {0, 2, 4, 6}, "a depth comes when every text is there"
+
+
+def test_the_same_seeds_grow_the_same_tree() -> None:
+    trees = []
+    for _ in range(2):
+        run, chorus = Run(RunRequest("")), Chorus()
+        config = {"do_sample": True, "max_new_tokens": 12, "num_return_sequences": 8}
+        request = core.Request(tiny.prompt(), config, "sampling", {"seed_each": True})
+        run.apply(core.stream(tiny.shared("llama"), request))
+        chorus.follow(run)
+        trees.append(repr(chorus.nodes).encode())
+        assert sum(chorus.endings().values()) == 8
+    assert trees[0] == trees[1]
 
 
 def test_samples_know_their_seeds_and_runs_of_their_own() -> None:

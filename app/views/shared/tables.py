@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
+from app.state.chorus import Chorus
 from app.views.base import Table
 from app.views.text.wording import bits
 from core.events import DraftRound, TokenChosen
@@ -44,6 +45,14 @@ def of_candidates(tree: BeamTree) -> Table:
     head = ("step", "node", "parent", "id", "text", "probability", "log_probability", "score", "fate")
     return [head, *((number, c.node, c.parent, c.id, c.piece, c.probability, c.log_probability, c.score, c.fate)
                     for number, step in enumerate(tree.steps, 1) for c in step.candidates)]  # fmt: skip
+
+
+def of_chorus(chorus: Chorus) -> Table:
+    """A line for each node of the tree of several texts; parent 0 is the prompt's end."""
+    head = ("token", "node", "parent", "id", "text", "texts", "share", "probability_by_the_model",
+            "probability_after_the_settings", "rank")  # fmt: skip
+    return [head, *((n.depth, n.id, n.parent, n.token, n.piece, n.count, chorus.share(n.id), n.probability,
+                     n.drawn_with, n.rank) for n in chorus.nodes)]  # fmt: skip
 
 
 def of_rounds(rounds: Sequence[DraftRound]) -> Table:

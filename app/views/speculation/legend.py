@@ -25,7 +25,8 @@ class SpecLegend(TreeLegend):
     """Drafters where there are several, then the states."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_STATES, "", parent)
+        super().__init__(parent)
+        self.show_marks(_STATES, "")
         self._drafters: list[str] = []
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)

@@ -17,13 +17,19 @@ def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -
     """A small tree, a title and a hint."""
     waiting = waiting_title(run) if run is not None and not run.tokens else ""
     title = waiting or "A tree of what might have been"
-    hint = "Choose beam search, in any of its kinds, and press Ctrl+Enter: each continuation it considers appears here."
+    hint = ("Choose beam search and press Ctrl+Enter: each continuation it considers appears here. Or have the same "
+            "prompt written many times at once, and see where the texts part.")  # fmt: skip
     if run is not None and run.tokens:
-        hint = f"This run wrote one token at a time. {hint}"
-    top = QRectF(area).center().y() - theme.px(70)
+        hint = f"This run wrote one text, one token at a time. {hint}"
+    top = sample_top(area, theme)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _sample(painter, QPointF(area.center().x() - theme.px(62), top), theme)
     paint_empty_page(painter, area, theme, title, "" if waiting else hint)
+
+
+def sample_top(area: QRect, theme: Theme) -> float:
+    """Where the small tree stands in an empty page."""
+    return QRectF(area).center().y() - theme.px(70)
 
 
 def _sample(painter: QPainter, corner: QPointF, theme: Theme) -> None:

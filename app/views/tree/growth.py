@@ -74,14 +74,14 @@ def label(candidate: BeamCandidate) -> str:
 
 def _node(candidate: BeamCandidate, total: int) -> TreeNode:
     return TreeNode(
-        candidate.node, candidate.parent, label(candidate), _share(candidate.probability),
+        candidate.node, candidate.parent, label(candidate), share_text(candidate.probability),
         note=words.decimal(candidate.score), weight=candidate.probability, state=_STATES[candidate.fate],
         lane=candidate.group,
         progress=(candidate.progress, total) if total else None,
     )  # fmt: skip
 
 
-def _share(probability: float) -> str:
+def share_text(probability: float) -> str:
     """`.46`; `1` and `<.01` at the ends."""
     if 0 < probability < 0.005:
         return "<.01"

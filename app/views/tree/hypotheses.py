@@ -7,10 +7,11 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.state.beam_tree import Row
 from app.theme.theme import Theme, theme_for
+from app.views.tree.rows_table import RowsTable
 from app.widgets.tree_canvas.style import STAR
 from core import words
 
@@ -137,49 +138,25 @@ def _side(column: int) -> Qt.AlignmentFlag:
     return side | Qt.AlignmentFlag.AlignVCenter
 
 
-class HypothesesTable(QTableView):
+class HypothesesTable(RowsTable):
     """`nodePicked(id)`: the user chose a hypothesis."""
 
     nodePicked = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("hypotheses")
-        self.rows_model = HypothesesModel(self)
-        self.setModel(self.rows_model)
+        self.rows_model = HypothesesModel()
+        super().__init__("hypotheses", self.rows_model, TEXT, _WIDTHS, parent)
+        self.rows_model.setParent(self)
         self.setAccessibleName("Hypotheses")
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
-        self.verticalHeader().hide()
-        self._head()
-        self.setSortingEnabled(True)
         self.sortByColumn(SCORE, Qt.SortOrder.DescendingOrder)
         self.selectionModel().currentRowChanged.connect(self._on_current)
         self.clicked.connect(self._on_clicked)
 
-    def _head(self) -> None:
-        head = self.horizontalHeader()
-        head.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        head.setSectionResizeMode(TEXT, QHeaderView.ResizeMode.Stretch)
-        head.setHighlightSections(False)
-        head.setMinimumSectionSize(34)
-
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
         self.rows_model.set_theme(theme)
-        self.verticalHeader().setDefaultSectionSize(theme.px(27))
-        for column, width in _WIDTHS.items():
-            self.setColumnWidth(column, theme.px(width))
-        self.setStyleSheet(
-            f"QTableView {{ background: {theme.panel}; border: 0; padding: 0; }}"
-            f"QTableView::item {{ padding: 0 {theme.px(6)}px; border: 0; border-bottom: 1px solid {theme.line}; }}"
-            f"QHeaderView::section {{ padding: {theme.px(5)}px {theme.px(6)}px; }}"
-            f"QHeaderView::down-arrow, QHeaderView::up-arrow {{ image: none; width: 0; height: 0; }}"
-            f"QTableView::item:selected {{ background: {theme.tint}; color: {theme.text}; }}"
-        )
+        super().set_theme(theme)
 
     def show_rows(self, rows: Sequence[Row], best: int, groups: int) -> None:
         """Other hypotheses, the same one selected where it is still there."""
@@ -189,11 +166,6 @@ class HypothesesTable(QTableView):
         self.setColumnHidden(GROUP, groups < 2)
         self.select_node(chosen)
         self.selectionModel().blockSignals(False)
-
-    def full_height(self) -> int:
-        """Pixels that all rows and the head take."""
-        row = self.verticalHeader().defaultSectionSize()
-        return self.horizontalHeader().sizeHint().height() + row * max(2, len(self.rows_model.rows)) + 2
 
     def current_node(self) -> int | None:
         """Node of the selected row."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.views.tree.hypotheses import HypothesesTable
+from app.views.tree.rows_table import RowsTable
 
 BESIDE_FROM = 1000
 """Pixels (at 100 %) of width from which the table stands beside the tree."""
@@ -17,14 +19,29 @@ TABLE_WIDTH = 400
 class TreeSplit(QSplitter):
     """Gives the table a good place, until the reader has moved the handle."""
 
-    def __init__(self, tree: QWidget, table: HypothesesTable, parent: QWidget) -> None:
+    def __init__(self, tree: QWidget, tables: Sequence[RowsTable], parent: QWidget) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent, childrenCollapsible=False, handleWidth=1)
-        self._table, self._moved, self._theme = table, False, theme_for("light")
+        self._tables, self._table = tables, tables[0]
+        self._moved, self._wanted, self._theme = False, True, theme_for("light")
         self._arranged: tuple[int, ...] = ()
         self.addWidget(tree)
-        self.addWidget(table)
+        for table in tables:
+            self.addWidget(table)
+        self.show_table(self._table)
         self.setStretchFactor(0, 1)
         self.splitterMoved.connect(self._on_moved)
+
+    def show_table(self, table: RowsTable) -> None:
+        """Which of the tables stands beside the tree."""
+        self._table = table
+        self.set_table_wanted(self._wanted)
+
+    @Slot(bool)
+    def set_table_wanted(self, on: bool) -> None:
+        """Whether a table is to be seen."""
+        self._wanted = on
+        for table in self._tables:
+            table.setVisible(on and table is self._table)
 
     @Slot()
     def _on_moved(self) -> None:
@@ -54,4 +71,4 @@ class TreeSplit(QSplitter):
         if not self._moved:
             low = min(self._table.full_height(), height // 3)
             side, table = (width, theme.px(TABLE_WIDTH)) if beside else (height, low)
-            self.setSizes([max(1, side - table), table])
+            self.setSizes([max(1, side - table), *(table if shown is self._table else 0 for shown in self._tables)])

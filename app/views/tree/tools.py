@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QToolButton, QWidget
 
-from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.widgets.icons import IconButton
 from app.widgets.tree_canvas import PRUNED
 from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
-from core import words
-from core.events import BeamCandidate
-
-PROMPT_TOKENS = 24
-"""How much of the prompt's end leads the text so far."""
 
 
 class TreeTools(QWidget):
@@ -32,7 +26,8 @@ class TreeTools(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.pruned = self._button("prunedButton", "", "Branches that were pruned: shown, dimmed or hidden")
+        self._faint_word = "Pruned"
+        self.pruned = self._button("prunedButton", "", "")
         self.pruned.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.pruned.setMenu(self._pruned_menu())
         self.follow = self._button("followButton", "Follow", "Keep the newest tokens in sight", checkable=True)
@@ -51,7 +46,7 @@ class TreeTools(QWidget):
         for button in (*self._buttons, self.more):
             self._row.addWidget(button)
         self._connect()
-        self.set_pruned("dimmed")
+        self.set_pruned("dimmed", "Pruned", "Branches that were pruned: shown, dimmed or hidden")
 
     @property
     def _buttons(self) -> tuple[QToolButton, ...]:
@@ -86,9 +81,13 @@ class TreeTools(QWidget):
         self._group.triggered.connect(self._on_action)
         return menu
 
-    def set_pruned(self, how: str) -> None:
-        """Show what is in force, without a signal."""
-        self.pruned.setText(f"Pruned: {how} ⌄")
+    def set_pruned(self, how: str, word: str = "", help_text: str = "") -> None:
+        """Show what is in force, without a signal; `word`: what the faint nodes of this tree are called."""
+        self._faint_word = word or self._faint_word
+        self.pruned.setText(f"{self._faint_word}: {how} ⌄")
+        if help_text:
+            self.pruned.setToolTip(help_text)
+            self.pruned.setAccessibleName(help_text)
         for action in self._group.actions():
             action.setChecked(action.data() == how)
         self.updateGeometry()
@@ -249,18 +248,6 @@ class PathLine(QWidget):
         self.setToolTip(before + last)
         self.update()
 
-    def show_path(self, run: Run | None, node: int | None, label: Callable[[BeamCandidate], str]) -> None:
-        """What leads to a node of the run's tree, the end of the prompt first; what to do where there is none."""
-        path = run.beams.path(node) if run is not None and run.beams is not None and node else []
-        if run is None or not path:
-            self.show_text("", "", "Pick a node, or walk with the arrow keys; type to find a token.")
-            return
-        prompt = "".join(token.text for token in run.before[-PROMPT_TOKENS:] if not words.control_name(token.text))
-        if run.before and words.control_name(run.before[-1].text):
-            prompt = ""  # a control token ends the prompt: what follows is a text of its own
-        before = prompt + "".join(candidate.text for candidate in path[:-1])
-        self.show_text(before, path[-1].text or f" {label(path[-1])}")
-
     def sizeHint(self) -> QSize:
         """One line."""
         return QSize(self._theme.px(200), self._theme.px(32))
@@ -292,13 +279,18 @@ class PathLine(QWidget):
 class TreeLegend(QWidget):
     """The marks of the tree on one line; those that do not fit are left out."""
 
-    def __init__(self, entries: tuple[tuple[str, str], ...], hint: str, parent: QWidget | None = None) -> None:
-        """`entries`: (state, word)."""
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._entries, self._hint = entries, hint
+        self._entries: Sequence[tuple[str, str]] = ()
+        self._hint = ""
         self._look = Look(theme_for("light"), pruned="shown")
+
+    def show_marks(self, entries: Sequence[tuple[str, str]], hint: str) -> None:
+        """`entries`: (state, word)."""
+        self._entries, self._hint = entries, hint
         words = ", ".join(word for _, word in entries)
         self.setAccessibleName(f"Marks of the tree: {words}. {hint}")
+        self.update()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""

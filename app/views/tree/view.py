@@ -1,33 +1,32 @@
-"""The tree view: every continuation that a beam search considered, growing live, and the hypotheses beside it."""
+"""The tree view: every continuation of a beam search, or several texts of one prompt merged, and a table beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Slot
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtCore import QRect, Slot
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.state.beam_tree import BeamTree
+from app.state.chorus import is_chorus
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.shared.tables import of_candidates
-from app.views.tree.empty import paint_empty
+from app.views.tree.beam_content import BeamContent
+from app.views.tree.chorus_bar import ChorusBar
+from app.views.tree.chorus_content import ChorusContent
+from app.views.tree.content import TreeContent, prompt_end
+from app.views.tree.empty import paint_empty, sample_top
 from app.views.tree.finder import Finder
-from app.views.tree.growth import ROOT, Growth, label, root_label, shown_path
-from app.views.tree.hypotheses import HypothesesTable
-from app.views.tree.report import report_on, report_on_start, tip
+from app.views.tree.growth import ROOT
 from app.views.tree.split import TreeSplit
 from app.views.tree.tools import FindBar, PathLine, TreeLegend, TreeTools
 from app.widgets.tree_canvas import TreeCanvas
-from core.events import BeamsRanked, BeamStep, Event
+from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
 
-_LEGEND = (
-    ("kept", "kept"), ("pruned", "pruned"), ("best", "leads"), ("finished", "ended"),
-)  # fmt: skip
-_HINT = "thickness = probability"
+_GROWING = BeamStep | BeamsRanked | TokenChosen | SequenceFinished
+_ASK = "Pick a node, or walk with the arrow keys; type to find a token."
 
 
 class TreeView(View):
@@ -37,9 +36,12 @@ class TreeView(View):
         super().__init__("treeView", parent)
         self._theme = theme_for("light")
         self._run: Run | None = None
-        self.canvas, self.table = TreeCanvas(self), HypothesesTable(self)
-        self._growth = Growth(self.canvas.stage)
-        self._path, self._legend = PathLine(self), TreeLegend(_LEGEND, _HINT, self)
+        self.canvas = TreeCanvas(self)
+        self.beams, self.chorus = BeamContent(self.canvas.stage, self), ChorusContent(self.canvas.stage, self)
+        self.table, self.samples = self.beams.table, self.chorus.table
+        self._content: TreeContent | None = None
+        self._path, self._legend = PathLine(self), TreeLegend(self)
+        self._again, self._first = ChorusBar(self), ChorusBar(self)
         self._find_bar = FindBar(self.canvas)
         self.finder = Finder(self.canvas, self._find_bar)
         self._tools = TreeTools(self)
@@ -49,18 +51,20 @@ class TreeView(View):
         self.set_theme(self._theme)
 
     def _lay_out(self) -> None:
-        for part in (self, self.canvas):
-            part.setAccessibleName("Beam tree")
         self.canvas.setObjectName("treeCanvas")
-        self.canvas.describe = lambda node: tip(self._tree, node)
-        self._split = TreeSplit(self.canvas, self.table, self)
+        self.canvas.describe = self._tip
+        self._split = TreeSplit(self.canvas, (self.table, self.samples), self)
+        foot = QHBoxLayout()
+        foot.addWidget(self._legend, 1)
+        foot.addWidget(self._again)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._split, 1)
         column.addWidget(self._path)
-        column.addWidget(self._legend)
+        column.addLayout(foot)
         self.setFocusProxy(self.canvas)
+        self._show_parts()
 
     def _connect(self) -> None:
         tools, canvas = self._tools, self.canvas
@@ -69,12 +73,17 @@ class TreeView(View):
         canvas.input.typed.connect(self.finder.begin)
         canvas.travel.followChanged.connect(tools.follow.setChecked)
         self.table.nodePicked.connect(canvas.selection.pick)
-        tools.prunedChosen.connect(canvas.stage.set_pruned)
+        self.samples.samplePicked.connect(self._on_sample)
+        for bar in (self._again, self._first):
+            bar.wanted.connect(self.signals.chorusWanted)
+        self._first.count.valueChanged.connect(self._again.count.setValue)
+        self._again.count.valueChanged.connect(self._first.count.setValue)
+        tools.prunedChosen.connect(self._on_pruned)
         tools.fitWanted.connect(canvas.travel.fit)
         tools.findWanted.connect(self.finder.open)
         tools.followToggled.connect(canvas.travel.set_follow)
         tools.downToggled.connect(canvas.stage.set_down)
-        tools.tableToggled.connect(self.table.setVisible)
+        tools.tableToggled.connect(self._split.set_table_wanted)
         tools.follow.setChecked(canvas.travel.follow)
 
     # What the shell calls
@@ -84,21 +93,24 @@ class TreeView(View):
         return self._tools
 
     def figures(self) -> Table:
-        """Every continuation that was considered."""
-        return of_candidates(self._tree) if self._tree is not None else ()
+        """Every node of the tree."""
+        return self._content.figures() if self._content is not None else ()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
-        for part in (self.canvas, self.table, self._path, self._legend, self._find_bar, self._tools):
+        for part in (self.canvas, self.table, self.samples, self._path, self._legend, self._find_bar, self._tools,
+                     self._again, self._first):  # fmt: skip
             part.set_theme(theme)
         self._split.set_theme(theme)
+        self._place_first()
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self._run = run
         self.finder.close()
-        self._growth.restart()
+        for content in (self.beams, self.chorus):
+            content.restart()
         self.canvas.travel.set_follow(True)
         self._say(None)
         self._catch_up()
@@ -106,16 +118,16 @@ class TreeView(View):
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Let the tree grow."""
         self._run = run
-        if self._growth.steps == 0 or any(isinstance(event, BeamStep | BeamsRanked) for event in events):
+        begun = self._content is not None and self._content.steps > 0
+        if not begun or any(isinstance(event, _GROWING) for event in events):
             self._catch_up()
         else:
-            self.update()
+            self._show_parts()
 
     def cursor_moved(self, run: Run) -> None:
         """Show the tree as it was after that many steps."""
         self._run = run
-        self._catch_up()
-        leader = run.beams.leader(run.cursor) if run.beams is not None else ROOT
+        leader = self._catch_up()
         if leader and not self.canvas.travel.follow:
             self.canvas.travel.ensure_visible(leader)
 
@@ -126,81 +138,148 @@ class TreeView(View):
     def selection_changed(self, run: Run) -> None:
         """Mark the node of the selected token."""
         self._run = run
-        token, path = run.selected, shown_path(run)
-        if token is not None and token < len(path) and self.canvas.selection.selected != path[token].node:
-            self.canvas.travel.ensure_visible(path[token].node)
-            self.canvas.selection.select(path[token].node)
-            self._say(path[token].node)
+        content = self._content
+        node = content.node_of(run, run.selected) if content is not None and run.selected is not None else None
+        if node is not None and self.canvas.selection.selected != node:
+            self.canvas.travel.ensure_visible(node)
+            self.canvas.selection.select(node)
+            self._say(node)
 
     # From the run to the canvas
 
-    @property
-    def _tree(self) -> BeamTree | None:
-        return self._run.beams if self._run is not None else None
+    def _choose(self) -> None:
+        """Which kind of tree the run has, if any."""
+        run = self._run
+        has_beams = run is not None and run.beams is not None
+        wanted: TreeContent | None = self.beams if has_beams else self.chorus if is_chorus(run) else None
+        before, self._content = self._content, wanted
+        self.chooses_sequence = wanted is self.chorus
+        if wanted is not None and wanted is not before:
+            self.canvas.stage.set_pruned(wanted.how)
+            self._tools.set_pruned(wanted.how, *wanted.faint)
+            if wanted is self.chorus:
+                self.canvas.travel.keep_readable()
+            self._legend.show_marks(wanted.legend, wanted.hint)
+            self._split.show_table(wanted.table)
+            for part in (self, self.canvas):
+                part.setAccessibleName(wanted.title)
 
-    def _catch_up(self) -> None:
-        """Add the steps that are new, then show what the cursor allows."""
-        run, tree, selected = self._run, self._tree, self.canvas.selection.selected
+    def _catch_up(self) -> int:
+        """Add what is new, then show what the cursor allows; the node of the shown text."""
+        run, selected = self._run, self.canvas.selection.selected
+        self._choose()
         self._show_parts()
-        if run is None or tree is None:
-            return
-        leader = tree.leader(run.cursor)
-        self._growth.follow(run, tree)
-        self.table.show_rows(tree.hypotheses(run.cursor), leader, tree.groups)
+        if run is None or self._content is None:
+            return ROOT
+        leader = self._content.follow(run)
+        self.canvas.travel.grown()
         self._split.arrange()
-        self.table.select_node(selected)
+        self._content.mark(selected)
         if selected is None:
-            self._path.show_path(run, leader, label)
+            self._show_path(leader)
+        return leader
+
+    def _show_path(self, node: int | None) -> None:
+        """What leads to a node, the end of the prompt first; what to do where there is none."""
+        run, content = self._run, self._content
+        last = content.last_word(node) if content is not None and node else ""
+        if run is None or content is None or not node or not last:
+            self._path.show_text("", "", _ASK)
+            return
+        written = content.text(node)
+        own = last if written.endswith(last) else ""
+        self._path.show_text(prompt_end(run) + written[: len(written) - len(own)], last)
+
+    def _tip(self, node: int) -> str:
+        return self._content.tip(node) if self._content is not None else ""
 
     # What the user does
 
     @Slot(int)
     def _on_node(self, node: int) -> None:
+        run, content = self._run, self._content
+        if run is None or content is None:
+            return
+        self.canvas.travel.set_follow(False)  # what the reader looks at stays where it is
+        passing = self.chorus.passing(node) if content is self.chorus else ()
+        if passing and run.shown not in passing:
+            self.signals.sequenceActivated.emit(passing[0])
         self._say(node)
-        self.table.select_node(node)
-        path = shown_path(self._run) if self._run is not None else []
-        place = next((n for n, candidate in enumerate(path) if candidate.node == node), None)
+        content.mark(node)
+        place = content.place(run, node)
         if place is not None:
             self.signals.tokenActivated.emit(place)
+
+    @Slot(str)
+    def _on_pruned(self, how: str) -> None:
+        self.canvas.stage.set_pruned(how)
+        if self._content is not None:
+            self._content.how = how
+
+    @Slot(int)
+    def _on_sample(self, number: int) -> None:
+        """Show that text everywhere, and its path here."""
+        self.canvas.travel.set_follow(False)
+        self.chorus.draw_whole(number)
+        self.signals.sequenceActivated.emit(number)
+        path = self.chorus.path_of(number)
+        self.canvas.stage.unfold(path)
+        self.canvas.selection.select(path[-1])
+        self.chorus.mark(path[-1])
+        self._say(path[-1])
+        self.canvas.travel.ensure_visible(self.chorus.parting(number))
 
     @Slot()
     def _on_nothing(self) -> None:
         self._say(None)
-        self.table.select_node(None)
+        if self._content is not None:
+            self._content.mark(None)
 
     def _say(self, node: int | None) -> None:
         """Let the inspector speak of a node, and show the text that leads to it."""
-        run, tree, before = self._run, self._tree, self.report
+        run, content, before = self._run, self._content, self.report
         self.report = None
-        if run is not None and tree is not None and node is not None:
-            if node == ROOT:
-                self.report = report_on_start(tree, root_label(run), len(run.prompt))
-            elif node in tree:
-                self.report = report_on(tree, node)
-        self._path.show_path(run, node, label)
+        if run is not None and content is not None and node is not None:
+            self.report = content.report(run, node)
+        self._show_path(node)
         if (self.report is not None or before is not None) and self.isVisible():
             self.signals.reportSelected.emit(self.report)  # a hidden tree leaves the inspector to the view that is read
 
     @Slot()
     def copy(self) -> None:
         """Copy the text that leads to the selected node."""
-        tree, node = self._tree, self.canvas.selection.selected
-        if tree is not None and node is not None and node in tree:
-            QGuiApplication.clipboard().setText(tree.text(node))
+        node = self.canvas.selection.selected
+        if self._content is not None and node:
+            QGuiApplication.clipboard().setText(self._content.text(node))
 
     # Layout
 
     def _show_parts(self) -> None:
-        grown = self._tree is not None
+        grown = self._content is not None
         for part in (self._split, self._path, self._legend):
             part.setVisible(grown)
+        self._again.setVisible(self._content is self.chorus)
+        waits = self._run is not None and self._run.outcome is None
+        self._first.setVisible(not grown and not waits)
+        self._place_first()
         self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """What begins a chorus stands below the words of an empty page."""
+        super().resizeEvent(event)
+        self._place_first()
+
+    def _place_first(self) -> None:
+        bar = self._first
+        bar.adjustSize()
+        top = sample_top(self.rect(), self._theme) + self._theme.px(190)
+        bar.setGeometry(QRect((self.width() - bar.width()) // 2, round(top), bar.width(), bar.height()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The ground; what to do where there is no tree."""
         painter = QPainter(self)
-        painter.fillRect(self.rect(), self._theme.color("panel" if self._tree is not None else "window"))
-        if self._tree is None:
+        painter.fillRect(self.rect(), self._theme.color("panel" if self._content is not None else "window"))
+        if self._content is None:
             paint_empty(painter, self.rect(), self._theme, self._run)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

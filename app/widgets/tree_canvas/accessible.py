@@ -17,7 +17,7 @@ from app.widgets.tree_canvas.stage import Stage
 _WORDS = {
     "root": "start", "kept": "kept", "pruned": "pruned", "best": "best", "finished": "finished",
     "refused": "refused", "unreached": "never reached", "accepted": "accepted", "bonus": "bonus token",
-    "correction": "correction",
+    "correction": "correction", "lone": "alone",
 }  # fmt: skip
 
 

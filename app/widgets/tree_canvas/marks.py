@@ -89,7 +89,7 @@ class NodePainter:
 
     def _note(self, painter: QPainter, node: TreeNode, at: QPointF, look: Look) -> None:
         painter.setFont(self.small)
-        faint = node.state in ("pruned", "unreached") and look.pruned == "dimmed"
+        faint = node.state in DIMMED and look.pruned == "dimmed"
         painter.setPen(look.plain("faint" if faint else "muted"))
         painter.drawText(at, node.note)
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 STATES = (
     "root", "kept", "pruned", "best", "finished", "refused", "unreached", "accepted", "bonus", "correction",
+    "lone",
 )  # fmt: skip
-FAINT_STATES = frozenset({"pruned", "refused", "unreached"})
-"""States of nodes that lead nowhere: drawn dashed, and hidden or dimmed on demand."""
+FAINT_STATES = frozenset({"pruned", "refused", "unreached", "lone"})
+"""States of nodes that matter less, most of them because they lead nowhere: hidden or dimmed on demand."""
 
 
 @dataclass(slots=True)

@@ -64,6 +64,25 @@ class Stage(QObject):
         self._apply_metrics()
         self.changed.emit(False)
 
+    def settle(self) -> None:
+        """It has grown to its end: lay all of it out evenly."""
+        self.scene.layout.settled = True
+        self.scene.rebuild()
+        self.rearranged.emit()
+        self.changed.emit(True)
+
+    def set_states(self, states: Mapping[int, str]) -> None:
+        """Other states for nodes by number; what is hidden by its state comes or goes."""
+        nodes = self.scene.model.nodes
+        for node, state in states.items():
+            nodes[node].state = state
+        self.rebuild()
+        self.changed.emit(True)
+
+    def fold(self, nodes: Iterable[int]) -> None:
+        """Let what will grow below these nodes be folded away from the start."""
+        self.scene.model.folded.update(nodes)
+
     def set_progress(self, progress: Mapping[int, tuple[int, int]]) -> None:
         """Other marks for nodes by number; strangers are left alone."""
         for node in progress.keys() & self.scene.model.nodes.keys():

@@ -12,14 +12,26 @@ from app.theme.theme import Theme
 STAR = "★"
 _COLOURS = {
     "root": "muted", "kept": "kept", "accepted": "kept", "pruned": "pruned", "unreached": "pruned", "best": "best",
-    "finished": "finished", "bonus": "finished", "refused": "refused", "correction": "refused",
+    "finished": "finished", "lone": "pruned", "bonus": "finished", "refused": "refused", "correction": "refused",
 }  # fmt: skip
 DASHED = frozenset({"pruned", "unreached", "refused"})
 PILLS = frozenset({"finished", "bonus"})
 STRUCK = frozenset({"refused"})
-DIMMED = frozenset({"pruned", "unreached"})
+DIMMED = frozenset({"pruned", "unreached", "lone"})
 """States that the setting for pruned branches speaks of."""
-ORDER = ("unreached", "pruned", "refused", "root", "kept", "accepted", "correction", "finished", "bonus", "best")
+ORDER = (
+    "unreached",
+    "pruned",
+    "lone",
+    "refused",
+    "root",
+    "kept",
+    "accepted",
+    "correction",
+    "finished",
+    "bonus",
+    "best",
+)
 """What is drawn first lies undermost."""
 
 

@@ -63,6 +63,19 @@ class Travel(QObject):
         if self._camera.zoom < READABLE and not again:
             self._fit_across()
 
+    def keep_readable(self) -> None:
+        """Fit so that it can be read, and again whenever `grown` is told, until the reader goes elsewhere."""
+        self.set_follow(False)
+        self.show_all()
+        if self._camera.zoom < READABLE:
+            self._fit_across()
+        self._again = self.keep_readable
+
+    def grown(self) -> None:
+        """The tree has become larger: fit it again where it is kept readable."""
+        if self._again == self.keep_readable:
+            self.keep_readable()
+
     def _fit_across(self) -> None:
         """Fit the tree across its direction, no smaller than can be read; along it one has to move."""
         bounds, room, camera = self._stage.scene.bounds(), _room(self._stage, self._widget), self._camera

@@ -1,0 +1,42 @@
+"""How a chorus is begun: the same prompt so many times at once."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSpinBox, QWidget
+
+from app.state.chorus import MOST, USUAL
+from app.theme.theme import Theme
+
+
+class ChorusBar(QWidget):
+    """`wanted(count)`: write what is set so many times, each text with a seed of its own."""
+
+    wanted = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.count, self.button = QSpinBox(self), QPushButton("Chorus", self)
+        self.count.setObjectName("chorusCount")
+        self.count.setAccessibleName("How many texts")
+        self.count.setRange(2, MOST)
+        self.count.setValue(USUAL)
+        self.count.setSuffix(" times")
+        self.button.setObjectName("chorusButton")
+        self.button.setToolTip("Sample the prompt so many times at once, each with the next seed, as one tree")
+        self.button.setCursor(Qt.CursorShape.PointingHandCursor)
+        label = QLabel("The same prompt", self)
+        label.setBuddy(self.count)
+        self._row = QHBoxLayout(self)
+        for part in (label, self.count, self.button):
+            self._row.addWidget(part)
+        self.button.clicked.connect(self._on_clicked)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other sizes."""
+        self._row.setContentsMargins(theme.px(10), theme.px(3), theme.px(10), theme.px(3))
+        self._row.setSpacing(theme.px(8))
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self.wanted.emit(self.count.value())
