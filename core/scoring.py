@@ -11,13 +11,14 @@ from itertools import repeat
 
 import torch
 
+from core import caches
 from core.decoding.given import Given, read_given
 from core.decoding.observe import Reading, read_step
 from core.decoding.prepare import check_scores
 from core.decoding.prompt import prompt_tokens
 from core.decoding.second import SecondReader
 from core.decoding.tracks import Note, token_event
-from core.decoding.whole_text import WholeText
+from core.decoding.whole_text import CACHE, WholeText
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted, SequenceFinished, TokenChosen
 from core.guard import guarded
 from core.models.model import LoadedModel
@@ -74,7 +75,7 @@ def _started(model: LoadedModel, given: Given, second: str) -> RunStarted:
         model=model.name,
         device=str(model.device),
         dtype=str(model.dtype).removeprefix("torch."),
-        cache="dynamic",
+        cache=CACHE,
         seed=0,
         prompt=prompt_tokens(given.prompt, model.pieces),
         settings=(),
@@ -143,6 +144,7 @@ class Scorer:
 
     def _metrics(self) -> Metrics:
         reading, passes = (self._read or self._begun) - self._begun, self._text.forward.passes
+        held = caches.registry[CACHE].measure(self._text.forward.cache).bytes
         return Metrics(
             prompt_tokens=len(self._given.start),
             new_tokens=len(self._texts),
@@ -150,4 +152,6 @@ class Scorer:
             time_to_first_token=reading or None,
             prefill_tokens_per_second=len(self._given.read) / reading if reading and passes == 1 else None,
             target_passes=passes,
+            cache_bytes=held,
+            cache_peak_bytes=held,
         )

@@ -26,7 +26,9 @@ class ChangeWatch(QObject):
     def changes(self) -> list[Change]:
         """What is set otherwise now; empty before the first run."""
         run = self._session.run
-        return changes(run.request, self._requests.as_set()) if run is not None else []
+        if run is None or run.request.scored:  # what is set has no part in a score
+            return []
+        return changes(run.request, self._requests.as_set())
 
     @Slot()
     def look(self) -> None:

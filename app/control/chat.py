@@ -83,7 +83,7 @@ class ChatController(QObject):
     def on_started(self, run: Run) -> None:
         """What was sent joins the turns."""
         self._run = run
-        if isinstance(run.request.prompt, str):
+        if isinstance(run.request.prompt, str) or run.request.scored:
             return
         new = self.conversation.begin(run)
         if new and self._prompt.is_chat and conversation.parse(self._prompt.editor.toPlainText()) == new:

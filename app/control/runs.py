@@ -26,7 +26,7 @@ class RunController(QObject):
     def run(self) -> None:
         """Run what is set; a run under way is stopped first."""
         if self._is_ready():
-            self._start(self._requests.request())
+            self.start(self._requests.request())
 
     @Slot(int)
     def chorus(self, count: int) -> None:
@@ -41,20 +41,20 @@ class RunController(QObject):
         if run is None:
             self.run()
         else:
-            self._start(self._requests.again(run.request))
+            self.start(self._requests.again(run.request))
 
     @Slot(object)
     def answer(self, prompt: Prompt) -> None:
         """Another answer to `prompt`, unless a run is under way."""
         if not self._session.busy:
-            self._start(self._requests.anew(prompt))
+            self.start(self._requests.anew(prompt))
 
     @Slot(object)
     def branch(self, instead: Instead) -> None:
         """Go on from a place of the shown run's text with something else, as everything is set now."""
         run = self._session.run
         if run is not None and not why_not_branch(run) and self._is_ready():
-            self._start(branch_of(run, instead, self._requests.request()))
+            self.start(branch_of(run, instead, self._requests.request()))
 
     @Slot()
     def stop(self) -> None:
@@ -81,10 +81,12 @@ class RunController(QObject):
     def retry(self) -> None:
         """What failed once more: the run, or the loading of a model."""
         last = self._session.run
-        if last is not None and last.outcome is not None and last.outcome.kind == "failed":
-            self.run()
-        else:
+        if last is None or last.outcome is None or last.outcome.kind != "failed":
             self.loadWanted.emit()
+        elif last.request.scored or last.request.is_branch:
+            self.start(last.request)
+        else:
+            self.run()
 
     def _is_ready(self) -> bool:
         """Whether a run can start as things are set; says why where not."""
@@ -93,6 +95,7 @@ class RunController(QObject):
             self._messages.show_setup_error("This cannot be run yet", " ".join(problems), "Change it and run again.")
         return not problems
 
-    def _start(self, request: RunRequest) -> None:
+    def start(self, request: RunRequest) -> None:
+        """Begin a run, and put away what was said of the one before."""
         self._messages.dismiss()
         self._session.start(request)

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPlainTextEdit,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.panels.parameter_row import MARGIN
 from app.state import conversation
@@ -59,6 +68,7 @@ class PromptPanel(QWidget):
         self._examples = list(examples)
         self.editor = PromptEdit(self)
         self.mode = Segmented((("text", "Text"), ("chat", "Chat")), "Kind of prompt", self)
+        self.score = self._score_button()
         first = [n for n, example in enumerate(self._examples) if len(example.title) <= LONGEST_CHIP][:MOST_CHIPS]
         self._chips = [self._chip(number, self._examples[number]) for number in first]
         self.more = self._more_chip([example for n, example in enumerate(self._examples) if n not in first])
@@ -97,6 +107,19 @@ class PromptPanel(QWidget):
         self.editor.setFont(theme.font(13))
         self.editor._on_size()
 
+    def _score_button(self) -> QToolButton:
+        """Nothing is written: the model says what it holds of the text that stands there."""
+        button = QToolButton()
+        button.setObjectName("scoreButton")
+        button.setText("Score this text")
+        button.setAccessibleName("Score this text")
+        button.setToolTip("How likely the model holds each token of this text; nothing is written")
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.setMenu(QMenu(button))
+        button.menu().setToolTipsVisible(True)
+        return button
+
     def _chip(self, number: int, example: Example) -> QPushButton:
         chip = QPushButton(example.title)
         chip.setObjectName(f"example.{example.id}")
@@ -133,7 +156,7 @@ class PromptPanel(QWidget):
         top.addWidget(heading, 1)
         top.addWidget(self.mode)
         chips = FlowLayout()
-        for chip in (*self._chips, self.more):
+        for chip in (self.score, *self._chips, self.more):
             chips.addWidget(chip)
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 0, MARGIN, 0)

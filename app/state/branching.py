@@ -1,4 +1,4 @@
-"""A branch: another token at a place of a run's text, and the request of a run that goes on from it. No Qt in here."""
+"""What is made of a run's text: a branch that goes on from a place of it with another token, or its score. No Qt."""
 
 from __future__ import annotations
 
@@ -47,6 +47,23 @@ def branch_of(run: Run, instead: Instead, settings: RunRequest) -> RunRequest:
         scored=False,
         second="",
     )
+
+
+def score_of(run: Run, second: str = "") -> RunRequest:
+    """The text of a run scored, its prompt too where the model reads both as one text."""
+    request = run.request
+    if not request.scored:
+        ids = (*(token.id for token in run.beginning), *(token.id for token in run.tokens))
+        request = scored(replace(request, beginning=ids, parent=run.id, place=0))
+    return replace(request, second=second)
+
+
+def scored(request: RunRequest) -> RunRequest:
+    """Nothing but the text of a request, to be scored: no setting changes what the model holds of it."""
+    return replace(
+        request, strategy="greedy", config={}, options={}, cache="dynamic", cache_options={}, draft_names=(), seed=0,
+        prefix_budget=0, when_full="", scored=True,
+    )  # fmt: skip
 
 
 def _begins_with_a_mark(run: Run) -> bool:

@@ -12,6 +12,8 @@ def ending(finished: SequenceFinished | None, tokens: int) -> str:
     """Why one text ended, e.g. `EOS after 50 tokens`, `time limit of 2 s after 50 tokens`; empty while it has not."""
     if finished is None:
         return ""
+    if finished.reason == "given":
+        return f"{words.count(tokens, 'token')} scored"
     limit = f" of {finished.limit:g} s" if finished.reason == "time" and finished.limit is not None else ""
     text = f"{words.ENDINGS[finished.reason].line}{limit} after {words.count(tokens, 'token')}"
     return f"{text}: {finished.stop_string!r}" if finished.stop_string else text

@@ -22,6 +22,7 @@ from core.events import (
     RunStarted,
     SequenceFinished,
     TokenChosen,
+    TokenCompared,
 )
 
 
@@ -66,6 +67,8 @@ class Run:
         self.sequences: list[Sequence] = [Sequence(0)]
         self.beams: BeamTree | None = None
         """The tree of a beam search; its texts are those that lead at the cursor, which then counts steps."""
+        self.compared: list[TokenCompared] = []
+        """Scoring with a second model: what it holds of each token, in the order of the text."""
         self._endings: dict[int, SequenceFinished] = {}
         self._cache_history, self._rounds = CacheHistory(), Rounds()
         self.shown = 0
@@ -89,6 +92,11 @@ class Run:
     def before(self) -> tuple[PromptToken, ...]:
         """Everything before the first new token."""
         return (*self.prompt, *self.beginning)
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether nothing was chosen: the text was given."""
+        return self.request.scored or any(token.method == "scored" for token in self.tokens[:1])
 
     @property
     def sequence(self) -> Sequence:
@@ -183,6 +191,8 @@ class Run:
         match event:
             case TokenChosen():
                 self._sequence(event.sequence).tokens.append(event)
+            case TokenCompared():
+                self.compared.append(event)
             case BeamStep() | BeamsRanked():
                 self.beams = self.beams or BeamTree()
                 self.beams.append(event)

@@ -24,6 +24,14 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #textButton, #exportButton {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; }}
 #textButton:hover, #exportButton:hover {{ background: {theme.hover}; }}
 #textButton:focus, #exportButton:focus {{ border: 1px solid {theme.accent}; }}
+#scoreButton {{
+    border: 1px solid {theme.line}; border-radius: {theme.space(12)}px;
+    padding: {px(3)}px {px(22)}px {px(3)}px {px(11)}px; color: {theme.accent};
+    font-size: {px(12)}px; min-height: {px(18)}px;
+}}
+#scoreButton:hover {{ background: {theme.hover}; }}
+#scoreButton:focus {{ border: 1px solid {theme.accent}; }}
+#scoreButton::menu-button {{ border: 0; width: {px(20)}px; }}
 #usedSettings {{ color: {theme.muted}; font-size: {px(12)}px; padding: 1px {px(6)}px; }}
 #resetButton, #openPreset, #moreButton {{ font-size: {px(12)}px; padding: 1px {px(6)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QLinearGradient, QPainter, QPaintEvent, QPolygonF
@@ -12,6 +13,16 @@ from app.theme.theme import Theme
 
 WEDGE = 96
 """Its length in pixels at 100 %, where there is room."""
+SWATCH = 20
+"""Length of a step's stroke in pixels at 100 %."""
+
+
+class Step(NamedTuple):
+    """One colour of a scale that has only a few: its words, its place on the ramp, its thickness at 100 %."""
+
+    words: str
+    share: float
+    thickness: float
 
 
 class Legend(QWidget):
@@ -20,6 +31,7 @@ class Legend(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme, self._low, self._high, self._hint = theme, "", "", ""
+        self._steps: Sequence[Step] = ()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -27,30 +39,34 @@ class Legend(QWidget):
         self.updateGeometry()
         self.update()
 
-    def set_words(self, low: str, high: str, hint: str) -> None:
-        """Name the ends of the scale (empty: no scale) and say what to do."""
-        self._low, self._high, self._hint = low, high, hint
-        self.setAccessibleName(f"Colours from {low} to {high}. {hint}" if low else hint)
+    def set_words(self, low: str, high: str, hint: str, steps: Sequence[Step] = ()) -> None:
+        """Name the ends of the scale (empty: no scale), or each of its `steps`, and say what to do."""
+        self._low, self._high, self._hint, self._steps = low, high, hint, steps
+        named = f"Colours from {low} to {high}. " if low else f"Colours: {', '.join(s.words for s in steps)}. "
+        self.setAccessibleName(f"{named}{hint}" if low or steps else hint)
         self.update()
 
     def set_hint(self, hint: str) -> None:
         """Say something else of what to do."""
         if hint != self._hint:
-            self.set_words(self._low, self._high, hint)
+            self.set_words(self._low, self._high, hint, self._steps)
 
     def sizeHint(self) -> QSize:
         """One line of small type."""
         return QSize(round(self._scale_width() + self._advance(self._hint)), self._theme.px(30))
 
     def minimumSizeHint(self) -> QSize:
-        """The scale; the hint is left out where it has no place."""
-        return QSize(round(self._scale_width()), self._theme.px(30))
+        """The scale, or its first step; the hint is left out where it has no place, and so are more steps."""
+        width = self._theme.px(2 * SWATCH) if self._steps else round(self._scale_width())
+        return QSize(width, self._theme.px(30))
 
     def _advance(self, text: str) -> float:
         return QFontMetricsF(self._theme.font(12)).horizontalAdvance(text)
 
     def _scale_width(self) -> float:
         """Words, wedge, words, and the gap behind them; 0 without a scale."""
+        if self._steps:
+            return sum(self._advance(step.words) + self._theme.px(SWATCH + 20) for step in self._steps)
         if not self._low:
             return 0.0
         wedge = self._theme.px(WEDGE) + 2 * self._theme.space(8)
@@ -67,6 +83,10 @@ class Legend(QWidget):
             x = self._text(painter, x, self._low) + self._theme.space(8)
             x = self._wedge(painter, x) + self._theme.space(8)
             x = self._text(painter, x, self._high) + self._theme.space(16)
+        for step in self._steps:
+            if x + self._theme.px(SWATCH + 6) + self._advance(step.words) > self.width():
+                return
+            x = self._swatch(painter, x, step)
         if x + self._advance(self._hint) <= self.width():
             self._text(painter, x, self._hint)
 
@@ -74,6 +94,12 @@ class Legend(QWidget):
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
         painter.drawText(QRectF(x, 0, width + 2, self.height()), Qt.AlignmentFlag.AlignVCenter, text)
         return x + width
+
+    def _swatch(self, painter: QPainter, x: float, step: Step) -> float:
+        """A stroke of the step's colour and thickness, and its words."""
+        width, thick = self._theme.px(SWATCH), step.thickness * self._theme.scale
+        painter.fillRect(QRectF(x, self.height() / 2 - thick / 2, width, thick), self._theme.ramp(step.share))
+        return self._text(painter, x + width + self._theme.px(6), step.words) + self._theme.px(14)
 
     def _wedge_width(self) -> float:
         """Narrower where there is little room, so that both words are there."""

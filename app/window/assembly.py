@@ -30,6 +30,7 @@ from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
 from app.control.requests import Chosen, RequestBuilder
 from app.control.runs import RunController
+from app.control.scoring import ScoreController
 from app.control.setup import SetupController
 from app.control.steps import Steps
 from app.panels.appearance_menu import AppearanceMenu
@@ -159,11 +160,13 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
     changes = ChangeWatch(session, requests, panels.status)
     history = History(session, lambda: store.data, settings.history, keeper)
     steps = Steps(session, history)
+    runs = RunController(session, requests, messages)
     return Controllers(
         chosen=chosen,
         loading=loading,
         requests=requests,
-        runs=RunController(session, requests, messages),
+        runs=runs,
+        scoring=ScoreController(panels.setup.prompt, session, requests, runs, models, messages),
         controller=setup,
         chat=chat,
         fit=FitController(session, panels.setup, requests),

@@ -22,6 +22,7 @@ from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
 from app.control.requests import Chosen, RequestBuilder
 from app.control.runs import RunController
+from app.control.scoring import ScoreController
 from app.control.setup import SetupController
 from app.control.steps import Steps
 from app.panels.centre import Centre
@@ -62,6 +63,7 @@ class Controllers:
     loading: LoadController
     requests: RequestBuilder
     runs: RunController
+    scoring: ScoreController
     controller: SetupController
     chat: ChatController
     fit: FitController

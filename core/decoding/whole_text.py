@@ -16,6 +16,8 @@ from core.decoding.speculation.tree_support import reads_drafts
 from core.device_memory import is_out_of_memory
 from core.models.model import LoadedModel
 
+CACHE = "dynamic"
+"""What a text is read into: the pieces of a long one are read behind each other."""
 LARGEST_PASS = 2**26
 """Numbers that the logits of one pass may have (256 MiB in float32)."""
 LARGEST_READING = 2**22
@@ -72,7 +74,7 @@ class WholeText:
         return piece if goes_on else max(1, length)
 
     def _begin(self) -> Forward:
-        cache = caches.registry["dynamic"].build(self._model, self._ids.shape[1], {})
+        cache = caches.registry[CACHE].build(self._model, self._ids.shape[1], {})
         forward = Forward(self._model, cache)
         if self._model.is_encoder_decoder:
             forward.encode(self._source)

@@ -84,6 +84,8 @@ class Inspector(View):
         self._stages, self._figures = Funnel(theme), TextBlock(self._body, "muted", rich=True)
         self._candidates = Section("Alternatives", self._bars, self._body)
         self.branch = BranchBar(self._body)
+        self._second_bars = Bars(theme, "Second model")
+        self._second = Section("Second model", self._second_bars, self._body)
         self._layers = Section("Layers", self._layer_bars, self._body)
         self._funnel = Section("Funnel", self._stages, self._body)
         self._numbers = Section("This step", self._figures, self._body)
@@ -96,7 +98,7 @@ class Inspector(View):
 
     @property
     def _sections(self) -> tuple[Section, ...]:
-        return self._candidates, self._layers, self._funnel, self._numbers
+        return self._candidates, self._second, self._layers, self._funnel, self._numbers
 
     def _build(self) -> None:
         self.setAccessibleName("Inspector")
@@ -140,7 +142,7 @@ class Inspector(View):
         self._sentence.set_least_height(theme.px(17) * 3)
         for block in (self._heading, self._title, self._facts, self._figures):
             block.refit()
-        for part in (self._bars, self._layer_bars, self._stages, self.branch):
+        for part in (self._bars, self._second_bars, self._layer_bars, self._stages, self.branch):
             part.set_theme(theme)
         for section in self._sections:
             section.set_theme(theme)
@@ -233,6 +235,7 @@ class Inspector(View):
         self._tell_candidates(token)
         self.branch.offer(token, why_not_branch(self._run))
         self.branch.show()
+        self._tell_second(token)
         self._tell_layers(token)
         stages = rows.funnel_stages(token)
         self._stages.set_stages(stages)
@@ -267,6 +270,16 @@ class Inspector(View):
         index = self._subject()
         if index is not None:
             self.signals.branchWanted.emit(Instead(index, what))
+
+    def _tell_second(self, token: TokenChosen) -> None:
+        """What another model holds of a token that both have scored."""
+        run = self._run
+        there = run is not None and token.step < len(run.compared)
+        self._second.setVisible(there)
+        if run is not None and run.started is not None and there:
+            second = run.compared[token.step]
+            self._second.set_title(run.started.second, rows.second_facts(second))
+            self._second_bars.set_rows(rows.second_rows(second), widest=words.WIDEST_PERCENT)
 
     def _tell_layers(self, token: TokenChosen) -> None:
         choice = token.layer_choice

@@ -10,7 +10,7 @@ from app.views.text.wording import bits, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, words
-from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen
+from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
 
 SAME = 5e-4
 """Probabilities closer than this are the same to the eye."""
@@ -100,6 +100,26 @@ def _alternative_tip(item: Alternative, done: str) -> str:
         f"{words.percent(item.raw_probability)} by the model alone (log-probability "
         f"{words.decimal(item.raw_log_probability)})\n{after}"
     )
+
+
+def second_facts(second: TokenCompared) -> str:
+    """`0.4 % · rank 212 · 11.8 bits apart`: what the second model holds of the token."""
+    share = words.percent(second.probability)
+    return f"{share} · rank {second.rank:,} · the two are {words.decimal(second.divergence)} bits apart here"
+
+
+def second_rows(second: TokenCompared) -> list[BarRow]:
+    """The second model's own likeliest tokens."""
+    return [
+        BarRow(
+            label=token_text(item.text),
+            lengths=(item.raw_probability,),
+            figures=(words.brief_percent(item.raw_probability),),
+            strong=item.id == second.id,
+            tip=_alternative_tip(item, "given" if item.id == second.id else ""),
+        )
+        for item in second.alternatives
+    ]
 
 
 CONTRASTIVE_HEAD = ("confidence", "penalty", "score")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
+from app.state.scores import band
 from app.theme.theme import Theme
 from app.views.text.column import Column
 from app.views.text.origins import paint_origin
@@ -19,7 +20,9 @@ COLOURINGS: dict[str, tuple[str, str, str]] = {
     "probability": ("Probability", "unlikely", "certain"),
     "rank": ("Rank", "far down the list", "first choice"),
     "entropy": ("Entropy", "undecided", "certain"),
+    "band": ("Rank in bands", "", ""),
     "origin": ("Draft or model", "", ""),
+    "difference": ("Second model", "far apart", "agree"),
     "none": ("None", "", ""),
 }
 """Name: (title, word for the orange end, word for the blue end)."""
@@ -35,6 +38,19 @@ def _by_rank(token: TokenChosen) -> float:
     return max(0.0, 1.0 - math.log(max(1, token.rank)) / math.log(_LAST_RANK))
 
 
+def _by_band(token: TokenChosen) -> float:
+    """GLTR's bands as four even steps from 1 to 0."""
+    return BAND_SCORES[band(token.rank)]
+
+
+BAND_SCORES = (1.0, 0.62, 0.32, 0.0)
+
+
+def agreement(bits: float) -> float:
+    """1 where two distributions are the same, 0.5 where they are a bit apart."""
+    return 1 / (1 + max(bits, 0.0))
+
+
 def _by_entropy(token: TokenChosen) -> float:
     """1 over the perplexity of the step: 1 when only one token was possible, 0.5 for a toss of a coin."""
     return math.exp(-token.entropy)
@@ -44,6 +60,7 @@ SCORES: dict[str, Callable[[TokenChosen], float]] = {
     "probability": _by_probability,
     "rank": _by_rank,
     "entropy": _by_entropy,
+    "band": _by_band,
 }
 """How sure the model was of a token, 0 to 1, by the name of the colouring."""
 
@@ -63,6 +80,14 @@ class Look:
     """Tokens at which a beam search once let another text lead."""
     branch: int | None = None
     """Of a branch: how many tokens of its beginning are its parent's."""
+    apart: Mapping[int, float] = field(default_factory=dict)
+    """With a second model: bits between the two, by the token's place."""
+
+    def score(self, token: TokenChosen) -> float:
+        """How sure the model was of a token, or the two models of each other, 0 to 1."""
+        if self.colouring == "difference":
+            return agreement(self.apart.get(token.step, 0.0))
+        return SCORES.get(self.colouring, _by_probability)(token)
 
 
 def thickness(score: float, scale: float = 1.0) -> float:
@@ -134,7 +159,7 @@ def _paint_selection(painter: QPainter, column: Column, look: Look, row: int, ar
 
 
 def _paint_underlines(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
-    score, tokens, before = SCORES[look.colouring], column.text.tokens, column.text.prompt_pieces
+    score, tokens, before = look.score, column.text.tokens, column.text.prompt_pieces
     top, scale = column.row_top(row) + column.metrics.underline, look.theme.scale
     for mark in art.marks:
         sure = score(tokens[mark.piece - before])
@@ -154,13 +179,12 @@ def _paint_origins(painter: QPainter, column: Column, look: Look, row: int, art:
 
 def _paint_ticks(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
     """A small wedge for a token whose character is not complete yet."""
-    score = SCORES.get(look.colouring, _by_probability)
     foot, half = column.row_top(row) + column.metrics.underline, column.metrics.tick / 2
     for mark in art.marks:
         if mark.tick is None:
             continue
         x = column.left + mark.tick + half
-        painter.setBrush(look.theme.ramp(score(column.text.tokens[mark.piece - column.text.prompt_pieces])))
+        painter.setBrush(look.theme.ramp(look.score(column.text.tokens[mark.piece - column.text.prompt_pieces])))
         painter.setPen(Qt.PenStyle.NoPen)
         wedge = [QPointF(x, foot - 2 * half), QPointF(x + half, foot), QPointF(x - half, foot)]
         painter.drawPolygon(QPolygonF(wedge))

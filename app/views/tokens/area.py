@@ -111,6 +111,7 @@ class TokenArea(HoverArea):
         look.newest = run.cursor - 1 if run and lately and run.cursor else None
         look.hovered = None if run is None else look.hovered
         look.changed = frozenset(run.changes) if run else frozenset()
+        look.apart = {one.step: one.divergence for one in run.compared} if run is not None else {}
         look.branch = run.request.place if run is not None and run.request.is_branch else None
         self._place = (run.shown, run.cursor) if run else None
 

@@ -41,6 +41,7 @@ class TokenTools(QWidget):
         row.addWidget(self.colour)
         row.addWidget(self.whitespace)
         self.set_colouring("probability")
+        self.offer("difference", False)
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)
@@ -52,6 +53,12 @@ class TokenTools(QWidget):
             self._group.addAction(action)
         self._group.triggered.connect(self._on_action)
         return menu
+
+    def offer(self, name: str, is_there: bool) -> None:
+        """Whether that colouring has anything to show."""
+        for action in self._group.actions():
+            if action.data() == name:
+                action.setVisible(is_there)
 
     def set_colouring(self, name: str) -> None:
         """Show `name` as the colouring in force, without a signal."""

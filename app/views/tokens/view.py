@@ -5,31 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRect, Slot
-from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent
+from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.requests import ModelInfo
 from app.state.run import Run
+from app.state.scores import BAND_NAMES, scores_of, shares
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
 from app.views.shared.tables import of_tokens
 from app.views.text.origins import KEY
-from app.views.text.paint import COLOURINGS
+from app.views.text.paint import BAND_SCORES, COLOURINGS, thickness
 from app.views.text.wording import spoken
 from app.views.tokens.area import TokenArea
 from app.views.tokens.excerpt import excerpt_of
 from app.views.tokens.headings import SequenceChips
 from app.views.tokens.keys import Keys
 from app.views.tokens.pointer import Pointer
+from app.views.tokens.score_strip import ScoreStrip
 from app.views.tokens.tools import TokenTools
 from app.widgets.focus_ring import FocusRing
-from app.widgets.legend import Legend
+from app.widgets.legend import Legend, Step
 from core import strategies
 from core.events import Event
 
 HINT = "click a token, or ← →"
 CHANGED = "▾ the search changed its mind here"
 BRANCHED = "│ the branch begins here"
+
+
+def _band_steps(run: Run | None) -> tuple[Step, ...]:
+    """GLTR's bands in the key, with their parts of a scored text."""
+    parts = [f": {part}" for part in shares(scores_of(run.tokens))] if run is not None and run.is_scored else None
+    names = [f"{name}{part}" for name, part in zip(BAND_NAMES, parts or [""] * len(BAND_NAMES), strict=True)]
+    names[0] = f"rank {names[0]}"
+    return tuple(Step(name, score, thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True))
+
+
+def _kind(run: Run | None) -> str:
+    """By which the colours are remembered."""
+    if run is None:
+        return "plain"
+    if run.is_scored:
+        return "compared" if run.request.second or run.compared else "scored"
+    strategy = strategies.registry.get(run.request.strategy)
+    return "drafted" if strategy is not None and strategy.speculates else "plain"
 
 
 class TokenView(View):
@@ -40,9 +60,10 @@ class TokenView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("tokenView", parent)
         theme = theme_for("light")
-        self._speculates = False
-        self._colourings = {False: "probability", True: "origin"}
-        self._chips = SequenceChips(self)
+        self._kind = "plain"
+        self._colourings = {"plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference"}
+        """What tokens are coloured by, by the kind of run."""
+        self._chips, self._score = SequenceChips(self), ScoreStrip(self)
         self.area = TokenArea(theme, self)
         self._ring = FocusRing(self.area)
         self.pointer, self.keys = Pointer(self.area, theme, self.signals), Keys(self.area, self.signals)
@@ -60,6 +81,7 @@ class TokenView(View):
         self._column = QVBoxLayout(self)
         self._column.setSpacing(0)
         self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self._score)
         self._column.addWidget(self._chips)
         self._column.addWidget(self.area, 1)
         self._column.addWidget(self._legend)
@@ -67,6 +89,7 @@ class TokenView(View):
 
     def _connect(self) -> None:
         self._chips.chosen.connect(self.signals.sequenceActivated)
+        self._score.chosen.connect(self.signals.tokenActivated)
         self._tools.colouringChosen.connect(self._choose_colouring)
         self._tools.whitespaceToggled.connect(self.set_whitespace)
         self.area.arranged.connect(self._on_arranged)
@@ -89,7 +112,8 @@ class TokenView(View):
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        for part in (self.area, self._ring, self.pointer.popover, self._legend, self._chips, self._tools):
+        parts = (self.area, self._ring, self.pointer.popover, self._legend, self._chips, self._score, self._tools)
+        for part in parts:
             part.set_theme(theme)
         side, foot = theme.px(26), theme.px(36)
         self._chips.setContentsMargins(side, theme.px(10), side, theme.px(2))
@@ -103,17 +127,17 @@ class TokenView(View):
 
     @Slot(str)
     def set_colouring(self, name: str) -> None:
-        """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, origin, or not at all (`none`)."""
+        """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, bands, origin, or not at all (`none`)."""
         self.area.look.colouring = name
         self._tools.set_colouring(name)
         _title, low, high = COLOURINGS[name]
-        self._legend.set_words(low, high, self._hint())
+        self._legend.set_words(low, high, self._hint(), _band_steps(self.area.run) if name == "band" else ())
         self.area.viewport().update()
 
     @Slot(str)
     def _choose_colouring(self, name: str) -> None:
         """What the reader picks holds for runs of the same kind."""
-        self._colourings[self._speculates] = name
+        self._colourings[self._kind] = name
         self.set_colouring(name)
 
     def _hint(self) -> str:
@@ -133,14 +157,19 @@ class TokenView(View):
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self.area.show_run(run)
-        strategy = strategies.registry.get(run.request.strategy) if run is not None else None
-        self._speculates = strategy is not None and strategy.speculates
-        self.set_colouring(self._colourings[self._speculates])
+        self._kind = _kind(run)
+        self._tools.offer("difference", self._kind == "compared")
+        self._score.show_run(run)
+        self.set_colouring(self._colourings[self._kind])
         self.area.arrange()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Add what was written; scroll along only where the reader is at the end already."""
         self.area.grow(run)
+        if run.is_scored:
+            self._score.show_run(run)
+            self.set_colouring(self.area.look.colouring)
+            self._on_arranged()
 
     def cursor_moved(self, run: Run) -> None:
         """Draw up to the cursor, and keep that place in sight; another sequence is shown where it stands."""
@@ -150,6 +179,11 @@ class TokenView(View):
         """Outline the selected token, and keep it in sight."""
         self.area.reveal_selected(run)
         self._announce()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """What stands above the text leaves it most of the room."""
+        super().resizeEvent(event)
+        self._score.fit_into(self.height())
 
     def token_rect(self, token: int) -> QRect:
         """Where token `token` of the shown sequence is drawn first, in the area's viewport; empty when it is not."""

@@ -1,0 +1,77 @@
+"""Scores texts instead of writing any: the prompt, or the text of the run that is shown; with a second model beside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import QObject, Slot
+
+from app.control.messages import Messages
+from app.control.model_list import ModelList
+from app.control.requests import RequestBuilder
+from app.control.runs import RunController
+from app.control.second_models import seconds_for
+from app.panels.prompt import PromptPanel
+from app.session.session import Session
+from app.state.branching import score_of, scored
+
+_EMPTY = ("The prompt is empty.", "Write or paste a text into it.")
+
+
+class ScoreController(QObject):
+    """Does what the button and its menu say; the menu is made anew whenever it opens."""
+
+    def __init__(
+        self, panel: PromptPanel, session: Session, requests: RequestBuilder, runs: RunController, models: ModelList,
+        messages: Messages,
+    ) -> None:  # fmt: skip
+        super().__init__(panel)
+        self._session, self._requests, self._runs, self._models = session, requests, runs, models
+        self._messages, self._menu = messages, panel.score.menu()
+        panel.score.clicked.connect(self.score_prompt)
+        self._menu.aboutToShow.connect(self.fill)
+
+    @Slot()
+    def score_prompt(self) -> None:
+        """Score the text that stands in the prompt."""
+        self._score_prompt("")
+
+    @Slot()
+    def score_run(self) -> None:
+        """Score the text of the run that is shown, its prompt too."""
+        self._score_run("")
+
+    @Slot()
+    def fill(self) -> None:
+        """What can be scored now, and by whom."""
+        menu, run = self._menu, self._session.run
+        menu.clear()
+        menu.addAction("Score this text", self.score_prompt)
+        there = run is not None and bool(run.tokens)
+        menu.addAction("Score the shown run, prompt and answer", self.score_run).setEnabled(there)
+        name = self._requests.as_set().model
+        for title, score, of in (
+            ("Score this text by two models", self._score_prompt, name),
+            ("Score the shown run by two models", self._score_run, run.request.model if run is not None else ""),
+        ):
+            below = menu.addMenu(title)
+            below.setToolTipsVisible(True)
+            for second in seconds_for(self._models, of):
+                action = below.addAction(second.title, partial(score, second.name))
+                action.setEnabled(not second.reason)
+                action.setToolTip(second.reason)
+            below.setEnabled(bool(below.actions()) and (score == self._score_prompt or there))
+
+    def _score_prompt(self, second: str) -> None:
+        request = scored(self._requests.as_set())
+        if request.model and request.prompt:
+            self._runs.start(replace(request, second=second))
+        else:
+            lacking = ("No model is chosen.", "Choose one.") if not request.model else _EMPTY
+            self._messages.show_setup_error("There is nothing to score yet", *lacking)
+
+    def _score_run(self, second: str) -> None:
+        run = self._session.run
+        if run is not None and run.tokens:
+            self._runs.start(score_of(run, second))

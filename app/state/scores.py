@@ -1,0 +1,79 @@
+"""The figures of a scored text: how well a model foretells it, and where two models part. No Qt in here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from core import words
+from core.events import TokenChosen, TokenCompared
+
+BANDS = (10, 100, 1000)
+"""Ranks up to which a token is in the first, second, third band of GLTR; the fourth has no end."""
+
+
+BAND_NAMES = (*(f"≤ {last:,}" for last in BANDS), "more")
+
+
+class Scores(NamedTuple):
+    """Log-probabilities natural; `bands`: how many tokens are in each."""
+
+    tokens: int
+    mean_log_probability: float
+    perplexity: float
+    bands: tuple[int, ...]
+
+
+def band(rank: int) -> int:
+    """0 for ranks up to 10, 1 up to 100, 2 up to 1,000, 3 beyond."""
+    return sum(rank > last for last in BANDS)
+
+
+def scores_of(tokens: Sequence[TokenChosen]) -> Scores:
+    """Of tokens by the model alone; a text of none has a perplexity of 1."""
+    mean = sum(token.raw_log_probability for token in tokens) / len(tokens) if tokens else 0.0
+    bands = [band(token.rank) for token in tokens]
+    return Scores(len(tokens), mean, _perplexity(mean), tuple(bands.count(one) for one in range(len(BANDS) + 1)))
+
+
+def _perplexity(mean: float) -> float:
+    return math.exp(-mean) if mean > -700 else math.inf
+
+
+def told(scores: Scores) -> str:
+    """`42 tokens · mean log-probability −2.31 · perplexity 10.1`."""
+    mean, perplexity = words.decimal(scores.mean_log_probability), _short(scores.perplexity)
+    return f"{words.count(scores.tokens, 'token')} · mean log-probability {mean} · perplexity {perplexity}"
+
+
+def _short(perplexity: float) -> str:
+    if perplexity < 1e6:
+        return f"{perplexity:,.{0 if perplexity >= 100 else 1}f}"
+    return "∞" if math.isinf(perplexity) else f"{perplexity:.1e}"
+
+
+def bands_told(scores: Scores) -> str:
+    """`rank ≤ 10: 81 % · ≤ 100: 12 % · ≤ 1,000: 5 % · more: 2 %`."""
+    return f"rank {' · '.join(f'{name}: {share}' for name, share in zip(BAND_NAMES, shares(scores), strict=True))}"
+
+
+def shares(scores: Scores) -> list[str]:
+    """What part of the text is in each band."""
+    return [words.brief_percent(count / scores.tokens) if count else "0 %" for count in scores.bands]
+
+
+def partings(compared: Sequence[TokenCompared], most: int) -> list[TokenCompared]:
+    """Where two models are farthest apart, the farthest first."""
+    apart = [one for one in compared if one.divergence > 0]
+    return sorted(apart, key=lambda one: (-one.divergence, one.step))[:most]
+
+
+def mean_divergence(compared: Sequence[TokenCompared]) -> float:
+    """Bits a token."""
+    return sum(one.divergence for one in compared) / max(len(compared), 1)
+
+
+def second_scores(compared: Sequence[TokenCompared]) -> float:
+    """The second model's mean log-probability."""
+    return sum(one.log_probability for one in compared) / max(len(compared), 1)

@@ -1,0 +1,58 @@
+"""The figures of a scored text, and the requests that score one."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from app.state.branching import score_of, scored
+from app.state.requests import RunRequest
+from app.state.scores import band, bands_told, mean_divergence, partings, scores_of, told
+from core.events import TokenCompared
+from tests.ui.scripted import make_run, token
+
+
+def compared(step: int, bits: float) -> TokenCompared:
+    return TokenCompared(step, step, 0.1, math.log(0.1), 4, 1.0, bits)
+
+
+@pytest.mark.parametrize(("rank", "wanted"), [(1, 0), (10, 0), (11, 1), (100, 1), (101, 2), (1000, 2), (1001, 3)])
+def test_bands_are_those_of_gltr(rank: int, wanted: int) -> None:
+    assert band(rank) == wanted
+
+
+def test_mean_and_perplexity() -> None:
+    tokens = [token(0, " a", 0.5, 1), token(1, " b", 0.125, 20), token(2, " c", 0.25, 4000)]
+    found = scores_of(tokens)
+    mean = sum(one.raw_log_probability for one in tokens) / 3
+    assert found.mean_log_probability == pytest.approx(mean)
+    assert found.perplexity == pytest.approx(math.exp(-mean))
+    assert found.bands == (1, 1, 0, 1)
+    assert told(found).startswith("3 tokens · mean log-probability −")
+    assert bands_told(found) == "rank ≤ 10: 33 % · ≤ 100: 33 % · ≤ 1,000: 0 % · more: 33 %"
+
+
+def test_nothing_and_the_impossible() -> None:
+    assert scores_of([]).perplexity == 1.0
+    never = token(0, " a", 0.5, 1)
+    object.__setattr__(never, "raw_log_probability", -math.inf)
+    assert math.isinf(scores_of([never]).perplexity)
+    assert told(scores_of([never])).endswith("perplexity ∞")
+
+
+def test_where_two_models_part_most() -> None:
+    found = [compared(0, 0.5), compared(1, 4.0), compared(2, 0.0), compared(3, 4.0)]
+    assert [one.step for one in partings(found, 3)] == [1, 3, 0]
+    assert mean_divergence(found) == pytest.approx(8.5 / 4)
+
+
+def test_a_run_is_scored_with_its_prompt_and_without_its_settings() -> None:
+    run = make_run([token(0, " fox"), token(1, " named")])
+    request = score_of(run, "other")
+    assert (request.prompt, request.beginning) == (run.request.prompt, tuple(one.id for one in run.tokens))
+    assert (request.scored, request.second, request.parent) == (True, "other", run.id)
+    plain = scored(RunRequest("x", strategy="sampling", config={"top_p": 0.3}, draft_names=("d",), seed=5))
+    assert (plain.strategy, plain.config, plain.draft_names, plain.seed) == ("greedy", {}, (), 0)
+    run.request = request
+    assert score_of(run).beginning == request.beginning, "a score of a score is of the same text"

@@ -1,0 +1,116 @@
+"""Scoring a text in the window: the prompt, a run's text, two models on one text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton, QToolButton
+from pytestqt.qtbot import QtBot
+
+import core
+from app import build_window
+from app.state import scores
+from app.state.run import Run
+from app.views.tokens.score_strip import ScoreStrip
+from app.views.tokens.view import TokenView
+from app.window.main_window import MainWindow
+from tests.ui.layout import faults, settle
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+TEXT = "Once upon a time, there was a fox. She lived in a submarine."
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    """Over the real core, with the storyteller."""
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
+        window.show()
+    window.resize(1280, 800)
+    window.parts.setup.prompt.set_prompt(TEXT)
+    return window
+
+
+def finished(qtbot: QtBot, window: MainWindow, act: object) -> Run:
+    with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
+        act()  # type: ignore[operator]
+    assert window.session.run is not None
+    return window.session.run
+
+
+def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window: MainWindow) -> None:
+    button = find(window, QToolButton, "scoreButton")
+    shown = finished(qtbot, window, lambda: qtbot.mouseClick(button, Qt.MouseButton.LeftButton))
+    wanted = core.score(core.load("storyteller"), TEXT)
+    assert [(one.id, one.rank) for one in shown.tokens] == [(one.id, one.rank) for one in wanted]
+    assert shown.outcome is not None
+    assert shown.outcome.message == f"{len(wanted)} tokens scored"
+    view, strip = find(window, TokenView, "tokenView"), find(window, ScoreStrip, "scoreStrip")
+    assert view.area.look.colouring == "band"
+    assert strip.figures.text().startswith(scores.told(scores.scores_of(wanted)))
+    assert not strip.places.isVisible()
+    window.session.select_token(3)
+    assert "was given by the text" in window.parts.inspector._sentence.text()
+    window.session.move_cursor(2)
+    assert shown.text == "Once upon"
+    assert not window.parts.changes.changes
+
+
+def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWindow) -> None:
+    shown = finished(qtbot, window, lambda: window.parts.scoring._score_prompt("storyteller-draft"))
+    view, strip = find(window, TokenView, "tokenView"), find(window, ScoreStrip, "scoreStrip")
+    assert view.area.look.colouring == "difference"
+    assert len(shown.compared) == len(shown.tokens)
+    worst = scores.partings(shown.compared, 1)[0]
+    assert "storyteller-draft" in strip.models.text()
+    chips = [chip for chip in strip.findChildren(QPushButton) if chip.isVisible()]
+    qtbot.mouseClick(chips[0], Qt.MouseButton.LeftButton)
+    assert shown.selected == worst.step
+    second = window.parts.inspector._second
+    assert second.isVisible()
+    for size, scale in (((1280, 800), 1.0), ((900, 600), 1.5), ((900, 600), 2.0)):
+        window.parts.appearance.set_font_scale(scale)
+        window.resize(*size)
+        settle(window)
+        assert "\n".join(faults(window)) == "", (size, scale)
+    shown = finished(qtbot, window, lambda: window.parts.scoring._score_prompt("storyteller-window"))
+    assert shown.outcome is not None
+    assert shown.outcome.kind in ("completed", "failed")
+
+
+def test_a_run_is_scored_with_its_prompt(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.controller.choose(strategy="greedy")
+    window.parts.controller.set_values({"max_new_tokens": 8})
+    parent = finished(qtbot, window, window.parts.runs.run)
+    shown = finished(qtbot, window, window.parts.scoring.score_run)
+    assert [one.id for one in shown.tokens] == [*(one.id for one in parent.prompt[1:]), *(t.id for t in parent.tokens)]
+    assert {one.rank for one in shown.tokens[-8:]} == {1}
+    assert shown.request.parent == parent.id
+    window.session.select_token(2)
+    branch = finished(qtbot, window, find(window, QPushButton, "branchButton").click)
+    assert branch.text.startswith("Once upon")
+
+
+def test_the_menu_says_who_can_read_along(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.scoring.fill()
+    menu = find(window, QToolButton, "scoreButton").menu()
+    titles = {action.text(): action for action in menu.actions()}
+    below = titles["Score this text by two models"].menu()
+    assert below is not None
+    offered = {action.text(): action for action in below.actions()}
+    reasons = {title: action.toolTip() for title, action in offered.items() if not action.isEnabled()}
+    assert any("encoder–decoder" in reason for reason in reasons.values())
+    assert any(action.isEnabled() for action in offered.values())
+    assert not titles["Score the shown run, prompt and answer"].isEnabled()
+
+
+def test_nothing_to_score_says_so(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    window.parts.setup.prompt.set_prompt("")
+    window.parts.scoring.score_prompt()
+    assert "The prompt is empty" in window.parts.centre.error_banner.accessibleDescription()
+    run(qtbot, window)
+    assert not find(window, ScoreStrip, "scoreStrip").isVisible()
