@@ -75,7 +75,8 @@ def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWind
         window.parts.appearance.set_font_scale(scale)
         window.resize(*size)
         settle(window)
-        assert "\n".join(faults(window)) == "", (size, scale)
+        parts = (window.parts.setup, window.parts.centre, window.parts.inspector)
+        assert [told for part in parts for told in faults(part)] == [], (size, scale)
     shown = finished(qtbot, window, lambda: window.parts.scoring._score_prompt("storyteller-window"))
     assert shown.outcome is not None
     assert shown.outcome.kind in ("completed", "failed")
