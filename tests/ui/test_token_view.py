@@ -313,7 +313,7 @@ def test_without_colouring_nothing_is_underlined(view: TokenView) -> None:
 
 
 def test_scores_and_thickness_run_from_unsure_to_sure() -> None:
-    unsure, sure = token(0, "a", 0.001, 500, entropy=6.0), token(0, "a", 1.0, 1, entropy=0.0)
+    unsure, sure = token(0, "a", 0.001, 2000, entropy=6.0), token(0, "a", 1.0, 1, entropy=0.0)
     for score in SCORES.values():
         assert 0.0 <= score(unsure) < 0.05
         assert score(sure) == pytest.approx(1.0)
