@@ -32,7 +32,7 @@ class RunController(QObject):
     def chorus(self, count: int) -> None:
         """Write what is set so many times at once, each text with a seed of its own."""
         if self._is_ready():
-            self._start(chorus_request(self._requests.request(), count))
+            self.start(chorus_request(self._requests.request(), count))
 
     @Slot()
     def run_again(self) -> None:
