@@ -24,7 +24,7 @@ _LARGEST = 2**28
 UNFOLDED_AT_LEAST = 2**26
 _UNFOLDED_PER_BYTE = 200
 """How far a file may unfold: a bomb of zeros unfolds to a thousand times its size."""
-_LEVEL = 6
+_LEVEL = 3
 AGAIN = "Copy it again from where it came from, or record the run anew."
 
 

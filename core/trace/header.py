@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
 
 from core.events import ModelIdentity
@@ -64,6 +65,7 @@ def read_header(data: bytes) -> tuple[Header, Layout]:
     raise ValueError("its header lacks something")
 
 
+@cache
 def _versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:

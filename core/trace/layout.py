@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
+from functools import cache
 
 from core.trace.schema import Kind, Record, event_classes, records
 
@@ -28,6 +29,7 @@ class Layout:
     unknown_fields: tuple[str, ...]
 
 
+@cache
 def described() -> dict[str, object]:
     """This version's schema in plain values, as each file holds it."""
     return {

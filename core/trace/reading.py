@@ -94,7 +94,7 @@ class BlockReader:
 
     def _optional(self, of: Kind, flags: list[bool], column: object) -> list[Any]:
         there = iter(self._column(of, column, sum(flags)))
-        return [next(there) if flag else None for flag in flags]
+        return _merged(repeat(None), there, flags)
 
     def _many(self, of: Kind, lengths: list[int], column: object) -> list[Any]:
         if min(lengths) < 0:
@@ -142,8 +142,7 @@ class BlockReader:
         if len(short) + wide != len(exact):
             raise ValueError("a column of numbers has too many or too few")
         doubles = _picked(self._doubles, list(accumulate(self._column("int", places, wide))))
-        sources = iter(doubles), iter(short)
-        return [next(sources[flag]) for flag in exact]
+        return _merged(iter(doubles), iter(short), exact)
 
 
 def _fill(cls: type, name: str, rows: Iterable[object], values: Iterable[object]) -> None:
@@ -151,6 +150,11 @@ def _fill(cls: type, name: str, rows: Iterable[object], values: Iterable[object]
     slot = vars(cls)[name]
     assert isinstance(slot, MemberDescriptorType)
     deque(map(slot.__set__, rows, values), maxlen=0)
+
+
+def _merged(no: Iterator[Any], yes: Iterator[Any], flags: list[bool]) -> list[Any]:
+    """The next one of `yes` for each flag that is set, of `no` for each that is not."""
+    return list(map(next, map((no, yes).__getitem__, flags)))
 
 
 def _picked(values: Sequence[Any], places: Sequence[int]) -> list[Any]:

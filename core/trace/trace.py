@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -54,6 +56,18 @@ def read_header_of(path: str | PathLike[str]) -> Header:
 def replay(path: str | PathLike[str]) -> Iterator[Event]:
     """The events of a recorded run, in order. Raises TraceError, behind the last whole event where there are some."""
     yield from _Reader(Path(path)).events()
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Nothing that a block becomes is garbage; looking for some all the while takes as long as the rest."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Reader:
@@ -110,7 +124,8 @@ class _Reader:
 
     def _read_block(self, block: Block) -> list[Event]:
         try:
-            return self._reader.events(block.data, block.kept)
+            with _without_collector():
+                return self._reader.events(block.data, block.kept)
         except ValueError as error:
             raise damaged(self._path, str(error)) from None
 

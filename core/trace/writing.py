@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, compress
-from operator import attrgetter, not_
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import chain, compress, count
+from operator import attrgetter, not_, sub
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,8 +31,10 @@ class BlockWriter:
         self._records = records()
         self._texts: dict[str, int] = {}
         self._fresh: list[str] = []
-        self._doubles: dict[float, int] = {}
-        self._getters = {name: _getter(record) for name, record in self._records.items()}
+        self._doubles = _numbered()
+        self._getters = {
+            name: [attrgetter(field.name) for field in record.fields] for name, record in self._records.items()
+        }
 
     def knows(self, event: Event) -> bool:
         """Whether the schema has this event."""
@@ -39,7 +42,7 @@ class BlockWriter:
 
     def block(self, events: Sequence[Event]) -> bytes:
         """[number of events, new texts, doubles, which event each is, columns of every event that occurs]."""
-        self._fresh, self._doubles = [], {}
+        self._fresh, self._doubles = [], _numbered()
         order = [self._kinds[type(event)] for event in events]
         tables = []
         for cls, number in self._kinds.items():
@@ -68,9 +71,8 @@ class BlockWriter:
         return ["some", self._bools(there), self._column(of, list(compress(values, there)))]
 
     def _fields(self, record: Record, values: Sequence[Any]) -> Iterable[Column]:
-        columns = zip(*map(self._getters[record.name], values), strict=True)
-        for field, column in zip(record.fields, columns, strict=False):
-            yield self._column(field.kind, column)
+        for field, getter in zip(record.fields, self._getters[record.name], strict=True):
+            yield self._column(field.kind, list(map(getter, values)))
 
     def _plain(self, kind: Kind, values: Sequence[Any]) -> Column:
         """Values that hold no others; and, each by itself, whatever is not what its field says."""
@@ -116,8 +118,8 @@ class BlockWriter:
             if data == data[:4] * len(values):
                 return ["same", values[0]]
             return ["floats", numbers.pack_floats(short)]
-        places = [self._doubles.setdefault(value, len(self._doubles)) for value in compress(values, map(not_, exact))]
-        following = [places[0], *map(int.__sub__, places[1:], places)]
+        places = list(map(self._doubles.__getitem__, compress(values, map(not_, exact))))
+        following = [places[0], *map(sub, places[1:], places)]
         packed = numbers.pack_floats(array("f", compress(short, exact)))
         return ["doubles", self._bools(exact), packed, self._ints(following)]
 
@@ -136,9 +138,6 @@ def _all_are(cls: type, values: Iterable[object]) -> bool:
     return set(map(type, values)) == {cls}
 
 
-def _getter(record: Record) -> Callable[[object], tuple[Any, ...]]:
-    """All fields of a record at once."""
-    names = [field.name for field in record.fields]
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda item: tuple(getattr(item, name) for name in names)
+def _numbered() -> defaultdict[float, int]:
+    """Gives each new key the next number, from 0."""
+    return defaultdict(count().__next__)

@@ -1,0 +1,102 @@
+"""Recording: what it costs a run, alone and through the window; how large a file is, and how soon it is open."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.benchmarks.decode import PROMPT
+from tests.benchmarks.timing import seconds, speed_ratio
+
+SAMPLED: dict[str, Any] = {"do_sample": True, "temperature": 0.8, "top_k": 50, "top_p": 0.92}
+TOKENS = 2000
+
+
+def request(tokens: int, seed: int = 0) -> Any:
+    """A sampled run of exactly so many tokens, ten alternatives each, three stages behind the model's own."""
+    import core
+
+    config = {**SAMPLED, "max_new_tokens": tokens, "min_new_tokens": tokens}
+    return core.Request(PROMPT, config, strategy="sampling", top_n=10, seed=seed)
+
+
+def core_ratio(folder: Path, tokens: int, rounds: int) -> float:
+    """tokens/s of a recorded run ÷ those of the same run unrecorded."""
+    import core
+
+    model, asked = core.load("storyteller"), request(tokens)
+
+    def recorded() -> None:
+        for _ in core.record(folder / "run", core.stream(model, asked), asked):
+            pass
+
+    def alone() -> None:
+        for _ in core.stream(model, asked):
+            pass
+
+    return speed_ratio(recorded, alone, rounds)
+
+
+def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
+    """The same through the window."""
+    from PySide6.QtCore import QEventLoop
+    from PySide6.QtWidgets import QApplication
+
+    import app
+    from app.state.requests import LoadRequest, RunRequest
+
+    application = QApplication.instance() or QApplication([])
+    window = app.build_window(config_dir=folder / "settings")
+    window.resize(1280, 800)
+    window.show()
+    application.processEvents()
+    settings = {**SAMPLED, "max_new_tokens": tokens, "min_new_tokens": tokens}
+    asked = RunRequest(PROMPT, strategy="sampling", config=settings, load=LoadRequest("storyteller"))
+
+    def run(path: Path | None) -> None:
+        loop = QEventLoop()
+        window.session.record_with(lambda _run: path)
+        window.session.finished.connect(loop.quit)
+        window.session.start(asked)
+        loop.exec()
+        window.session.finished.disconnect(loop.quit)
+
+    ratio = speed_ratio(lambda: run(folder / "shown"), lambda: run(None), rounds)
+    window.close()
+    return ratio
+
+
+def long_trace(folder: Path, tokens: int) -> Path:
+    """A file of so many tokens: the context has no room for 2,000 at the speed of a test, so they are ten runs'."""
+    import core
+    from core.events import Event, TokenChosen
+
+    model = core.load("storyteller")
+
+    def events() -> Iterator[Event]:
+        for seed in range(10):
+            for event in core.stream(model, request(tokens // 10, seed)):
+                yield replace(event, step=event.step + seed * tokens // 10) if isinstance(event, TokenChosen) else event
+
+    path = folder / "long"
+    for _ in core.record(path, events(), request(tokens)):
+        pass
+    return path
+
+
+def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
+    """Ratios (higher is better), megabytes and seconds (lower is better)."""
+    from core import trace
+
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        path = long_trace(folder, TOKENS)
+        yield f"trace of {TOKENS:,} tokens (MB)", path.stat().st_size / 1e6
+        yield f"opening a trace of {TOKENS:,} tokens (s)", median(seconds(lambda: trace.read(path)) for _ in range(7))
+        tokens, rounds = (80, 3) if quick else (300, 9)
+        yield "recording ÷ not recording", core_ratio(folder, tokens, rounds)
+        yield "recording ÷ not recording, through the window", window_ratio(folder, tokens, rounds)
