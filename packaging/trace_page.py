@@ -1,0 +1,111 @@
+"""Writes docs/trace-format.md and the schema beside it: the format of recorded runs, read off the events' classes.
+
+Run from the repository's root: python packaging/trace_page.py [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from core.trace.layout import described  # noqa: E402  # the root has to be on the path first
+from core.trace.schema import VERSION, Kind, Record, event_classes, records  # noqa: E402
+
+DOCS = ROOT / "docs"
+PARTS = ROOT / "packaging" / "trace"
+NAME = ".".join(map(str, VERSION))
+PAGE = DOCS / "trace-format.md"
+SCHEMA = DOCS / "trace-schema" / f"{NAME}.json"
+
+
+def spelled(kind: Kind) -> str:
+    """A kind in words."""
+    match kind:
+        case ("optional", of):
+            return f"{spelled(of)} or nil"
+        case ("many", of):
+            return f"list of {spelled(of)}"
+        case ("tuple", *of):
+            return f"({', '.join(map(spelled, of))})"
+        case ("choice", *names):
+            return ", ".join(f"`{name}`" for name in names)
+        case ("record" | "union", *names):
+            return " or ".join(f"[{name}](#{str(name).lower()})" for name in names)
+    return str(kind)
+
+
+def docstrings() -> dict[str, str]:
+    """What the source says below each field, by `Class.field`, and of each class, by its name."""
+    found = {}
+    for name in ("events", "arithmetic"):
+        for node in ast.parse((ROOT / "core" / f"{name}.py").read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                found[node.name] = ast.get_docstring(node) or ""
+                found |= {f"{node.name}.{field}": words for field, words in _fields(node)}
+    return {name: " ".join(words.split()).replace("|", "\\|") for name, words in found.items()}
+
+
+def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, below in zip(node.body, [*node.body[1:], None], strict=True):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            match below:
+                case ast.Expr(value=ast.Constant(value=str(words))):
+                    yield field.target.id, words
+                case _:
+                    yield field.target.id, ""
+
+
+def table(record: Record, words: dict[str, str]) -> str:
+    """One class: its sentence and its fields."""
+    lines = [f"### {record.name}", "", words[record.name], ""]
+    if record.fields:
+        lines += ["| field | kind | default | |", "| --- | --- | --- | --- |"]
+    for field in record.fields:
+        default = "" if field.default is MISSING else f"`{json.dumps(field.default)}`"
+        lines.append(f"| {field.name} | {spelled(field.kind)} | {default} | {words[f'{record.name}.{field.name}']} |")
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """The whole document."""
+    words, events = docstrings(), {cls.__name__ for cls in event_classes()}
+    head = (PARTS / "page.md").read_text(encoding="utf-8")
+    reader = (PARTS / "reader.py").read_text(encoding="utf-8")
+    tables = {name: table(record, words) for name, record in records().items()}
+    return "\n".join([
+        head.format(version=NAME, schema=SCHEMA.relative_to(DOCS).as_posix(), reader=reader),
+        "## Events\n",
+        *(tables[name] for name in tables if name in events),
+        "## What events are made of\n",
+        *(tables[name] for name in tables if name not in events),
+    ])  # fmt: skip
+
+
+def schema() -> str:
+    """The schema as every file's header holds it."""
+    return json.dumps(described(), indent=1, ensure_ascii=False) + "\n"
+
+
+def main() -> int:
+    """Write both, or compare them with what would be written."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether they are up to date")
+    written = {PAGE: page(), SCHEMA: schema()}
+    if parser.parse_args().check:
+        return int(not all(path.is_file() and path.read_text("utf-8") == text for path, text in written.items()))
+    for path, text in written.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
