@@ -24,7 +24,7 @@ _LARGEST = 2**28
 UNFOLDED_AT_LEAST = 2**26
 _UNFOLDED_PER_BYTE = 200
 """How far a file may unfold: a bomb of zeros unfolds to a thousand times its size."""
-_LEVEL = 3
+LEVEL = 3
 AGAIN = "Copy it again from where it came from, or record the run anew."
 
 
@@ -50,7 +50,7 @@ class BlockFile:
 
     def write(self, kind: bytes, data: bytes) -> None:
         """Add a block, in one write. Raises OSError."""
-        kept = zlib.compress(data, _LEVEL)
+        kept = zlib.compress(data, LEVEL)
         lengths = struct.pack("<cII", kind, len(kept), len(data))
         self._sum = zlib.crc32(kept, zlib.crc32(lengths, self._sum))
         self._file.write(_FRAME.pack(kind, len(kept), len(data), self._sum) + kept)
