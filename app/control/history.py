@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from app.storage.history.store import HistoryStore
 
 FOLDER = "history"
+T = TypeVar("T")
 
 
 class History(QObject):
@@ -33,6 +34,8 @@ class History(QObject):
 
     kept = Signal(str)
     changed = Signal()
+    forgotten = Signal()
+    """Everything is."""
     opened = Signal()
     """The file is open, or cannot be: `why_not`."""
     refused = Signal(object)
@@ -119,6 +122,22 @@ class History(QObject):
         self.store.trim(self._settings.budget)
         self.kept.emit(run.id)
         self.changed.emit()
+
+    def ask(self, question: Callable[[HistoryStore], T], otherwise: T) -> T:
+        """What the kept runs say; `otherwise` where they cannot be had (now), which is told."""
+        store = self.store
+        if store is None:
+            return otherwise
+        try:
+            return question(store)
+        except StorageError as error:
+            self._keeper.tell(error)
+            return otherwise
+
+    def forget_all(self) -> None:
+        """Remove everything that is kept, and what killed programs have left."""
+        self.change(lambda store: store.forget_all())
+        self.forgotten.emit()
 
     def change(self, action: Callable[[HistoryStore], object]) -> None:
         """Do something to the kept runs, and tell of it."""

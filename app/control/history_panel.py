@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QMessageBox
 
 from app.control.history import History
@@ -20,6 +21,7 @@ from core.errors import TokenscopeError
 
 if TYPE_CHECKING:
     from app.panels.history.view import HistoryView
+    from app.storage.history.record import Record
 
 NOTHING = "Nothing is kept yet. Every run from now on is: its text, its settings and all that was seen of it, on this "
 NOTHING += "machine alone."
@@ -85,18 +87,22 @@ class HistoryPanel(QObject):
         view = self.view
         if view is None or not view.isVisible():
             return
-        store = self._history.store
-        view.head.show_keeping(self._settings.keep)
-        if store is None:
-            view.show_runs([], lambda _runs: [], "", self._history.why_not)
-            return
-        try:
-            ids, (count, size) = store.ids(view.query), store.totals()
-        except TokenscopeError as error:
-            view.show_runs([], lambda _runs: [], "", str(error))
-            return
+        ids = self._history.ask(lambda store: store.ids(view.query), list[str]())
+        count, size = self._history.ask(lambda store: store.totals(), (0, 0))
         empty = NOT_FOUND if view.query else NOTHING if self._settings.keep else OFF
-        view.show_runs(ids, store.records, f"{words.count(count, 'run')} ({words.size(size)})" if count else "", empty)
+        total = f"{words.count(count, 'run')} ({words.size(size)})" if count else ""
+        view.head.show_keeping(self._settings.keep)
+        view.show_runs(ids, self._records, total, self._history.why_not or empty)
+
+    def _records(self, runs: Sequence[str]) -> list[Record]:
+        nothing: list[Record] = []
+        return self._history.ask(lambda store: store.records(runs), nothing)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Another window may have kept something while this one was not in front."""
+        if event.type() == QEvent.Type.WindowActivate and self._history.ask(lambda store: store.has_changed(), False):
+            self.refresh()
+        return False
 
     def settle(self) -> None:
         """What was deleted is removed for good."""
@@ -125,6 +131,7 @@ class HistoryPanel(QObject):
             signal.connect(slot)
         self._steps.changed.connect(view.head.show_steps)
         view.head.show_steps(self._steps.can_go_back, self._steps.can_go_forward)
+        self._setup.window().installEventFilter(self)
         if self._theme is not None:
             view.set_theme(self._theme)
         if self._session.run is not None:
@@ -142,11 +149,9 @@ class HistoryPanel(QObject):
         actions[name](run)
 
     def _restore(self, run: str) -> None:
-        store = self._history.store
         try:
-            plain = store.request(run) if store is not None else {}
-            self.requestWanted.emit(from_plain(plain))
-        except (RequestProblem, TokenscopeError) as error:
+            self.requestWanted.emit(from_plain(self._history.ask(lambda store: store.request(run), dict[str, Any]())))
+        except RequestProblem as error:
             self._history.refused.emit(report(error))
         else:
             self.close()
@@ -158,14 +163,12 @@ class HistoryPanel(QObject):
             self._history.refused.emit(report(error))
 
     def _pin(self, run: str) -> None:
-        store = self._history.store
-        record = store.get(run) if store is not None else None
+        record = self._history.ask(lambda store: store.get(run), None)
         if record is not None:
             self._history.change(lambda store: store.pin(run, not record.pinned))
 
     def _delete(self, run: str) -> None:
-        store = self._history.store
-        record = store.get(run) if store is not None else None
+        record = self._history.ask(lambda store: store.get(run), None)
         if record is not None and self.view is not None:
             self._deleted.append(run)
             self._history.change(lambda store: store.delete(run))
@@ -178,8 +181,7 @@ class HistoryPanel(QObject):
     @Slot()
     def _undo(self) -> None:
         """Bring back the run that was deleted last; the one before it can then be brought back too."""
-        store = self._history.store
-        if self._deleted and store is not None and self.view is not None:
+        if self._deleted and self.view is not None:
             run = self._deleted.pop()
             self._history.change(lambda store: store.bring_back(run))
             self.view.list.pick(run)
@@ -194,10 +196,7 @@ class HistoryPanel(QObject):
     @Slot()
     def ask_to_forget_all(self) -> None:
         """Ask, then remove everything that is kept."""
-        store = self._history.store
-        if store is None:
-            return
-        count, size = store.totals()
+        count, size = self._history.ask(lambda store: store.totals(), (0, 0))
         box = QMessageBox(QMessageBox.Icon.Warning, "Forget all", "", parent=self._setup.window())
         box.setObjectName("forgetAllQuestion")
         box.setText(f"Forget {words.count(count, 'run')}, {words.size(size)}, pinned ones too?")
@@ -212,8 +211,7 @@ class HistoryPanel(QObject):
     def forget_all(self) -> None:
         """Remove everything that is kept."""
         self._deleted.clear()
-        self._history.change(lambda store: store.forget_all())
-        self._steps.forget_kept()
+        self._history.forget_all()
         if self.view is not None:
             self.view.foot.show_deleted("")
 

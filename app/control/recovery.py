@@ -25,6 +25,7 @@ class Recovery(QObject):
         self._history, self._messages = history, messages
         self._left: dict[str, Path] = {}
         history.opened.connect(self.look)
+        history.forgotten.connect(self._forget)
         messages.noticeAction.connect(self._on_action)
 
     @Slot()
@@ -58,10 +59,15 @@ class Recovery(QObject):
         if name == SHOW:
             self._take_in()
         elif name == FORGET:
-            for path in self._left.values():
-                with suppress(OSError):
-                    path.unlink()
-            self._left = {}
+            self._forget()
+
+    @Slot()
+    def _forget(self) -> None:
+        for path in self._left.values():
+            with suppress(OSError):
+                path.unlink()
+        self._left = {}
+        self._messages.withdraw_notice(TITLE)
 
     def _take_in(self) -> None:
         """Keep all of them, and show the latest."""

@@ -72,7 +72,11 @@ class SetupController(QObject):
     def apply_request(self, request: RunRequest) -> None:
         """Everything that a run was set to, its prompt too; what is not here (any more) is told."""
         problems = self.choose(request.model, request.strategy, request.cache, request.draft_names)
-        unknown = [*self.set_values(request.settings), *self._chosen.cache.parameters.set_values(request.cache_options)]
+        unknown: list[str] = []
+        if self._chosen.strategy.name == request.strategy:
+            unknown += self.set_values(request.settings)
+        if self._chosen.cache.name == request.cache:
+            unknown += self._chosen.cache.parameters.set_values(request.cache_options)
         self._chosen.seed.spin.setValue(request.seed)
         self._chosen.seed.lock.setChecked(True)  # so that it can be run as it was
         text = request.prompt if isinstance(request.prompt, str) else conversation.last_said(request.prompt)

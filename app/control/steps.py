@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.history import History
 from app.session.session import Session
 from app.state.generations import Generations
 from app.state.run import Run
+
+if TYPE_CHECKING:
+    from app.storage.history.store import HistoryStore
 
 
 class Steps(QObject):
@@ -21,9 +26,9 @@ class Steps(QObject):
         self.generations = Generations()
         for signal in (session.runStarted, session.runShown):
             signal.connect(self._on_shown)
-        session.finished.connect(self.tell)
-        history.changed.connect(self._on_changed)
-        history.opened.connect(self.tell)
+        history.forgotten.connect(self._on_forgotten)
+        for told in (session.finished, history.changed, history.opened):
+            told.connect(self.tell)
 
     @property
     def can_go_back(self) -> bool:
@@ -53,24 +58,22 @@ class Steps(QObject):
         """Say what can be done now."""
         self.changed.emit(self.can_go_back, self.can_go_forward)
 
-    def forget_kept(self) -> None:
-        """No run of an earlier time is there any more, nor one that would have to be read from the disk."""
-        shown = self.generations.shown
-        self.generations.drop([run for run in self.generations.ids if run != shown])
-        self.tell()
-
     def _before(self) -> str | None:
         """The run before the shown one: of this window, else of what was kept before."""
-        before, store = self.generations.beside(-1), self._history.store_if_open
-        if before is not None or store is None:
+        before = self.generations.beside(-1)
+        if before is not None or self._history.store_if_open is None:
             return before
+        return self._history.ask(self._earlier, None)
+
+    def _earlier(self, store: HistoryStore) -> str | None:
+        """The latest kept run that was made before the first one here and is none of these."""
         if not self.generations.ids:
             return store.latest()
-        shown = store.get(self.generations.shown or "")
-        while shown is not None and (run := store.latest(before=shown.made)) is not None:
+        first = store.get(self.generations.ids[0])
+        while first is not None and (run := store.latest(before=first.made)) is not None:
             if run not in self.generations.ids:
                 return run
-            shown = store.get(run)
+            first = store.get(run)
         return None
 
     def _show(self, run: str | None) -> None:
@@ -89,5 +92,7 @@ class Steps(QObject):
         self.tell()
 
     @Slot()
-    def _on_changed(self) -> None:
+    def _on_forgotten(self) -> None:
+        """Nothing but the shown run is there any more."""
+        self.generations.drop(self.generations.ids)
         self.tell()

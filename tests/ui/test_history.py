@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
@@ -16,6 +17,7 @@ from pytestqt.qtbot import QtBot
 from app.panels.history import wording
 from app.panels.history.view import HistoryView
 from app.state.run import Run
+from app.storage.history.rows import Rows
 from app.storage.history.store import HistoryStore
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
@@ -358,6 +360,61 @@ def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, window: MainWindow, c
     assert size > 0
 
 
+def test_a_window_in_front_lists_what_others_have_kept(window: MainWindow, config_dir: Path) -> None:
+    view = history(window)
+    assert listed(view) == []
+    other = HistoryStore(config_dir / "history")
+    other.keep(keeping(1, "By another program"))
+    other.close()
+    QApplication.sendEvent(window, QEvent(QEvent.Type.WindowActivate))
+    assert listed(view) == ["By another program"]
+
+
+def test_what_is_in_sight_stays_when_another_run_is_kept(qtbot: QtBot, config_dir: Path) -> None:
+    store = HistoryStore(config_dir / "history")
+    for number in range(80):
+        store.keep(keeping(number, f"Prompt {number}"))
+    store.close()
+    window = open_window(qtbot, config_dir)
+    view = history(window)
+    view.list.verticalScrollBar().setValue(500)
+    keep(qtbot, window, "The new one")
+    assert view.list.verticalScrollBar().value() == 500
+    assert listed(view)[0] == "The new one"
+
+
+def test_a_strategy_that_is_not_here_leaves_the_settings_alone(window: MainWindow) -> None:
+    store = window.history.store
+    assert store is not None
+    later, model = keeping(1, "From tomorrow"), window.parts.chosen.model.name
+    later.request.update(load={"model": model}, strategy="from_tomorrow", config={"temperature": 0.3})
+    store.keep(later)
+    before = window.parts.requests.as_set().settings
+    view = history(window)
+    view.list.setCurrentIndex(view.list.runs.index(0))
+    view.foot.buttons["restore"].click()
+    assert "from_tomorrow" in window.parts.centre.notice_banner.accessibleDescription()
+    assert window.parts.requests.as_set().settings == before
+
+
+def test_a_disk_that_refuses_is_told_and_nothing_else_happens(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(qtbot, window, "One")
+    view = history(window)
+
+    def refuse(*_: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        raise error
+
+    monkeypatch.setattr(Rows, "_all", refuse)
+    window.parts.history_panel.refresh()
+    window.parts.steps.back()
+    view.foot.buttons["delete"].click()
+    assert "disk I/O error" in window.parts.centre.notice_banner.accessibleDescription()
+
+
 def test_two_windows_share_one_history(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
     other = open_window(qtbot, config_dir)
     keep(qtbot, window, "Mine")
@@ -369,8 +426,6 @@ def test_two_windows_share_one_history(qtbot: QtBot, window: MainWindow, config_
 
 
 def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_dir: Path) -> None:
-    import sqlite3
-
     HistoryStore(config_dir / "history").close()
     with sqlite3.connect(config_dir / "history" / "history.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")

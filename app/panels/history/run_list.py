@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView, QMenu, QWidget
@@ -66,6 +69,14 @@ class RunList(QListView):
     def open_current(self) -> None:
         """Ask for the current run to be shown."""
         self._on_open(self.currentIndex())
+
+    @contextmanager
+    def staying(self) -> Iterator[None]:
+        """What is in sight stays there while other runs are listed."""
+        place = self.verticalScrollBar().value()
+        yield
+        self.doItemsLayout()
+        self.verticalScrollBar().setValue(place)
 
     def rename(self) -> None:
         """Edit the current run's title in its place."""

@@ -51,7 +51,8 @@ class HistoryView(QFrame):
     def show_runs(self, ids: Sequence[str], load: Load, total: str, when_empty: str) -> None:
         """List these runs; `total` says how many there are, `when_empty` why there is none of these."""
         current, place = self.list.record, max(0, self.list.currentIndex().row())
-        self.list.runs.show_runs(ids, load)
+        with self.list.staying():
+            self.list.runs.show_runs(ids, load)
         if current is not None and ids:
             self.list.pick(current.id, place)
         else:

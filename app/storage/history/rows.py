@@ -25,6 +25,7 @@ class Rows:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._index = Index(connection)
+        self._seen = self._all("PRAGMA data_version")[0][0]
 
     def ids(self, query: str) -> list[str]:
         """The runs that hold every word of `query`, pinned ones first, then the latest first."""
@@ -59,6 +60,11 @@ class Rows:
         """How many runs are kept, and their bytes."""
         row = self._all(f"SELECT count(*), coalesce(sum(bytes), 0) FROM runs WHERE {_SHOWN}")[0]
         return int(row[0]), int(row[1])
+
+    def has_changed(self) -> bool:
+        """Whether another program has changed something since this was last asked."""
+        before, self._seen = self._seen, self._all("PRAGMA data_version")[0][0]
+        return bool(before != self._seen)
 
     def insert(self, keeping: Keeping, size: int) -> None:
         """A new run, whose recording takes `size` bytes; one that is there already stays as it is."""

@@ -84,6 +84,10 @@ class HistoryStore:
         """How many runs are kept, and their bytes."""
         return self._do(lambda rows: rows.totals())
 
+    def has_changed(self) -> bool:
+        """Whether another program has changed something since this was last asked."""
+        return self._do(lambda rows: rows.has_changed())
+
     def rename(self, run: str, title: str) -> None:
         """Give it a title; an empty one takes the title away."""
         self._do(lambda rows: rows.rename(run, title))
