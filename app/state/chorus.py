@@ -198,12 +198,3 @@ def chorus_request(base: RunRequest, count: int) -> RunRequest:
         base = replace(base.with_strategy(sampling, values), draft_names=())
     config = {**base.config, "num_return_sequences": count}
     return replace(base, config=config, options={**base.options, "seed_each": True})
-
-
-def single_request(request: RunRequest, sample: int) -> RunRequest:
-    """The run of its own that writes a chorus' text. Raises ValueError where one die was rolled for all."""
-    seed = seed_of(request, sample)
-    if seed is None:
-        raise ValueError("One die was rolled for all texts of this run.")
-    config = {**request.config, "num_return_sequences": 1}
-    return replace(request, config=config, options={**request.options, "seed_each": False}, seed=seed)

@@ -123,6 +123,9 @@ class View(QFrame):
     def models_listed(self, entries: Sequence[ModelEntry]) -> None:
         """These models can be chosen."""
 
+    def compare_with(self, run: Run) -> None:
+        """A kept run is to be held beside the shown one."""
+
     def measured(self, run: Run) -> None:
         """One of the runs beside the shown one has ended."""
 

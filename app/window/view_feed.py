@@ -103,6 +103,13 @@ class ViewFeed(QObject):
             view.models_listed(self._models.entries)
 
     @Slot(object)
+    def compare_with(self, run: Run) -> None:
+        """Hold a kept run beside the shown one, in the view for that."""
+        self._centre.show_view("compare")
+        for view in self._centre.made:
+            view.compare_with(run)
+
+    @Slot(object)
     def on_view_shown(self, view: View) -> None:
         """The inspector speaks of what this view has picked, or of tokens."""
         self._inspector.show_report(view.report)

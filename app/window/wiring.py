@@ -70,6 +70,7 @@ def _connect_history(parts: Parts) -> None:
         (history.refused, parts.messages.show_error),
         (history.noticed, parts.messages.show_notice),
         (panel.shown, parts.layout.show_setup),
+        (panel.compareWanted, parts.view_feed.compare_with),
         (panel.requestWanted, parts.controller.apply_request),
         (panel.changed, parts.keeper.keep_settings),
         (parts.controller.panelWanted, parts.setup.uncover),

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core
-from app.state.chorus import ROOT, Chorus, chorus_request, is_chorus, samples, single_request
+from app.state.chorus import ROOT, Chorus, chorus_request, is_chorus, samples
 from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
 from core.events import SequenceFinished
@@ -107,11 +107,8 @@ def test_samples_know_their_seeds_and_runs_of_their_own() -> None:
     assert [row.seed for row in rows] == [40, 41, 42, 43, 44]
     assert [row.node for row in rows] == [5, 6, 2, 4, 5]
     assert (rows[2].text, rows[2].length, rows[2].state) == ("x", 1, "finished")
-    assert single_request(run.request, 3).seed == 43
     run.request = RunRequest("Once", strategy="sampling")
     assert samples(run, chorus)[0].seed is None
-    with pytest.raises(ValueError, match="One die"):
-        single_request(run.request, 3)
 
 
 def test_a_request_becomes_a_chorus() -> None:

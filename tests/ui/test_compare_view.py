@@ -287,8 +287,10 @@ def test_runs_that_are_there_are_compared_at_once(view: CompareView) -> None:
     assert [row(view, n)["name"] for n in range(2)] == ["◆ 1. Sampling, seed 0", "2. Greedy, seed 0"]
     assert row(view, 1)["said"].startswith("differs at 8: the end")
     kept = finished(RunRequest("Once", seed=5, load=LoadRequest("storyteller")), story(3))
-    view.add_run(kept)
-    assert len(view.comparison.results) == 3
+    view.compare_with(kept)
+    assert [entry.candidate.run for entry in view.comparison.entries] == [other, kept]
+    view.compare_with(kept)
+    assert len(view.setup.choices.chosen) == 2, "it is offered once"
 
 
 @pytest.mark.parametrize("kind", ["caches", "strategies", "seeds", "models", "sweep", "runs"])
@@ -430,3 +432,38 @@ def test_stop_keeps_what_is_done(qtbot: QtBot, config_dir: Path) -> None:
     assert set(states[1:]) == {"stopped"}
     assert view.button.text().startswith("Compare")
     window.close()
+
+
+def test_a_kept_run_is_held_beside_the_shown_one(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    run_window(qtbot, window)
+    first = window.session.run
+    run_window(qtbot, window)
+    assert first is not None
+    window.parts.history_panel.compareWanted.emit(window.history.open_run(first.id))
+    view = compare_view(window)
+    assert view.isVisible()
+    assert [entry.run.id for entry in view.comparison.entries if entry.run] == [first.id, window.session.run.id]
+    window.close()
+
+
+def test_a_scored_text_has_nothing_to_sweep(view: CompareView) -> None:
+    Bench(view)
+    scored = RunRequest("Once", scored=True, load=LoadRequest("storyteller"))
+    view.show_run(finished(scored, story(5)))
+    for kind, can in (("sweep", False), ("caches", False), ("seeds", False), ("models", True), ("runs", True)):
+        view.kind.button(kind).click()
+        assert view.button.isEnabled() == can, kind
+        assert ("scores a text" in view.setup._reasons.text()) != can
+
+
+def test_a_recorded_strategy_that_is_gone_can_be_compared_as_it_is(view: CompareView) -> None:
+    Bench(view)
+    gone = RunRequest("Once", strategy="oracle", load=LoadRequest("storyteller"))
+    view.show_run(finished(gone, story(5)))
+    for kind in ("sweep", "caches", "strategies", "seeds", "models"):
+        view.kind.button(kind).click()
+        assert "no strategy “oracle”" in view.setup._reasons.text()
+    view.kind.button("runs").click()
+    view.compare_or_stop()
+    assert row(view, 1)["name"] == "2. oracle, seed 0"

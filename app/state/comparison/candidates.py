@@ -16,6 +16,8 @@ _FIRST_STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive")
 """Chosen at first, besides the strategy of the shown run."""
 _FIRST_MODELS = 3
 """Chosen at first, the one of the shown run included."""
+_FIRST_RUNS = 4
+"""Chosen at first: the latest ones."""
 _SHORT = {"quantized-8": "8 bits", "quantized-4": "4 bits", "quantized-2": "2 bits", "offloaded_static": "Off. static",
           "sliding_window": "Window", "encoder_decoder": "Enc.–dec."}  # fmt: skip
 
@@ -141,12 +143,13 @@ def _is_like(entry: ModelEntry, own: ModelEntry | None) -> bool:
 
 def of_runs(runs: Sequence[Run]) -> list[Candidate]:
     """Runs that are there already, the oldest first."""
-    return [_of_run(number, run) for number, run in enumerate(runs, 1)]
+    last = len(runs) - _FIRST_RUNS
+    return [_of_run(number, run, number > last) for number, run in enumerate(runs, 1)]
 
 
-def _of_run(number: int, run: Run) -> Candidate:
-    request = run.request
-    title = f"{number}. {strategies.registry[request.strategy].title}, seed {request.seed}"
+def _of_run(number: int, run: Run, chosen: bool) -> Candidate:
+    request, strategy = run.request, strategies.registry.get(run.request.strategy)
+    title = f"{number}. {strategy.title if strategy is not None else request.strategy}, seed {request.seed}"
     start = " ".join(run.sequences[0].text.split())[:60]
     reason = "" if run.outcome is not None and run.sequences[0].tokens else "It has written nothing."
-    return Candidate(run.id, title, f"{request.model}: {start}…", request, reason, True, run)
+    return Candidate(run.id, title, f"{request.model}: {start}…", request, reason, chosen, run)

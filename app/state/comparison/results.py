@@ -72,7 +72,9 @@ class Comparison:
 
     def entry_of(self, run: Run | None) -> Entry | None:
         """Whose result that run is."""
-        return next((entry for entry, result in self.results if result is run), None)
+        if run is None:
+            return None
+        return next((entry for entry, result in self.results if result.id == run.id), None)
 
     def begin(self) -> list[RunRequest]:
         """What is to be run, in order: all but the runs that are there already. The first one is under way."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QPushButton, QWidget
@@ -43,6 +43,10 @@ class Choices(FlowRow):
             self._chips[candidate.key] = chip
             self.flow.addWidget(chip)
         self.updateGeometry()
+
+    def want(self, wanted: Mapping[str, bool]) -> None:
+        """Have these chosen or not, by their keys, when they are offered."""
+        self._wanted |= wanted
 
     @property
     def chosen(self) -> list[Candidate]:

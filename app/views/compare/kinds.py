@@ -8,7 +8,7 @@ from app.state.comparison import candidates as choose
 from app.state.comparison.candidates import Candidate
 from app.state.requests import ModelInfo, RunRequest
 from app.state.run import Run
-from core import ModelEntry
+from core import ModelEntry, strategies
 
 CACHES, STRATEGIES, SEEDS, MODELS, SWEEP, RUNS = "caches", "strategies", "seeds", "models", "sweep", "runs"
 KINDS = ((CACHES, "Caches"), (STRATEGIES, "Strategies"), (SEEDS, "Seeds"), (MODELS, "Models"), (SWEEP, "Sweep"),
@@ -23,6 +23,17 @@ WORDS = {
 }
 LED = frozenset({CACHES, STRATEGIES})
 """Kinds whose first candidate is always compared: the others are measured by it."""
+
+
+def refusal(kind: str, request: RunRequest) -> str:
+    """Why a run cannot be compared so; empty when it can. Runs as they are always can."""
+    if kind == RUNS:
+        return ""
+    if request.strategy not in strategies.registry:
+        return f"This program has no strategy “{request.strategy}”: this run can be compared as it is only."
+    if request.scored and kind != MODELS:
+        return "The shown run scores a text that was given: nothing is chosen in it."
+    return choose.why_no_seeds(request) if kind == SEEDS else ""
 
 
 def chips(

@@ -67,7 +67,9 @@ def _swept(
     found = [
         (float(entry.candidate.place), entry.candidate.request.seed, known)
         for entry, _ in comparison.results
-        if (known := value(entry)) is not None and math.isfinite(known)
+        if entry.state == "done"  # one that was stopped would draw the mean to where it stood
+        and (known := value(entry)) is not None
+        and math.isfinite(known)
     ]
     if not found:
         return Figure()

@@ -15,7 +15,7 @@ from app.state.requests import ModelInfo, RunRequest
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.compare.choices import Choices
-from app.views.compare.kinds import LED, SEEDS, SWEEP, chips
+from app.views.compare.kinds import LED, SEEDS, SWEEP, chips, refusal
 from app.views.compare.sweep_form import SweepForm
 from core import ModelEntry
 
@@ -35,6 +35,8 @@ class CompareSetup(QWidget):
         self.entries: Sequence[ModelEntry] = ()
         self._runs: list[Run] = []
         self._kind, self._base = "", RunRequest("")
+        self._refusal = ""
+        """Why the shown run cannot be compared so."""
         self.choices, self.sweep = Choices(self), SweepForm(self)
         self.seeds, self._seed_row = QSpinBox(self), QWidget(self)
         self._reasons = QLabel(self, wordWrap=True)
@@ -67,31 +69,37 @@ class CompareSetup(QWidget):
 
     def keep(self, run: Run) -> None:
         """Offer a run as it is."""
-        if all(kept is not run for kept in self._runs):
+        if all(kept.id != run.id for kept in self._runs):
             self._runs = [*self._runs, run][-_MOST_RUNS:]
+
+    def choose_runs(self, *runs: Run) -> None:
+        """Of the runs that are offered, compare these."""
+        wanted = {run.id for run in runs}
+        self.choices.want({run.id: run.id in wanted for run in self._runs})
 
     def offer(self, kind: str, base: Run) -> None:
         """Let the reader choose how `base` is to be compared."""
         self._kind, self._base = kind, base.request
         info = self.info if self.info is not None and self.info.name == base.request.model else None
-        self.choices.show_candidates(chips(kind, base.request, info, self.entries, self._runs), kind in LED)
-        self.choices.setVisible(kind not in (SEEDS, SWEEP))
-        self._seed_row.setVisible(kind == SEEDS and not self._no_seeds)
-        self.sweep.setVisible(kind == SWEEP)
-        if kind == SWEEP:
+        self._refusal = refusal(kind, base.request)
+        can = not self._refusal
+        offered = chips(kind, base.request, info, self.entries, self._runs) if can else []
+        self.choices.show_candidates(offered, kind in LED)
+        self.choices.setVisible(can and kind not in (SEEDS, SWEEP))
+        self._seed_row.setVisible(can and kind == SEEDS)
+        self.sweep.setVisible(can and kind == SWEEP)
+        if can and kind == SWEEP:
             self.sweep.offer(base.request)
-        self._reasons.setText(self._no_seeds if kind == SEEDS else _why_not(self.refused))
+        self._reasons.setText(self._refusal or _why_not(self.refused))
         self._reasons.setVisible(bool(self._reasons.text()))
-
-    @property
-    def _no_seeds(self) -> str:
-        return choose.why_no_seeds(self._base)
 
     @property
     def chosen(self) -> Sequence[Candidate]:
         """What is to be compared, in order."""
+        if self._refusal:
+            return []
         if self._kind == SEEDS:
-            return [] if self._no_seeds else choose.of_seeds(self._base, self.seeds.value())
+            return choose.of_seeds(self._base, self.seeds.value())
         if self._kind == SWEEP:
             sweep = self.sweep.sweep
             return sweeps.candidates(self._base, sweep) if sweep is not None else []

@@ -17,7 +17,7 @@ from app.theme.theme import Theme
 from app.views.base import Table
 from app.views.compare.charts import Charts
 from app.views.compare.columns import OF_CACHES, OF_TEXTS
-from app.views.compare.kinds import CACHES, KINDS, SWEEP, WORDS
+from app.views.compare.kinds import CACHES, KINDS, RUNS, SWEEP, WORDS
 from app.views.compare.plots import of_caches, of_strategies, of_sweep
 from app.views.compare.progress import ProgressRow
 from app.views.compare.results import ResultTable
@@ -164,12 +164,16 @@ class CompareView(ScrolledPage):
         """The comparison's exact figures."""
         return table(self.comparison, self.setup.refused)
 
-    def add_run(self, run: Run) -> None:
-        """Offer a run that is kept elsewhere, and have it compared with the shown one."""
-        self.setup.keep(run)
-        self.kind.set_value("runs")
+    def compare_with(self, run: Run) -> None:
+        """Hold a run that is kept elsewhere beside the shown one; while another comparison goes on, only offer it."""
+        base = self._base = self._base or run
+        for each in (base, run):
+            self.setup.keep(each)
+        self.setup.choose_runs(base, run)
+        self.kind.set_value(RUNS)
         self._offer()
-        self.compare_or_stop()
+        if self._active is None:
+            self.compare_or_stop()
 
     # What the reader does
 
@@ -268,7 +272,7 @@ class CompareView(ScrolledPage):
         self.button.setEnabled(is_own or ready)
         self.button.setText("Stop" if is_own else f"Compare {count}" if count > 1 else "Compare")
         each = run.finished.metrics.seconds if run is not None and run.finished is not None else None
-        to_run = 0 if self.kind.value == "runs" else count
+        to_run = 0 if self.kind.value == RUNS else count
         self.button.setToolTip("" if is_own or not to_run else plan_words(to_run, each))
         if self.kind.value == SWEEP or to_run:
             self._words.setText(f"{WORDS[self.kind.value]} {_sentence(plan_words(to_run, each))}" if to_run > 1 else

@@ -1,0 +1,66 @@
+"""Comparisons and a chorus through the window, over the bundled models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+import core
+from app import build_window
+from app.views.compare.view import CompareView
+from app.views.tree.view import TreeView
+from app.window.main_window import MainWindow
+
+WAIT_MS = 60_000
+MODELS = ("storyteller", "storyteller-draft", "summarizer")
+TEXTS = 6
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    window.resize(1280, 800)
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
+        window.show()
+    window.parts.controller.choose(strategy="sampling")
+    window.parts.controller.set_values({"max_new_tokens": 8, "temperature": 1.2})
+    window.parts.setup.prompt.set_prompt("Once upon a time")
+    return window
+
+
+def test_three_models_one_after_another_and_the_first_one_again(qtbot: QtBot, window: MainWindow) -> None:
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.parts.runs.run()
+    window.parts.centre.show_view("compare")
+    view = next(view for view in window.parts.centre.views if isinstance(view, CompareView))
+    view.kind.button("models").click()
+    view.setup.choices.want({entry.name: entry.name in MODELS for entry in view.setup.entries})
+    view.setup.offer("models", window.session.run)
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS) as ready:
+        view.compare_or_stop()
+    assert ready.args[0].name == "storyteller"
+    runs = {entry.candidate.key: entry.run for entry in view.comparison.entries}
+    assert {name: run.started.model for name, run in runs.items()} == {name: name for name in MODELS}
+    assert all(len(run.sequences[0].tokens) > 0 for run in runs.values())
+    assert runs["storyteller"].sequences[0].text == window.session.run.sequences[0].text
+    window.close()
+
+
+def test_a_chorus_writes_what_single_runs_write(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.centre.show_view("tree")
+    view = next(view for view in window.parts.centre.views if isinstance(view, TreeView))
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.parts.runs.chorus(TEXTS)
+    run = window.session.run
+    assert sum(view.chorus.chorus.endings().values()) == TEXTS
+    model, rows = core.load("storyteller"), view.samples.rows_model.rows
+    assert [row.seed for row in rows] == [run.request.seed + n for n in range(TEXTS)]
+    config = {**run.request.config, "num_return_sequences": 1}
+    for row in rows:
+        single = replace(core.Request("Once upon a time", config, "sampling"), seed=row.seed)
+        assert core.run(model, single).texts[0] == row.text
+    window.close()
