@@ -108,7 +108,7 @@ def _names() -> str:
     return "\n".join(
         (
             "names:",
-            listed("views", (view.name for view in VIEWS)),
+            listed("views", (view.name for view in VIEWS if not view.comes_later)),
             listed("strategies", strategies.registry),
             listed("caches", caches.registry),
             listed("themes", SCHEMES),

@@ -94,7 +94,7 @@ def apply(window: MainWindow, options: Options) -> None:
         window.parts.toolbar.seed.spin.setValue(options.seed)
         window.parts.toolbar.seed.lock.setChecked(True)
     if options.view and not window.parts.centre.show_view(options.view):
-        raise LaunchProblem(unknown("view", options.view, (view.name for view in VIEWS)))
+        raise LaunchProblem(unknown("view", options.view, (view.name for view in VIEWS if not view.comes_later)))
     _apply_appearance(window, options)
 
 

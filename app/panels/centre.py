@@ -58,6 +58,8 @@ class ViewColumn(QWidget):
             self.tools.addWidget(QWidget())
         self.tabs.currentChanged.connect(self._on_tab)
         self._lay_out()
+        for index, spec in enumerate(self._specs):
+            self.tabs.set_absent(index, spec.comes_later)
         self._on_tab(0)
 
     @property
@@ -99,9 +101,16 @@ class ViewColumn(QWidget):
     def show_view(self, name: str) -> bool:
         """Bring a view to the front; False when there is none of that name."""
         names = [spec.name for spec in self._specs]
-        if name in names:
+        is_there = name in names and not self.tabs.is_absent(names.index(name))
+        if is_there:
             self.tabs.setCurrentIndex(names.index(name))
-        return name in names
+        return is_there
+
+    def offer_view(self, name: str, is_there: bool) -> None:
+        """Whether there is a tab of that name."""
+        index = [spec.name for spec in self._specs].index(name)
+        if self.tabs.set_absent(index, not is_there):
+            self.fit_header()
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes, the views' too."""
@@ -227,6 +236,7 @@ class Centre(QWidget):
         self.setObjectName("centre")
         self._specs = list(specs)
         self._theme: Theme | None = None
+        self._offered: dict[str, bool] = {}
         self.error_banner = Banner("errorBanner")
         self.notice_banner = Banner("noticeBanner", icon="info", role="card")
         self.progress = QProgressBar(textVisible=False)
@@ -272,7 +282,13 @@ class Centre(QWidget):
     def show_number(self, number: int) -> None:
         """Bring the `number`th view (0 the first) to the front, if there are so many."""
         if number < len(self._specs):
-            self.columns[0].tabs.setCurrentIndex(number)
+            self.columns[0].show_view(self._specs[number].name)
+
+    def offer_view(self, name: str, is_there: bool) -> None:
+        """Whether there is a tab of that name, in either column."""
+        self._offered[name] = is_there
+        for column in self.columns:
+            column.offer_view(name, is_there)
 
     def set_loading(self, loading: bool) -> None:
         """Let the thin bar at the top run; its place is always kept."""
@@ -290,6 +306,8 @@ class Centre(QWidget):
             column.viewShown.connect(self.viewShown)
             column.viewMade.connect(self.viewAdded)
             self.columns.append(column)
+            for name, is_there in self._offered.items():
+                column.offer_view(name, is_there)
             self.splitter.addWidget(column)
             if self._theme is not None:
                 column.set_theme(self._theme)

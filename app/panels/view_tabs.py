@@ -30,6 +30,7 @@ class ViewTabs(QTabBar):
         self.more.setText("+9 ⌄")
         self.more.hide()
         self._widths: dict[bool, list[int]] = {}
+        self._absent: set[int] = set()
 
     def minimumSizeHint(self) -> QSize:
         """One tab, for the others can go into the menu."""
@@ -41,11 +42,25 @@ class ViewTabs(QTabBar):
             self._set_tight(tight)
             self._widths[tight] = [self.tabSizeHint(index).width() for index in range(self.count())]
 
+    def set_absent(self, index: int, absent: bool) -> bool:
+        """Whether a tab is not there at all, not even in the menu; False when it was so already. The one in front
+        stays until another is."""
+        changed = absent != (index in self._absent)
+        if absent:
+            self._absent.add(index)
+        else:
+            self._absent.discard(index)
+        return changed
+
+    def is_absent(self, index: int) -> bool:
+        """Whether that tab cannot be brought to the front now."""
+        return index in self._absent and index != self.currentIndex()
+
     def needed(self, tight: bool) -> int:
         """Width of all tabs, close together or not."""
         if not self._widths:
             self.measure()
-        return sum(self._widths[tight])
+        return sum(width for index, width in enumerate(self._widths[tight]) if not self.is_absent(index))
 
     def fit(self, room: int, tight: bool) -> None:
         """Show as many tabs as `room` pixels hold, the one in front among them."""
@@ -54,7 +69,8 @@ class ViewTabs(QTabBar):
         for index in range(self.count()):
             if self.isTabVisible(index) != (index in shown):
                 self.setTabVisible(index, index in shown)
-        hidden = [action for index, action in enumerate(self.more.menu().actions()) if index not in shown]
+        actions = enumerate(self.more.menu().actions())
+        hidden = [action for index, action in actions if index not in shown and not self.is_absent(index)]
         for action in self.more.menu().actions():
             action.setVisible(action in hidden)
         self.more.setText(f"+{len(hidden)} ⌄")
@@ -64,13 +80,14 @@ class ViewTabs(QTabBar):
     def _fitting(self, room: int, tight: bool) -> set[int]:
         """Tabs that are shown: all, or beside the one in front the first ones that fit with the button."""
         widths = self._widths[tight]
+        there = [index for index in range(len(widths)) if not self.is_absent(index)]
         if self.needed(tight) <= room:
-            return set(range(len(widths)))
+            return set(there)
         left = room - widths[self.currentIndex()] - self.more.sizeHint().width()
         shown = {self.currentIndex()}
-        for index, width in enumerate(widths):
+        for index in there:
             if index not in shown:
-                left -= width
+                left -= widths[index]
                 if left < 0:
                     break
                 shown.add(index)

@@ -26,8 +26,8 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #textButton:focus, #exportButton:focus {{ border: 1px solid {theme.accent}; }}
 #scoreButton {{
     border: 1px solid {theme.line}; border-radius: {theme.space(12)}px;
-    padding: {px(3)}px {px(22)}px {px(3)}px {px(11)}px; color: {theme.accent};
-    font-size: {px(12)}px; min-height: {px(18)}px;
+    padding: {px(2)}px {px(22)}px {px(2)}px {px(8)}px; color: {theme.accent};
+    font-size: {px(12)}px; min-height: {px(17)}px;
 }}
 #scoreButton:hover {{ background: {theme.hover}; }}
 #scoreButton:focus {{ border: 1px solid {theme.accent}; }}

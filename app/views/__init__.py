@@ -21,6 +21,8 @@ class ViewSpec:
     name: str
     title: str
     factory: Callable[[], View]
+    comes_later: bool = False
+    """Its tab is there only while there is something to see on it."""
 
 
 def _made_by(module: str, cls: str) -> Callable[[], View]:
@@ -40,4 +42,5 @@ VIEWS: tuple[ViewSpec, ...] = (
     ViewSpec("speculation", "Speculation", _made_by("speculation.view", "SpeculationView")),
     ViewSpec("memory", "Memory", _made_by("memory.view", "MemoryView")),
     ViewSpec("compare", "Compare", _made_by("compare.view", "CompareView")),
+    ViewSpec("branches", "Branches", _made_by("branches.view", "BranchesView"), comes_later=True),
 )

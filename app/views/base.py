@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 if TYPE_CHECKING:
     from app.session.measuring import Progress
     from app.state.conversation import Conversation
+    from app.state.family import Member
     from app.state.requests import ModelInfo
     from app.state.run import Run
     from app.theme.theme import Theme
@@ -59,6 +60,8 @@ class ViewSignals(QObject):
     """A run is to go on from a place of the shown text with something else (an `app.state.branching.Instead`)."""
     wordsWanted = Signal()
     """Words are to be typed in place of the selected token."""
+    relativeWanted = Signal(str)
+    """A run of the shown one's family is to be shown, by its id."""
     newChatWanted = Signal()
     regenerateWanted = Signal()
     editLastWanted = Signal()
@@ -128,6 +131,9 @@ class View(QFrame):
 
     def measured(self, run: Run) -> None:
         """One of the runs beside the shown one has ended."""
+
+    def family_changed(self, members: Sequence[Member], shown: str) -> None:
+        """The family of the shown run, parents before children, and the shown run's id."""
 
     def set_conversation(self, conversation: Conversation) -> None:
         """This is the chat, from now on."""

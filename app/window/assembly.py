@@ -16,6 +16,7 @@ from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
 from app.control.exports import Exports
+from app.control.family import FamilyController
 from app.control.history import History
 from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
@@ -166,6 +167,7 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         loading=loading,
         requests=requests,
         runs=runs,
+        family=FamilyController(session, panels.centre, history, messages),
         scoring=ScoreController(panels.setup.prompt, session, requests, runs, models, messages),
         controller=setup,
         chat=chat,

@@ -10,6 +10,7 @@ from app.control.code import CodeController
 from app.control.copying import CopyController
 from app.control.dialogs import Dialogs
 from app.control.export import ExportController
+from app.control.family import FamilyController
 from app.control.history import History
 from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
@@ -64,6 +65,7 @@ class Controllers:
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController
+    family: FamilyController
     controller: SetupController
     chat: ChatController
     fit: FitController

@@ -15,9 +15,12 @@ from app import build_window
 from app.state.branching import Instead, branch_of, why_not_branch
 from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
+from app.views import VIEWS
+from app.views.branches.view import BranchesView
 from app.views.tokens.view import BRANCHED, TokenView
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import STORY
+from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, token
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
@@ -170,3 +173,57 @@ def test_a_greedy_branch_at_its_own_token_writes_the_same(qtbot: QtBot, config_d
     assert [one.id for one in branch.tokens] == [one.id for one in parent.tokens[7:]]
     assert branch.prefilled is not None
     assert branch.prefilled.reused == branch.prefilled.tokens - 1, "nothing but the last token is read again"
+
+
+def tab_of(window: MainWindow, name: str) -> bool:
+    """Whether there is a tab of that view."""
+    tabs = window.parts.centre.columns[0].tabs
+    return tabs.isTabVisible([spec.name for spec in VIEWS].index(name))
+
+
+def test_the_family_has_a_tab_as_soon_as_there_is_one(qtbot: QtBot, window: MainWindow) -> None:
+    assert not tab_of(window, "branches")
+    assert not window.parts.centre.show_view("branches")
+    parent = window.session.run
+    branch = press(qtbot, window)
+    assert tab_of(window, "branches")
+    assert window.parts.centre.show_view("branches")
+    view = find(window, BranchesView, "branchesView")
+    assert [member.id for member in window.parts.family.members] == [parent.id, branch.id]
+    assert view.canvas.selection.selected == 1
+    assert view.report is not None
+
+
+def test_one_click_on_a_run_shows_it(qtbot: QtBot, window: MainWindow) -> None:
+    parent = window.session.run
+    branch = press(qtbot, window)
+    window.parts.centre.show_view("branches")
+    settle(window)
+    view = find(window, BranchesView, "branchesView")
+    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.stage.node_rect(0).center())
+    assert window.session.run is parent
+    assert view.canvas.selection.selected == 0
+    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.stage.node_rect(1).center())
+    assert window.session.run is branch
+    assert len(view.figures()) == 3
+
+
+def test_a_run_of_its_own_leaves_the_family(qtbot: QtBot, window: MainWindow) -> None:
+    branch = press(qtbot, window)
+    run(qtbot, window)
+    assert not tab_of(window, "branches")
+    assert window.session.show(branch)
+    assert tab_of(window, "branches")
+
+
+def test_the_tree_of_branches_fits_wherever_it_stands(qtbot: QtBot, window: MainWindow) -> None:
+    press(qtbot, window)
+    window.parts.centre.show_view("branches")
+    for size, scale in (((1280, 800), 1.0), ((900, 600), 1.5)):
+        window.parts.appearance.set_font_scale(scale)
+        window.resize(*size)
+        settle(window)
+        assert faults(window.parts.centre) == []
+        assert faults(window.parts.inspector) == []
+    window.parts.centre.set_split(True)
+    assert window.parts.centre.columns[1].show_view("branches")

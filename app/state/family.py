@@ -1,0 +1,94 @@
+"""Runs that branched from each other: who took up whose text, and where. No Qt in here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.state.run import Run
+from core import strategies, words
+
+LONGEST_WORDS = 48
+"""Characters of a text that stand for it."""
+
+
+class Member(NamedTuple):
+    """One run of a family."""
+
+    id: str
+    parent: str
+    """The run whose text it took up; empty for one that began it all."""
+    place: int
+    """How many tokens of the answer are the parent's."""
+    words: str
+    """What stands there instead; of the first run, how its text begins."""
+    strategy: str
+    tokens: int
+    """That it has written itself; of a score, all that were scored."""
+    text: str
+    """Everything, from the beginning of its answer."""
+    is_scored: bool = False
+
+    @property
+    def about(self) -> str:
+        """`Greedy · 60 tokens`."""
+        entry = strategies.registry.get(self.strategy)
+        how = "Scored" if self.is_scored else entry.title if entry is not None else self.strategy
+        return f"{how} · {words.count(self.tokens, 'token')}"
+
+
+class Family:
+    """All that are known, by their ids; those that belong together are found by their parents."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, Member] = {}
+
+    def __contains__(self, run: str) -> bool:
+        return run in self._members
+
+    def add(self, member: Member) -> None:
+        """One more, or what has become of one."""
+        self._members[member.id] = member
+
+    def around(self, run: str) -> list[Member]:
+        """The whole tree that a run stands in, in the order they came; empty for a stranger."""
+        if run not in self._members:
+            return []
+        root = self._root(run)
+        return [member for member in self._members.values() if self._root(member.id) == root]
+
+    def _root(self, run: str) -> str:
+        seen = {run}
+        while (parent := self._members[run].parent) in self._members and parent not in seen:
+            run = parent
+            seen.add(run)
+        return run
+
+
+def in_order(members: Sequence[Member]) -> list[Member]:
+    """Parents before their children, whatever order they came in."""
+    known, done = {member.id for member in members}, dict[str, Member]()
+    waiting = list(members)
+    while waiting:
+        ready = [member for member in waiting if member.parent in done or member.parent not in known]
+        if not ready:
+            break  # a circle, which no run of this program makes
+        done |= {member.id: member for member in ready}
+        waiting = [member for member in waiting if member.id not in done]
+    return list(done.values())
+
+
+def member_of(run: Run) -> Member:
+    """A run as its family sees it."""
+    request = run.request
+    instead = "".join(token.text or token.piece for token in run.beginning[request.place :])
+    told = instead if request.is_branch else run.text.strip()
+    return Member(
+        run.id, request.parent, request.place, _short(told), request.strategy, len(run.tokens), run.text,
+        run.is_scored,
+    )  # fmt: skip
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_WORDS else f"{line[: LONGEST_WORDS - 1]}…"
