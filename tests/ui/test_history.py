@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
+from app import build_window
 from app.panels.history import wording
 from app.panels.history.view import HistoryView
 from app.state.run import Run
@@ -25,9 +26,28 @@ from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
 
+@pytest.fixture(scope="module")
+def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
+    """One window for most tests: to make one takes longer than any of them."""
+    window = build_window(tmp_path_factory.mktemp("shared"), ScriptedEngine())
+    window.resize(1280, 800)
+    window.show()
+    window.parts.history_panel.show()
+    yield window
+    window.close()
+    window.deleteLater()
+
+
 @pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir)
+def window(shared: MainWindow) -> MainWindow:
+    """It, with nothing kept, nothing said and nothing looked for."""
+    panel = shared.parts.history_panel
+    assert panel.view is not None
+    panel.view.search.clear()
+    panel.close()
+    shared.history.forget_all()
+    shared.parts.messages.dismiss()
+    return shared
 
 
 def keep(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
@@ -70,7 +90,8 @@ def shown(window: MainWindow) -> Run:
     return window.session.run
 
 
-def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
     keep(qtbot, window, "A first prompt")
     first = shown(window)
     window.close()
@@ -164,7 +185,7 @@ def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
     assert not store.trace(gone.id).exists(), "once the panel is closed it is gone for good"
 
 
-def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None:
     keep(qtbot, window, "A secret-4711 prompt")
     view = history(window)
     answer(window, "Keep them")
@@ -173,7 +194,7 @@ def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow, config_
     assert listed(view) == []
     assert "Nothing is kept yet" in view.empty.text()
     assert shown(window).text, "what is shown stays"
-    files = [path for path in (config_dir / "history").rglob("*") if path.is_file()]
+    files = [path for path in window.parts.store.data.rglob("*") if path.is_file()]
     assert not any(b"secret-4711" in path.read_bytes() for path in files)
 
 
@@ -234,7 +255,8 @@ def test_a_kept_run_is_run_again_with_what_its_model_may_do_now(qtbot: QtBot, co
     assert engine.runs[-1].load.allow_pickle
 
 
-def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, window: MainWindow) -> None:
+def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
     kept = keep(qtbot, window, "One")
     view = history(window)
     click(view, 0)
@@ -244,7 +266,8 @@ def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, window: MainWindow) -> 
     assert wanted.args[0].text == shown(window).text
 
 
-def test_going_back_and_forth_through_runs(qtbot: QtBot, window: MainWindow) -> None:
+def test_going_back_and_forth_through_runs(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
     parts, ids = window.parts, []
     assert not parts.steps.can_go_back
     for prompt in ("One", "Two", "Three"):
@@ -268,7 +291,8 @@ def test_going_back_and_forth_through_runs(qtbot: QtBot, window: MainWindow) -> 
     assert shown(window).request.prompt == "Three"
 
 
-def test_the_menu_says_what_can_be_done(qtbot: QtBot, window: MainWindow) -> None:
+def test_the_menu_says_what_can_be_done(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
     menu = window.parts.appearance.menu
     steps = {action.data(): action for action in menu.actions() if action.data() in ("previous_run", "next_run")}
     assert not any(action.isEnabled() for action in steps.values())
@@ -292,7 +316,8 @@ def test_text_fields_keep_their_own_undo(qtbot: QtBot, window: MainWindow) -> No
     assert "more" not in editor.toPlainText()
 
 
-def test_going_back_leads_to_the_runs_of_earlier_days(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+def test_going_back_leads_to_the_runs_of_earlier_days(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
     for prompt in ("One", "Two"):
         keep(qtbot, window, prompt)
     window.close()
@@ -347,7 +372,8 @@ def test_switched_off_nothing_is_kept_and_going_back_still_works(qtbot: QtBot, c
     assert listed(view) == ["Three"]
 
 
-def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
     for prompt in ("One", "Two", "Three"):
         keep(qtbot, window, prompt)
     store = window.history.store
@@ -360,10 +386,10 @@ def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, window: MainWindow, c
     assert size > 0
 
 
-def test_a_window_in_front_lists_what_others_have_kept(window: MainWindow, config_dir: Path) -> None:
+def test_a_window_in_front_lists_what_others_have_kept(window: MainWindow) -> None:
     view = history(window)
     assert listed(view) == []
-    other = HistoryStore(config_dir / "history")
+    other = HistoryStore(window.parts.store.data / "history")
     other.keep(keeping(1, "By another program"))
     other.close()
     QApplication.sendEvent(window, QEvent(QEvent.Type.WindowActivate))
@@ -415,7 +441,8 @@ def test_a_disk_that_refuses_is_told_and_nothing_else_happens(
     assert "disk I/O error" in window.parts.centre.notice_banner.accessibleDescription()
 
 
-def test_two_windows_share_one_history(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+def test_two_windows_share_one_history(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
     other = open_window(qtbot, config_dir)
     keep(qtbot, window, "Mine")
     keep(qtbot, other, "Yours")

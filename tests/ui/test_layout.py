@@ -48,6 +48,27 @@ def test_nothing_is_cut_in_any_view(qtbot: QtBot, window: MainWindow, size: tupl
         window.parts.centre.show_number(number)
         settle(window)
         assert "\n".join(faults(window)) == "", window.parts.centre.columns[0].current
+    check_history(window)
+
+
+def check_history(window: MainWindow) -> None:
+    """With runs of any name, with one that can be brought back, with nothing found."""
+    panel, store = window.parts.history_panel, window.history.store
+    assert store is not None
+    for number, name in enumerate(("A title that does not end so soon " * 5, "从前有一只小猫" * 9, "W" * 200)):
+        store.keep(keeping(number, name, name, title=name, tokens=123_456, speed=1234.5))
+    panel.toggle()
+    assert panel.view is not None
+    panel.view.list.setCurrentIndex(panel.view.list.runs.index(1))
+    panel.view.foot.buttons["delete"].click()
+    settle(window)
+    assert panel.view.foot.undo.isVisible()
+    assert "\n".join(faults(window)) == ""
+    panel.view.search.setText("nowhere")
+    panel.refresh()
+    settle(window)
+    assert panel.view.empty.isVisible()
+    assert "\n".join(faults(window)) == ""
 
 
 @pytest.mark.parametrize(("size", "scale"), SIZES)
@@ -89,30 +110,6 @@ def test_a_failure_leaves_everything_whole(window: MainWindow, size: tuple[int, 
     close = banner.close_button
     assert window.rect().contains(close.mapTo(window, QPoint(0, 0)))
     assert window.rect().contains(close.mapTo(window, close.rect().bottomRight()))
-
-
-@pytest.mark.parametrize(("size", "scale"), SIZES)
-def test_the_history_is_whole(window: MainWindow, size: tuple[int, int], scale: float) -> None:
-    """Empty, with runs of any name, with one that can be brought back, with nothing found."""
-    arrange(window, size, scale)
-    panel, store = window.parts.history_panel, window.history.store
-    assert store is not None
-    panel.toggle()
-    assert panel.view is not None
-    settle(window)
-    assert "\n".join(faults(window)) == ""
-    for number, name in enumerate(("A title that does not end so soon " * 5, "从前有一只小猫" * 9, "W" * 200)):
-        store.keep(keeping(number, name, name, title=name, tokens=123_456, speed=1234.5))
-    panel.refresh()
-    panel.view.list.setCurrentIndex(panel.view.list.runs.index(1))
-    panel.view.foot.buttons["delete"].click()
-    settle(window)
-    assert panel.view.foot.undo.isVisible()
-    assert "\n".join(faults(window)) == ""
-    panel.view.search.setText("nowhere")
-    panel.refresh()
-    settle(window)
-    assert "\n".join(faults(window)) == ""
 
 
 def test_the_measure_finds_what_is_cut(qtbot: QtBot) -> None:

@@ -87,6 +87,9 @@ def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: P
     prompt = core.trace.read(recordings(killed)[0]).header.request["prompt"]
     window = offered(qtbot, config_dir)
     assert "A run was under way" in window.parts.centre.notice_banner.accessibleDescription()
+    window.parts.messages.dismiss()
+    window.close()
+    window = offered(qtbot, config_dir)  # until it is decided, it is offered again
     press(window, recovery.SHOW)
     shown = window.session.run
     assert shown is not None
@@ -114,14 +117,6 @@ def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> No
     assert recordings(config_dir) == []
     assert window.history.store is not None
     assert window.history.store.ids() == []
-
-
-def test_until_it_is_decided_it_is_offered_again(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
-    window = offered(qtbot, config_dir)
-    window.parts.messages.dismiss()
-    run(qtbot, window)
-    window.close()
-    press(offered(qtbot, config_dir), recovery.SHOW)
 
 
 def test_a_recording_with_nothing_in_it_is_no_run(qtbot: QtBot, config_dir: Path) -> None:
