@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from app.cli import PICTURE_SIZE, Options
 from app.picture import PictureError, export, hold_still, save_picture
@@ -12,7 +11,6 @@ from app.state.near import near, short, unknown
 from app.views import VIEWS
 from app.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled
 from app.window.main_window import MainWindow
-from app.window.parts import Parts
 from core import strategies
 from core.errors import TokenscopeError
 
@@ -39,6 +37,10 @@ async def _stay(window: MainWindow, options: Options) -> int:
     except LaunchProblem as error:
         problem = str(error)
     window.show()
+    try:
+        show_recorded(window, options)
+    except LaunchProblem as error:
+        problem = problem or str(error)
     if problem:
         window.parts.messages.show_notice(problem, "The command line could not be followed in full")
     elif options.run:
@@ -77,13 +79,15 @@ async def _ready(window: MainWindow, options: Options) -> None:
     elif options.recorded is None:
         await loaded(window)
     else:
+        show_recorded(window, options)
         await painted(window)
 
 
 def apply(window: MainWindow, options: Options) -> None:
     """Set everything the command line says. Raises LaunchProblem."""
     if options.recorded is not None:
-        _show_recorded(window.parts, options.recorded, options.still)
+        window.parts.loading.rest()
+        window.parts.fit.rest()
     problems = window.parts.controller.choose(options.model, options.strategy, options.cache, options.drafts)
     if problems:
         raise LaunchProblem(" ".join(problems))
@@ -98,12 +102,13 @@ def apply(window: MainWindow, options: Options) -> None:
     _apply_appearance(window, options)
 
 
-def _show_recorded(parts: Parts, path: Path, is_still: bool) -> None:
-    """Show a recorded run, and what it was set to; no model is loaded before one is asked for."""
-    parts.loading.rest()
-    parts.fit.rest()
+def show_recorded(window: MainWindow, options: Options) -> None:
+    """Show the recorded run that is named, if one is, and what it was set to. Raises LaunchProblem."""
+    if options.recorded is None:
+        return
+    parts = window.parts
     try:
-        run = parts.recorded.show(path, is_still, offers=False)
+        run = parts.recorded.show(options.recorded, options.still, offers=False)
     except TokenscopeError as error:
         raise LaunchProblem(f"{error.cause} {error.remedy}".strip()) from None
     parts.status.show_state("No model loaded")

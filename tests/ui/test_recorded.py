@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QFileDialog, QLabel
+import qasync
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
 import core
-from app import build_window
+from app import build_window, launch
+from app.cli import parse
 from app.session.record_first import RecordingEngine
 from app.state.request_json import to_plain
 from app.state.run import Run
@@ -68,6 +71,7 @@ def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_p
         window.show()
     parts = window.parts
     parts.centre.make_the_rest()
+    parts.centre.show_view("memory")  # of which the inspector speaks, as soon as a run is shown
     for strategy, values in WAYS.items():
         assert not parts.controller.choose("storyteller", strategy, drafts=drafts_for(strategy))
         parts.controller.set_values({"max_new_tokens": 10, **values})
@@ -75,12 +79,14 @@ def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_p
         with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
             parts.runs.run()
         assert signal.args[0].kind == "completed", strategy
-        before, events, request = shown(window), window.session.run.events, window.session.run.request
+        said, before = texts(parts.inspector), shown(window)
+        events, request = window.session.run.events, window.session.run.request
         path = tmp_path / f"{strategy}.tokenscope"
         parts.recorded.save(str(path))
         assert window.session.show(Run(request))
         assert shown_nothing(window)
         parts.recorded.open(str(path))
+        assert texts(parts.inspector) == said, strategy
         assert window.session.run.events == events
         assert to_plain(window.session.run.request) == to_plain(request)
         assert shown(window) == before, strategy
@@ -193,6 +199,24 @@ def test_a_place_that_cannot_be_written_ends_the_run_with_the_reason(
     assert run(qtbot, window).error.kind == TraceError.__name__
 
 
+def test_the_command_line_shows_a_recorded_run_and_what_its_view_says_of_it(
+    qtbot: QtBot, qapp: QApplication, config_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, seen = tmp_path / "run.tokenscope", list[list[str]]()
+    live = recorded(qtbot, config_dir, path)
+    monkeypatch.setattr(launch, "save_picture", lambda window, _path: seen.append(texts(window.parts.inspector)))
+    engine = ScriptedEngine()
+    window = build_window(config_dir, engine, assembled=False)
+    qtbot.addWidget(window)
+    options = parse([str(path), "--view", "memory", "--font-scale", "1.25", "--screenshot", str(tmp_path / "out.png")])
+    with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
+        assert loop.run_until_complete(launch.start(window, options)) == 0
+    asyncio.set_event_loop(None)
+    assert "WHAT IS HELD" in [text.upper() for text in seen[0]]
+    assert window.session.run.events == live.events
+    assert engine.runs == []
+
+
 LOOK = """
 import sys
 from app.control import memory_fit
@@ -203,8 +227,10 @@ from app import build_window, launch
 from app.cli import parse
 from app.views import VIEWS
 window = build_window(sys.argv[1])
-launch.apply(window, parse([sys.argv[2]]))
+options = parse([sys.argv[2]])
+launch.apply(window, options)
 window.show()
+launch.show_recorded(window, options)
 for view in VIEWS:
     assert window.parts.centre.show_view(view.name)
     for _ in range(20):
