@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.window.actions import bind_view_keys
+from app.window.drops import Drops
 from app.window.parts import Parts
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     parts.layout.changed.connect(appearance.menu.show_panels)
     parts.actions.bind_keys(window)
     bind_view_keys(window, parts.centre)
+    Drops(window).fileDropped.connect(parts.recorded.open)
     window.painted.connect(parts.loading.warm_up)
     window.painted.connect(parts.history.open_later)
     window.painted.connect(parts.centre.make_the_rest)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import qasync
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
@@ -123,16 +125,28 @@ def test_an_opened_run_says_that_it_is_one(qtbot: QtBot, config_dir: Path, tmp_p
     banner = window.parts.centre.notice_banner
     assert "nothing is computed now" in banner.cause.text()
     assert window.parts.setup.prompt.editor.toPlainText() == "What I was writing"
-    qtbot.mouseClick(banner.button("use_recorded_settings"), qt_left())
+    qtbot.mouseClick(banner.button("use_recorded_settings"), Qt.MouseButton.LeftButton)
     assert window.parts.setup.prompt.editor.toPlainText() == "A fox"
     run(qtbot, window)
     assert not banner.isVisible()
 
 
-def qt_left() -> Any:
-    from PySide6.QtCore import Qt
-
-    return Qt.MouseButton.LeftButton
+def test_a_file_that_is_dropped_onto_the_window_is_opened(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.tokenscope"
+    live = recorded(qtbot, config_dir, path)
+    window = open_window(qtbot, config_dir)
+    for name, taken in ((str(tmp_path / "picture.png"), False), (str(path), True)):
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile(name)])
+        place, copy = QPointF(3, 3), Qt.DropAction.CopyAction
+        buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        entering = QDragEnterEvent(place.toPoint(), copy, data, buttons, keys)
+        entering.ignore()
+        QApplication.sendEvent(window, entering)
+        assert entering.isAccepted() == taken
+        QApplication.sendEvent(window, QDropEvent(place, copy, data, buttons, keys))
+        assert (window.session.run is not None) == taken
+    assert window.session.run.events == live.events
 
 
 def test_what_cannot_be_opened_is_told_and_the_shown_run_stays(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
@@ -221,6 +235,8 @@ LOOK = """
 import sys
 from app.control import memory_fit
 memory_fit.FIRST_MS = memory_fit.DELAY_MS = 0
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication
 application = QApplication([])
 from app import build_window, launch

@@ -1,0 +1,33 @@
+"""A recorded run that is dropped onto the window."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QWidget
+
+ENDING = ".tokenscope"
+
+
+class Drops(QObject):
+    """`fileDropped` with the path of a file whose name ends as those of recorded runs do; nothing else is taken."""
+
+    fileDropped = Signal(str)
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        window.setAcceptDrops(True)
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take what is dragged in, and open what is dropped."""
+        if not isinstance(event, QDropEvent) or not (paths := _paths(event)):
+            return False
+        event.acceptProposedAction()
+        if not isinstance(event, QDragEnterEvent) and event.type() == QEvent.Type.Drop:
+            self.fileDropped.emit(paths[0])
+        return True
+
+
+def _paths(event: QDropEvent) -> list[str]:
+    return [path for url in event.mimeData().urls() if (path := url.toLocalFile()).lower().endswith(ENDING)]
