@@ -198,7 +198,7 @@ class ViewColumn(QWidget):
         """Tabs and tools on one line if need be with the tabs closer together; else the tools get their own."""
         room = self.width() - LEFT - RIGHT - 4 * GAP - self.corner.sizeHint().width()
         tools = self.side.sizeHint().width() + GAP
-        beside = self.tabs.needed(tight=True) + tools <= room
+        beside = tools <= GAP or self.tabs.needed(tight=True) + tools <= room  # no line for no tools
         self._put_tools(below=not beside)
         room -= tools * beside
         self.tabs.fit(room, tight=self.tabs.needed(tight=False) > room)

@@ -98,7 +98,7 @@ class ResultTable(QTableView):
         metrics = QFontMetrics(theme.font(12, 600))
         names = (metrics.horizontalAdvance(f"◆ {entry.candidate.title}") for entry in self.rows_model.rows)
         wanted = max(names, default=0) + theme.px(16)
-        most = min(theme.px(_NAME_MOST), max(theme.px(_NAME_LEAST), self.width() // 3))
+        most = min(theme.px(_NAME_MOST), max(theme.px(_NAME_LEAST), self.width() * 2 // 5))
         return max(theme.px(_NAME_LEAST), min(wanted, most))
 
     def shown_figures(self) -> list[Column]:

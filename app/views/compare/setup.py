@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 from app.state.comparison import candidates as choose
@@ -48,6 +48,7 @@ class CompareSetup(QWidget):
     def _lay_out(self) -> None:
         self.seeds.setObjectName("compareSeeds")
         self.seeds.setAccessibleName("How many seeds")
+        self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.seeds.setRange(2, _MOST_SEEDS)
         self.seeds.setValue(_SEEDS)
         label = QLabel("How many", self._seed_row)

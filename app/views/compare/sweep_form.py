@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSignalBlocker, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSpinBox, QVBoxLayout, QWidget
 
 from app.state import values
@@ -56,6 +56,8 @@ class SweepForm(QWidget):
             part.setObjectName(name)
             part.setAccessibleName(spoken)
         self.list.setToolTip("The values that are run, with commas or spaces between them")
+        for spin in (self.steps, self.seeds):
+            spin.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.steps.setSuffix(" steps")
         self.seeds.setSuffix(" seeds each")
         self.steps.setRange(2, _MOST_STEPS)

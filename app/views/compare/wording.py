@@ -54,5 +54,5 @@ def about(seconds: float) -> str:
 
 def plan_words(runs: int, each: float | None) -> str:
     """`15 runs, about 40 s`, by what the shown run took; the time only where that is known."""
-    count = words.count(runs, "run")
+    count = words.count(runs, "run").replace(" ", _FIXED)
     return count if each is None or not runs else f"{count}, about {about(each * runs)}"

@@ -19,6 +19,7 @@ class ChorusBar(QWidget):
         self.count, self.button = QSpinBox(self), QPushButton("Chorus", self)
         self.count.setObjectName("chorusCount")
         self.count.setAccessibleName("How many texts")
+        self.count.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.count.setRange(2, MOST)
         self.count.setValue(USUAL)
         self.count.setSuffix(" times")
