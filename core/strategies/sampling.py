@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from core.counterpart import SAME, Counterpart
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import (
@@ -19,6 +20,7 @@ from core.strategies.parameters import (
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
+    from core.request import Request
 
 
 SEED_EACH = Parameter(
@@ -41,12 +43,19 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_single(run, picker)
 
 
+def counterpart(request: Request) -> Counterpart:
+    """`generate` rolls one die for all texts of a batch."""
+    own = request.options.get(SEED_EACH.name) and (request.asked("num_return_sequences") or 1) > 1
+    return Counterpart(missing="each text has a seed of its own, and it rolls one die for all.") if own else SAME
+
+
 STRATEGY = Strategy(
     name="sampling",
     title="Sampling",
     summary="Rolls a die weighted by the probabilities, so every run can tell another story.",
     parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, SEED_EACH, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
+    counterpart=counterpart,
     flags={"do_sample": True, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",
     aliases=("sample", "multinomial"),

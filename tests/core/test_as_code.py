@@ -199,6 +199,10 @@ def test_a_default_is_said_where_the_model_has_another(folders: Path) -> None:
         ({"strategy": "assisted", "drafters": ("storyteller-draft", "storyteller-draft-b")}, "one draft model"),
         ({"strategy": "prompt_lookup", "cache": "static"}, "dynamic cache only"),
         ({"strategy": "prompt_lookup", "options": {"verifier": "sampling"}}, "no choice of the verifier"),
+        (
+            {"strategy": "sampling", "options": {"seed_each": True}, "config": {"num_return_sequences": 3}},
+            "one die for all",
+        ),
         ({"strategy": "greedy", "cache": "sink"}, "no longer contains the sink cache"),
         ({"strategy": "greedy", "cache": "quantized"}, "quantized cache"),
         ({"strategy": "greedy", "cache": "offloaded"}, "never to a disk"),

@@ -49,6 +49,7 @@ class TextCards(QWidget):
         beside = max(1, min(len(self.cards), self.width() // self._theme.px(_TEXT_WIDTH)))
         for number, card in enumerate(self.cards):
             self._grid.addWidget(card, number // beside, number % beside)
+            card.show()  # a layout would do so a moment later, and a picture is not taken then
         for number in range(max(self._grid.columnCount(), beside)):
             self._grid.setColumnStretch(number, 1 if number < beside else 0)
 

@@ -91,6 +91,12 @@ class TreeLayout:
         """Whether the node is shown at all."""
         return node in self.rows
 
+    @property
+    def deepest(self) -> int:
+        """The last depth at which anything stands; -1 where nothing does."""
+        depths = range(len(self.strips) - 1, -1, -1)
+        return next((depth for depth in depths if any(strip.nodes for strip in self.strips[depth].values())), -1)
+
     def column(self, depth: int) -> Iterator[tuple[float, Strip]]:
         """(lane's base row, strip) of that depth, from top to bottom."""
         strips = self.strips[depth] if 0 <= depth < len(self.strips) else {}

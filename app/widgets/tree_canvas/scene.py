@@ -102,7 +102,7 @@ class Scene:
     @property
     def last(self) -> int:
         """The last depth shown; -1 in an empty tree."""
-        end = len(self.layout.strips) - 1
+        end = self.layout.deepest
         return end if self.deepest is None else min(end, self.deepest)
 
     def shown(self, node: int | None) -> bool:

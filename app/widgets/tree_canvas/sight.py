@@ -14,8 +14,7 @@ MOST = 0.8
 def newest(stage: Stage, view: QRectF) -> QRectF:
     """Around the newest boxes that live; around one of them, and some room, when they do not fit into the `view`."""
     model, scene = stage.scene.model, stage.scene
-    columns = (scene.layout.nodes_in(depth) for depth in range(scene.last, -1, -1))
-    column = next(nodes for nodes in columns if nodes)  # what is folded away or hidden has no place
+    column = scene.layout.nodes_in(scene.last)
     living = [node for node in column if model.nodes[node].state not in DIMMED] or column
     around = scene.box(living[0]).united(scene.box(living[-1]))
     if around.height() <= view.height() * MOST and around.width() <= view.width() * MOST:
