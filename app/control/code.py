@@ -31,6 +31,9 @@ class CodeController(QObject):
         if run is None:
             self._messages.show_notice("Run something first: its code is that of the run that is shown.", _TITLE)
             return
+        if run.is_scored:
+            self._messages.show_notice("A score is one call: core.score(model, text).", _TITLE)
+            return
         try:
             scripts, reason = scripts_of(run)
         except TokenscopeError as error:

@@ -63,6 +63,7 @@ def _fields(request: Request, plain: Plain, settings: dict[str, Any], drafts: Se
         "cache_options": changed_options(backend.parameters, request.cache_options),
         "top_n": None if request.top_n == 10 else request.top_n,
         "seed": request.seed if plain.samples else None,
+        "beginning": request.beginning if isinstance(request.beginning, str) else list(request.beginning),
         "negative_prompt": request.negative_prompt,
         "memory_fallback": None if request.memory_fallback else False,
         "steady": request.steady or None,
@@ -70,7 +71,7 @@ def _fields(request: Request, plain: Plain, settings: dict[str, Any], drafts: Se
     fields = {"config": mapping(settings)} if settings else {}
     if request.strategy is not None:
         fields["strategy"] = literal(plain.strategy.name)
-    fields |= {name: literal(value) for name, value in found.items() if value not in (None, "", {})}
+    fields |= {name: literal(value) for name, value in found.items() if value not in (None, "", {}, [])}
     if drafts:
         fields["drafters"] = f"[{', '.join(_load(draft) for draft in drafts)}]"
     return fields

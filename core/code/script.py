@@ -84,6 +84,8 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
     missing = next((each.missing for each in told if each.missing), "")
     if not missing and len(drafts) > 1:
         missing = "it takes one draft model, and here are several."
+    if not missing and request.beginning:
+        missing = "it takes an answer that is begun already for a part of the prompt, and would count places otherwise."
     notes = " ".join(each.note for each in told if each.note)
     return Counterpart({**told[0].settings, **told[1].settings}, missing, notes)
 

@@ -175,6 +175,16 @@ def test_refusals_have_words() -> None:
         run(model, "words")
 
 
+def test_its_code_begins_with_it_too() -> None:
+    config = {"max_new_tokens": 6}
+    request = core.Request("Once upon a time,", config, strategy="greedy", beginning=(" there", 276))
+    code = core.as_code(request, model="storyteller")
+    assert "begun already" in code
+    scope: dict[str, Any] = {}
+    exec(compile(code, "script", "exec"), scope)
+    assert scope["result"].sequences == core.run(core.load("storyteller"), request).sequences
+
+
 def test_a_longer_beginning_is_reckoned_with() -> None:
     model, config = tiny.shared("llama"), GenerationConfig(max_new_tokens=20)
     plain, branch = (core.estimate(model, core.Request(tiny.prompt(), config, beginning=b)) for b in ((), [5] * 30))
