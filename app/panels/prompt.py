@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QColor, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
     QPlainTextEdit,
     QPushButton,
+    QTextEdit,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -22,6 +23,7 @@ from app.state import conversation
 from app.state.requests import Prompt
 from app.storage.examples import Example
 from app.theme.theme import Theme
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.segmented import Segmented
 
@@ -69,6 +71,12 @@ class PromptPanel(QWidget):
         self.editor = PromptEdit(self)
         self.mode = Segmented((("text", "Text"), ("chat", "Chat")), "Kind of prompt", self)
         self.score = self._score_button()
+        self.reuse = ElidedLabel()
+        self.reuse.setObjectName("reuseLine")
+        self.reuse.setProperty("role", "muted")
+        self.reuse.setAccessibleName("What of the prompt is read already")
+        self.reuse.hide()
+        self._shade = QColor()
         first = [n for n, example in enumerate(self._examples) if len(example.title) <= LONGEST_CHIP][:MOST_CHIPS]
         self._chips = [self._chip(number, self._examples[number]) for number in first]
         self.more = self._more_chip([example for n, example in enumerate(self._examples) if n not in first])
@@ -96,6 +104,23 @@ class PromptPanel(QWidget):
             cursor.insertText(text)
         self.edited.emit()
 
+    def show_reuse(self, characters: int | None, told: str) -> None:
+        """Shade all but the first so many characters, which are known already; None shades nothing."""
+        marks = []
+        if characters is not None:
+            mark = QTextEdit.ExtraSelection()
+            style = QTextCharFormat()
+            style.setBackground(self._shade)
+            cursor = self.editor.textCursor()
+            text = self.editor.toPlainText()
+            cursor.setPosition(len(text[:characters].encode("utf-16-le")) // 2)
+            cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
+            mark.format, mark.cursor = style, cursor
+            marks.append(mark)
+        self.editor.setExtraSelections(marks)
+        self.reuse.setText(told)
+        self.reuse.setVisible(bool(told))
+
     def set_chat_available(self, reason: str) -> None:
         """Offer chats, or grey them out for a model without a chat template and say why."""
         button = self.mode.button("chat")
@@ -105,6 +130,8 @@ class PromptPanel(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Sizes follow the font."""
         self.editor.setFont(theme.font(13))
+        self.reuse.setFont(theme.font(12))
+        self._shade = theme.color("tint")
         self.editor._on_size()
 
     def _score_button(self) -> QToolButton:
@@ -163,6 +190,7 @@ class PromptPanel(QWidget):
         column.setSpacing(6)
         column.addLayout(top)
         column.addWidget(self.editor)
+        column.addWidget(self.reuse)
         column.addSpacing(2)
         column.addLayout(chips)
 

@@ -30,6 +30,7 @@ from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
 from app.control.requests import Chosen, RequestBuilder
+from app.control.reuse import ReuseMarks
 from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
@@ -168,6 +169,7 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         requests=requests,
         runs=runs,
         family=FamilyController(session, panels.centre, history, messages),
+        reuse=ReuseMarks(panels.setup.prompt, session, loading, settings.compute),
         scoring=ScoreController(panels.setup.prompt, session, requests, runs, models, messages),
         controller=setup,
         chat=chat,

@@ -22,6 +22,7 @@ from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
 from app.control.requests import Chosen, RequestBuilder
+from app.control.reuse import ReuseMarks
 from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
@@ -66,6 +67,7 @@ class Controllers:
     runs: RunController
     scoring: ScoreController
     family: FamilyController
+    reuse: ReuseMarks
     controller: SetupController
     chat: ChatController
     fit: FitController

@@ -227,3 +227,18 @@ def test_the_tree_of_branches_fits_wherever_it_stands(qtbot: QtBot, window: Main
         assert faults(window.parts.inspector) == []
     window.parts.centre.set_split(True)
     assert window.parts.centre.columns[1].show_view("branches")
+
+
+def test_an_edited_prompt_shows_what_is_read_anew(qtbot: QtBot, window: MainWindow) -> None:
+    prompt = window.parts.setup.prompt
+    prompt.set_prompt("Once upon a time")
+    run(qtbot, window)
+    assert not prompt.reuse.isVisible()
+    prompt.set_prompt("Once upon a hill")
+    qtbot.waitUntil(prompt.reuse.isVisible, timeout=WAIT_MS)
+    assert prompt.reuse.text() == "3 tokens read already, the rest anew"
+    (mark,) = prompt.editor.extraSelections()
+    assert mark.cursor.selectedText() == " hill"
+    prompt.set_prompt("Once upon a time")
+    qtbot.waitUntil(lambda: not prompt.reuse.isVisible(), timeout=WAIT_MS)
+    assert prompt.editor.extraSelections() == []
