@@ -81,7 +81,7 @@ class ViewFeed(QObject):
         signals.sequenceActivated.connect(session.show_sequence)
         signals.measureWanted.connect(session.measure)
         signals.stopWanted.connect(session.stop)
-        signals.chorusWanted.connect(self.chorusWanted)
+        signals.chorusWanted.connect(self.on_chorus)
         signals.runWanted.connect(session.show)
         signals.reportSelected.connect(self._inspector.show_report)
         signals.inspectorRequested.connect(self.inspectorRequested)
@@ -101,6 +101,12 @@ class ViewFeed(QObject):
             view.model_ready(session.model)
         if self._models is not None:
             view.models_listed(self._models.entries)
+
+    @Slot(int)
+    def on_chorus(self, count: int) -> None:
+        """Its tree is to be seen while it grows."""
+        self._centre.show_view("tree")
+        self.chorusWanted.emit(count)
 
     @Slot(object)
     def compare_with(self, run: Run) -> None:

@@ -13,6 +13,7 @@ from app.state.chorus import ROOT
 from app.state.requests import Outcome, RunRequest
 from app.state.run import Run
 from app.theme.theme import theme_for
+from app.views.compare.view import CompareView
 from app.views.reports import NodeReport
 from app.views.tree.samples import LENGTH, NUMBER, TEXT
 from app.views.tree.view import TreeView
@@ -213,4 +214,12 @@ def test_the_same_prompt_many_times_from_the_empty_page(qtbot: QtBot, config_dir
     assert len(view.samples.rows_model.rows) == 12
     assert sum(view.chorus.chorus.endings().values()) == 12
     assert find(window, TreeView, "treeView").canvas.isVisible()
+    window.parts.centre.show_view("compare")
+    compare = next(view for view in window.parts.centre.views if isinstance(view, CompareView))
+    compare.kind.button("seeds").click()
+    compare.setup.seeds.setValue(5)
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        qtbot.mouseClick(compare.setup.chorus, Qt.MouseButton.LeftButton)
+    assert view.isVisible()
+    assert len(view.samples.rows_model.rows) == 5
     window.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSpinBox, QVBoxLayout, QWidget
 
 from app.state.comparison import candidates as choose
 from app.state.comparison import sweep as sweeps
@@ -28,6 +28,8 @@ class CompareSetup(QWidget):
     """`changed()`: something else is to be compared. `info` is the loaded model, `entries` are those that can be."""
 
     changed = Signal()
+    chorusWanted = Signal(int)
+    """What is set is to be written so many times at once, as one tree."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,11 +41,13 @@ class CompareSetup(QWidget):
         """Why the shown run cannot be compared so."""
         self.choices, self.sweep = Choices(self), SweepForm(self)
         self.seeds, self._seed_row = QSpinBox(self), QWidget(self)
+        self.chorus = QPushButton("As one tree", self._seed_row)
         self._reasons = QLabel(self, wordWrap=True)
         self._lay_out()
         self.choices.changed.connect(self.changed)
         self.sweep.changed.connect(self.changed)
         self.seeds.valueChanged.connect(self._on_seeds)
+        self.chorus.clicked.connect(self._on_chorus)
 
     def _lay_out(self) -> None:
         self.seeds.setObjectName("compareSeeds")
@@ -51,6 +55,10 @@ class CompareSetup(QWidget):
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.seeds.setRange(2, _MOST_SEEDS)
         self.seeds.setValue(_SEEDS)
+        self.chorus.setObjectName("compareChorus")
+        self.chorus.setProperty("role", "quiet")
+        self.chorus.setToolTip("What is set now, so many times at once, merged into one tree in the tree view")
+        self.chorus.setCursor(Qt.CursorShape.PointingHandCursor)
         label = QLabel("How many", self._seed_row)
         label.setBuddy(self.seeds)
         row = QHBoxLayout(self._seed_row)
@@ -58,6 +66,7 @@ class CompareSetup(QWidget):
         row.addWidget(label)
         row.addWidget(self.seeds)
         row.addStretch(1)
+        row.addWidget(self.chorus)
         self._reasons.setProperty("role", "muted")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -119,6 +128,10 @@ class CompareSetup(QWidget):
     def comparison(self) -> Comparison:
         """A comparison of what is chosen."""
         return begun(self.chosen, self.sweep.sweep if self._kind == SWEEP else None)
+
+    @Slot()
+    def _on_chorus(self) -> None:
+        self.chorusWanted.emit(self.seeds.value())
 
     @Slot()
     def _on_seeds(self) -> None:

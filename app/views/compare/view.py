@@ -74,6 +74,7 @@ class CompareView(ScrolledPage):
     def _connect(self) -> None:
         self.kind.chosen.connect(self._on_kind)
         self.setup.changed.connect(self._enable)
+        self.setup.chorusWanted.connect(self.signals.chorusWanted)
         self.button.clicked.connect(self.compare_or_stop)
         self.results.entryPicked.connect(self._on_picked)
         self.texts.entryPicked.connect(self._on_picked)
