@@ -14,7 +14,7 @@ from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import TokenscopeError
 
-__all__ = ["LaunchProblem", "apply", "start"]
+__all__ = ["LaunchProblem", "apply", "show_recorded", "start"]
 
 
 async def start(window: MainWindow, options: Options) -> int:

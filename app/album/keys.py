@@ -37,6 +37,7 @@ def readers(folder: Path) -> Mapping[str, Reader]:
         "prompt": _text,
         "chat": _truth,
         "seed": lambda value: _whole(value, 0, LARGEST_SEED),
+        "trace": lambda value: folder / _text(value),
         "run": _truth,
         "view": lambda value: _one_of("view", value, views),
         "split": lambda value: _pair(value, views),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli import PICTURE_SIZE
+from app.views import VIEWS
 
 
 class AlbumProblem(Exception):
@@ -32,6 +33,7 @@ class Picture:
     prompt: str | None = None
     chat: bool = False
     seed: int | None = None
+    trace: Path | None = None
     run: bool = True
     view: str = ""
     split: tuple[str, ...] = ()
@@ -63,4 +65,4 @@ class Picture:
     @property
     def views(self) -> tuple[str, ...]:
         """What is shown, from left to right."""
-        return self.split or ((self.view,) if self.view else ())
+        return self.split or (self.view or VIEWS[0].name,)

@@ -12,7 +12,6 @@ from app.state.run import Run
 from app.views.base import View
 from app.views.compare.view import CompareView
 from app.views.speculation.view import SpeculationView
-from app.views.text.wording import token_text
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.waiting import next_value, painted
@@ -62,7 +61,7 @@ def _node(wanted: int | str, nodes: Iterable[tuple[int, str]]) -> int:
     """The first node of that number, or of those words."""
     known = list(nodes)
     for number, piece in known:
-        if wanted == number or (isinstance(wanted, str) and token_text(piece).strip() == wanted.strip()):
+        if wanted == number or (isinstance(wanted, str) and piece.strip() == wanted.strip()):
             return number
     raise AlbumProblem(f"key “node”: there is no {wanted!r} among the {words.count(len(known), 'node')} of this tree.")
 

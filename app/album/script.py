@@ -15,6 +15,8 @@ from app.state.near import near, short
 from app.window.main_window import LEAST_SIZE
 
 _LIST = "picture"
+_BESIDE_TRACE = ("example", "model", "strategy", "parameters", "cache", "cache_parameters", "drafts", "prompt", "seed")
+"""What a recorded run says itself."""
 _LARGEST_FILE = 2**22
 """Bytes of a script."""
 
@@ -84,7 +86,12 @@ def _values(table: Mapping[str, Any], known: Mapping[str, Reader], where: str) -
 def _replaced_by(own: Mapping[str, Any]) -> set[str]:
     """Defaults that what a table says for itself puts out of force."""
     replaced = set()
-    for key, others in (("view", {"split"}), ("split", {"view"}), ("example", {"prompt"})):
+    for key, others in (
+        ("view", {"split"}),
+        ("split", {"view"}),
+        ("example", {"prompt"}),
+        ("trace", set(_BESIDE_TRACE)),
+    ):
         replaced |= others if key in own else set()
     return replaced
 
@@ -93,7 +100,9 @@ def _contradictions(picture: Picture) -> list[tuple[str, str]]:
     """(key, what is wrong with it beside the others, or nothing)."""
     width, height = (side * picture.scale for side in picture.size)
     too_small = picture.size[0] < LEAST_SIZE[0] or picture.size[1] < LEAST_SIZE[1]
+    beside = next((key for key in _BESIDE_TRACE if getattr(picture, key) not in (None, "", (), {})), "")
     return [
+        ("trace", f"A recorded run has its own “{beside}”. Leave that key out." if picture.trace and beside else ""),
         ("split", "There is “view” too. Give one of the two." if picture.view and picture.split else ""),
         ("size", f"The window is at least {LEAST_SIZE[0]}x{LEAST_SIZE[1]} large." if too_small else ""),
         ("size", f"{width:.0f}x{height:.0f} pixels are too many: {LARGEST_AREA:,} are the most. Lessen size or scale."

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.album.picture import AlbumProblem, Picture
+from app.launch import show_recorded
 from app.state import values
 from app.state.near import near, short
 from app.storage import examples
@@ -17,7 +18,10 @@ from core.strategies import Parameter
 
 async def begin(window: MainWindow, picture: Picture) -> None:
     """Set what is to be run, show the views, and run. Raises AlbumProblem, LaunchProblem."""
-    _set(window, picture)
+    if picture.trace is None:
+        _set(window, picture)
+    else:
+        show_recorded(window.parts, picture.trace, picture.still)
     for name in picture.views[:1]:
         window.parts.centre.show_view(name)
     if picture.split:
@@ -25,7 +29,8 @@ async def begin(window: MainWindow, picture: Picture) -> None:
         window.parts.centre.columns[1].show_view(picture.split[1])
     window.show()
     await painted(window)
-    await (run_to_the_end(window) if picture.run else loaded(window))
+    if picture.trace is None:
+        await (run_to_the_end(window) if picture.run else loaded(window))
 
 
 def _set(window: MainWindow, picture: Picture) -> None:

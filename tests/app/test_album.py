@@ -90,6 +90,7 @@ FIRST = '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\n'
         (FIRST + "round = 2", ["key “round”", 'view = "speculation"']),
         (FIRST + 'comparison = "caches"', ["key “comparison”", 'view = "compare"']),
         (FIRST + 'hide = ["toolbar"]', ["key “hide”", "There is no panel"]),
+        (FIRST + 'trace = "a.tokenscope"\nprompt = "Once"', ["key “trace”", "its own “prompt”"]),
         ('[[picture]]\nout = "a.gif"', ["picture 1 (a.gif)", "key “out”", ".png or .svg"]),
         ('[[picture]]\nout = "a.png"\n[[picture]]\nout = "a.png"', ["picture 2", "picture 1 is written to a.png too"]),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+import core
 from app.album.draw import draw_album
 from app.album.script import read_script
 from app.session.engine import Engine
+from app.state.requests import LoadRequest, RunRequest
 from tests.ui.fake_engine import ScriptedEngine
 
 Draw = Callable[..., int]
@@ -87,6 +90,20 @@ def test_what_cannot_be_drawn_is_told_and_the_rest_is_made(
         (line,) = (line for line in said.splitlines() if f"Picture {number} (bad{number}.png): " in line)
         assert [words for words in told if words not in line] == [], table
     assert sorted(path.name for path in (tmp_path / "x").iterdir()) == ["good.png", "script.toml"]
+
+
+def test_a_recorded_run_is_drawn_without_a_model(
+    draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = RunRequest("Once", strategy="sampling", load=LoadRequest("storyteller"))
+    written = ScriptedEngine().stream(asked, threading.Event())
+    list(core.record(tmp_path / "run.tokenscope", written, asked))
+    engine = ScriptedEngine()
+    tables = ['out = "a.png"\ntrace = "../run.tokenscope"\ntoken = 3', 'out = "b.png"\ntrace = "none.tokenscope"']
+    assert draw("x", *tables, engine=engine) == 1
+    assert (engine.runs, engine.loads) == ([], [])
+    assert QImage(str(tmp_path / "x" / "a.png")).size().toTuple() == (900, 600)
+    assert "Picture 2 (b.png): " in capsys.readouterr().err
 
 
 def test_a_folder_that_refuses_leaves_nothing_half(

@@ -49,7 +49,7 @@ LOG_P = Column(
 )  # fmt: skip
 SPEED = Column("Speed", "Tokens a second behind the first", lambda f: f.tokens_per_second, words.rate, 84)
 FIRST = Column("First token", "Time to the first token", lambda f: f.first_token, words.duration, 84)
-TIME = Column("Time", "Of the whole run", lambda f: f.seconds, words.duration, 66)
+TIME = Column("Time", "Of the whole run", lambda f: f.seconds or None, words.duration, 66)
 CACHE = Column("Cache", "Bytes of the cache at the end", lambda f: f.cache_bytes, words.size, 76)
 PEAK = Column("Peak", "Most bytes of the cache", lambda f: f.cache_peak, words.size, 76)
 ACCEPTED = Column("Accepted", "Accepted ÷ examined drafted tokens", lambda f: f.acceptance, _share, 74)
