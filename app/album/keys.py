@@ -24,7 +24,7 @@ _LARGEST_NUMBER = 10_000_000
 
 def readers(folder: Path) -> Mapping[str, Reader]:
     """Every key of a table, by name; `folder` is where paths begin."""
-    views = [view.name for view in VIEWS if not view.comes_later]
+    views = [view.name for view in VIEWS]
     return {
         "out": lambda value: _picture(value, folder),
         "example": lambda value: _one_of("example", value, (example.id for example in examples.load())),
@@ -39,6 +39,7 @@ def readers(folder: Path) -> Mapping[str, Reader]:
         "seed": lambda value: _whole(value, 0, LARGEST_SEED),
         "trace": lambda value: folder / _text(value),
         "run": _truth,
+        "instead": _branches,
         "view": lambda value: _one_of("view", value, views),
         "split": lambda value: _pair(value, views),
         "hide": lambda value: tuple(_one_of("panel", name, PANELS) for name in _texts(value)),
@@ -48,6 +49,7 @@ def readers(folder: Path) -> Mapping[str, Reader]:
         "round": _count,
         "token": _count,
         "node": _node,
+        "fit": _truth,
         "comparison": _text,
         "compared": _texts,
         "size": _size,
@@ -81,6 +83,17 @@ def _table(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"It takes settings by name, not {_shown(value)}: write {{ top_p = 0.9 }}.")
     return value
+
+
+def _branches(value: object) -> tuple[tuple[int, str], ...]:
+    """(token, what stands there instead), one after another."""
+    return tuple(_branch(table) for table in (value if isinstance(value, list) else [value]))
+
+
+def _branch(table: object) -> tuple[int, str]:
+    if not isinstance(table, dict) or set(table) != {"token", "words"}:
+        raise ValueError('It takes tables of a token and words: write [{ token = 4, words = "blue" }].')
+    return _count(table["token"]), _text(table["words"])
 
 
 def _whole(value: object, least: int, most: int) -> int:

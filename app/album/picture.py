@@ -35,6 +35,8 @@ class Picture:
     seed: int | None = None
     trace: Path | None = None
     run: bool = True
+    instead: tuple[tuple[int, str], ...] = ()
+    """(token, words): each makes a run that goes on from there; they all branch from the first."""
     view: str = ""
     split: tuple[str, ...] = ()
     """Names of the two views that stand side by side."""
@@ -48,6 +50,8 @@ class Picture:
     token: int | None = None
     node: int | str | None = None
     """Of a tree: its number as in the figures of the view, or its words."""
+    fit: bool = False
+    """The whole tree in sight, as far as it can be read."""
     comparison: str = ""
     compared: tuple[str, ...] = ()
     size: tuple[int, int] = PICTURE_SIZE

@@ -10,6 +10,7 @@ from app.album.picture import AlbumProblem, Picture
 from app.state.near import unknown
 from app.state.run import Run
 from app.views.base import View
+from app.views.branches.view import BranchesView
 from app.views.compare.view import CompareView
 from app.views.speculation.view import SpeculationView
 from app.views.tokens.view import TokenView
@@ -46,15 +47,20 @@ def _point(view: View, run: Run, picture: Picture) -> None:
     match view:
         case TokenView() if picture.colours:
             view.set_colouring(picture.colours)
+        case BranchesView() if picture.fit:
+            view.canvas.travel.fit()
         case SpeculationView():
             if picture.round is not None:
                 view.show_round(_within("round", picture.round, view.place.count) - 1)
             if picture.node is not None and view.place.entry is not None:
                 nodes = ((node.node, node.piece) for node in view.place.entry.nodes)
                 view.canvas.selection.pick(_node(picture.node, nodes))
-        case TreeView() if picture.node is not None and run.beams is not None:
-            nodes = ((c.node, c.piece) for step in run.beams.steps for c in step.candidates)
-            view.canvas.selection.pick(_node(picture.node, nodes))
+        case TreeView():
+            if picture.node is not None and run.beams is not None:
+                nodes = ((c.node, c.piece) for step in run.beams.steps for c in step.candidates)
+                view.canvas.selection.pick(_node(picture.node, nodes))
+            if picture.fit:
+                view.canvas.travel.fit()
 
 
 def _node(wanted: int | str, nodes: Iterable[tuple[int, str]]) -> int:

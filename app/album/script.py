@@ -12,11 +12,13 @@ from app.album.keys import Reader, readers
 from app.album.picture import AlbumProblem, Picture
 from app.cli import LARGEST_AREA
 from app.state.near import near, short
+from app.views import VIEWS
 from app.window.main_window import LEAST_SIZE
 
 _LIST = "picture"
 _BESIDE_TRACE = ("example", "model", "strategy", "parameters", "cache", "cache_parameters", "drafts", "prompt", "seed")
 """What a recorded run says itself."""
+_BRANCH = 'instead = [{ token = 4, words = "blue" }]'
 _LARGEST_FILE = 2**22
 """Bytes of a script."""
 
@@ -101,7 +103,10 @@ def _contradictions(picture: Picture) -> list[tuple[str, str]]:
     width, height = (side * picture.scale for side in picture.size)
     too_small = picture.size[0] < LEAST_SIZE[0] or picture.size[1] < LEAST_SIZE[1]
     beside = next((key for key in _BESIDE_TRACE if getattr(picture, key) not in (None, "", (), {})), "")
+    later = [view.name for view in VIEWS if view.comes_later and view.name in picture.views]
     return [
+        ("view", f"“{later[0]}” comes with a branch: write {_BRANCH}." if later and not picture.instead else ""),
+        ("instead", "Nothing is run that could be branched from." if picture.instead and not picture.run else ""),
         ("trace", f"A recorded run has its own “{beside}”. Leave that key out." if picture.trace and beside else ""),
         ("split", "There is “view” too. Give one of the two." if picture.view and picture.split else ""),
         ("size", f"The window is at least {LEAST_SIZE[0]}x{LEAST_SIZE[1]} large." if too_small else ""),
@@ -112,13 +117,13 @@ def _contradictions(picture: Picture) -> list[tuple[str, str]]:
 
 
 _NEEDED_VIEWS = {
-    "node": ("tree", "speculation"), "round": ("speculation",), "comparison": ("compare",), "colours": ("tokens",),
-    "compared": ("compare",),
+    "node": ("tree", "speculation"), "fit": ("tree", "branches"), "round": ("speculation",), "comparison": ("compare",),
+    "compared": ("compare",), "colours": ("tokens",),
 }  # fmt: skip
 
 
 def _needs(picture: Picture, key: str, names: tuple[str, ...]) -> tuple[str, str]:
-    if getattr(picture, key) in (None, "", ()) or set(names) & set(picture.views):
+    if getattr(picture, key) in (None, "", (), False) or set(names) & set(picture.views):
         return key, ""
     return key, f'It speaks of the view {" or ".join(names)}, which is not shown. Write view = "{names[0]}".'
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from app.album.picture import AlbumProblem, Picture
 from app.launch import show_recorded
 from app.state import values
+from app.state.branching import Instead
 from app.state.near import near, short
+from app.state.run import Run
 from app.storage import examples
-from app.waiting import loaded, painted, run_to_the_end
+from app.waiting import loaded, next_value, painted, run_to_the_end
 from app.window.main_window import MainWindow
 from core import caches
 from core.strategies import Parameter
@@ -22,15 +25,36 @@ async def begin(window: MainWindow, picture: Picture) -> None:
         _set(window, picture)
     else:
         show_recorded(window.parts, picture.trace, picture.still)
-    for name in picture.views[:1]:
-        window.parts.centre.show_view(name)
-    if picture.split:
-        window.parts.centre.split.setChecked(True)
-        window.parts.centre.columns[1].show_view(picture.split[1])
     window.show()
     await painted(window)
     if picture.trace is None:
         await (run_to_the_end(window) if picture.run else loaded(window))
+    first = window.session.run
+    for token, words in picture.instead:
+        if first is not None:
+            await _branch(window, first, token, words)
+    _show_views(window, picture)
+    await painted(window)
+
+
+def _show_views(window: MainWindow, picture: Picture) -> None:
+    centre = window.parts.centre
+    centre.show_view(picture.views[0])
+    if picture.split:
+        centre.split.setChecked(True)
+        centre.columns[1].show_view(picture.split[1])
+
+
+async def _branch(window: MainWindow, first: Run, token: int, words: str) -> None:
+    """Go on from a place of the first run's text with other words. Raises AlbumProblem."""
+    if token > len(first.tokens):
+        raise AlbumProblem(f"key “instead”: there is no token {token}; the run has {len(first.tokens)}.")
+    window.session.show(first)
+    ended = asyncio.ensure_future(next_value(window.session.finished))
+    await asyncio.sleep(0)  # it listens now
+    window.parts.runs.branch(Instead(token - 1, words))
+    await ended
+    await painted(window)
 
 
 def _set(window: MainWindow, picture: Picture) -> None:

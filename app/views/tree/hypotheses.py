@@ -17,7 +17,7 @@ from core import words
 
 TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
 _TITLES = ("Text", "Score", "Length", "Group", "State")
-_WIDTHS = {SCORE: 66, LENGTH: 58, GROUP: 54, STATE: 88}
+_WIDTHS = {SCORE: 74, LENGTH: 58, GROUP: 54, STATE: 88}
 STATES = {"running": "▸ running", "finished": "● ended", "cut": "◐ at limit", "stopped": "○ stopped"}
 """How a state is written; the sign tells it without its colour."""
 _COLOURS = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}

@@ -1,0 +1,182 @@
+"""The user guide: a page and a picture for everything there is, links that work, and figures that are true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QColor, QFont, QImage, QPainter
+from PySide6.QtWidgets import QApplication
+
+import core
+from app.state.run import Run
+from app.storage import examples
+from app.views import VIEWS, ViewSpec
+from core import caches, strategies
+from core.events import DraftRound
+from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
+from tests.guide import pages
+from tests.guide.matching import Difference, difference
+from tests.guide.runs import GuideRuns
+
+Entry = strategies.Strategy | caches.CacheBackend
+ENTRIES: dict[str, Entry] = {
+    **{f"strategies/{name}.md": entry for name, entry in strategies.registry.items()},
+    **{f"caches/{name}.md": entry for name, entry in caches.registry.items()},
+}
+SUBJECTS: dict[str, Entry | ViewSpec] = {**ENTRIES, **{f"views/{view.name}.md": view for view in VIEWS}}
+SECTIONS = ["What you see", "Try it", "When to use it", "Exactly"]
+
+
+def text_of(name: str) -> str:
+    return (pages.GUIDE / name).read_text(encoding="utf-8")
+
+
+def words_of(name: str) -> str:
+    """A page without its line breaks."""
+    return " ".join(text_of(name).split())
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_everything_has_its_page_and_its_picture(name: str) -> None:
+    page, entry = pages.GUIDE / name, SUBJECTS[name]
+    text = text_of(name)
+    assert text.startswith(f"# {entry.title}\n\n*"), "its name, then a sentence"
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == SECTIONS
+    (picture,) = pages.shown(page)
+    assert picture.stem == page.stem
+    assert picture.exists()
+    assert pages.pictures()[page.stem].out.resolve() == picture, "the script makes it"
+    assert page in set(pages.links(pages.GUIDE / "README.md")), "the index leads to it"
+
+
+def test_every_picture_is_shown_and_made() -> None:
+    shown = {path for page in pages.PAGES for path in pages.shown(page)}
+    made = {picture.out.resolve() for picture in pages.pictures().values()}
+    there = set((pages.GUIDE / "pictures").iterdir())
+    assert shown == made == there
+    assert sum(path.stat().st_size for path in there) < 6_000_000
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
+def test_links_lead_somewhere_and_pictures_are_described(page: Path) -> None:
+    assert [path for path in pages.links(page) if not path.exists()] == []
+    assert [path for path, words in pages.shown(page).items() if len(words) < 30] == []
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_exactly_tells_every_setting_of_its_own_and_the_source(name: str) -> None:
+    entry, text = ENTRIES[name], words_of(name)
+    shared = {NEW_TOKENS.name, *(p.name for p in (*PENALTIES, *EVERYWHERE, *SAMPLING_ADVANCED))}
+    if entry.name != "sampling":
+        shared |= {p.name for p in SAMPLING} - ({"top_k"} if entry.name == "contrastive" else set())
+    known = {parameter.name for parameter in entry.parameters}
+    told = set(re.findall(r"\| `(\w+)` \|", text))
+    assert told <= known, "no setting that it has not"
+    assert known - shared <= told
+    assert all(part.strip() in text for part in entry.paper.split(";"))
+
+
+def test_examples_are_called_by_their_names() -> None:
+    known = {example.title for example in examples.load()}
+    named = {title for page in pages.PAGES for title in re.findall(r"\*\*([^*]+)\*\*", words_of(pages.name_of(page)))}
+    assert named - {"bold"} <= known
+    assert len(named) > 15
+
+
+@pytest.fixture(scope="module")
+def runs() -> GuideRuns:
+    return GuideRuns()
+
+
+def _share(piece: str) -> Callable[[Run], str]:
+    """What the model gave a token at its first place, as the page writes it."""
+
+    def told(run: Run) -> str:
+        token = next(token for token in run.tokens if piece in {a.text for a in token.alternatives})
+        return core.words.percent(next(a.raw_probability for a in token.alternatives if a.text == piece))
+
+    return told
+
+
+def _repeated(run: Run) -> str:
+    ids = [token.id for token in run.tokens]
+    grams = [tuple(ids[n : n + 4]) for n in range(len(ids) - 3)]
+    return f"{1 - len(set(grams)) / len(grams):.0%}".replace("%", " %")
+
+
+def _bytes_a_token(run: Run) -> str:
+    one, other = [point for point in run.cache_history.points if point.measured][-2:]
+    return f"{(other.bytes - one.bytes) // (other.tokens - one.tokens):,}"
+
+
+def _candidates(run: Run) -> int:
+    return sum(alternative.degeneration_penalty is not None for alternative in run.tokens[0].alternatives)
+
+
+def _first_round(run: Run) -> DraftRound:
+    return next(event for event in run.events if isinstance(event, DraftRound))
+
+
+FIGURES: list[tuple[str, str, str, Callable[[Run], object], dict[str, object]]] = [
+    ("strategies/greedy.md", "greedy", "{} for it", _share(" pink"), {}),
+    ("strategies/greedy.md", "greedy", "{} for “blue”", _share(" blue"), {}),
+    ("strategies/greedy.md", "greedy", "{} times in 100 tokens", lambda r: r.text.count("I saw a pink bird in"), {}),
+    ("strategies/greedy.md", "greedy", "in {} tokens", lambda r: len(r.tokens), {}),
+    ("strategies/sampling.md", "sampling", "scores {:,}", lambda r: r.started.vocabulary, {"tokens": 1}),
+    ("strategies/contrastive.md", "contrastive", "the {} candidates", _candidates, {"tokens": 1}),
+    ("strategies/contrastive.md", "contrastive", "token is “{}”", lambda r: r.tokens[0].text.strip(), {"tokens": 1}),
+    ("strategies/assisted.md", "assisted", "writes {} tokens quickly", lambda r: _first_round(r).length, {"tokens": 8}),
+    ("caches/dynamic.md", "dynamic", "here {} bytes", _bytes_a_token, {"tokens": 24}),
+    ("caches/model_specific.md", "model_specific", "of {:,} bytes", lambda r: r.cache.bytes, {"tokens": 4}),
+    ("views/compare.md", "compare", "{} with greedy decoding", _repeated, {}),
+    ("views/compare.md", "compare", "{} with contrastive search", _repeated, {"strategy": "contrastive"}),
+]  # fmt: skip
+
+
+def test_figures_are_those_of_the_runs(runs: GuideRuns) -> None:
+    wrong = []
+    for name, picture, words, figure, how in FIGURES:
+        told = words.format(figure(runs.of(pages.pictures()[picture], **how)))
+        if told not in words_of(name):
+            wrong.append(f"{name} does not say “{told}”")
+    assert wrong == []
+
+
+def test_settings_that_the_pages_speak_of_are_those_of_the_pictures() -> None:
+    made = pages.pictures()
+    assert made["sink"].cache_parameters == {"window_length": 64}
+    assert made["quantized"].cache_parameters == {"nbits": 4, "residual_length": 32}
+    window = core.catalog.read_config(core.catalog.locate("storyteller-window"))["sliding_window"]
+    assert f"at most {window} tokens" in text_of("caches/sliding_window.md")
+    layers = core.catalog.read_config(core.catalog.locate("storyteller"))["num_hidden_layers"]
+    early = next(example for example in examples.load() if example.id == made["early_exit"].example)
+    drafts = early.params["assistant_early_exit"]
+    assert f"the first {drafts} of the model's {layers} layers" in text_of("strategies/early_exit.md")
+
+
+def _drawn(words: str, shift: float = 0.0) -> QImage:
+    picture = QImage(1100, 700, QImage.Format.Format_RGB32)
+    picture.fill(QColor("white"))
+    painter = QPainter(picture)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.translate(shift, shift)
+    font = QFont()
+    font.setPixelSize(14)
+    painter.setFont(font)
+    for line in range(12):
+        painter.drawText(20, 40 + 50 * line, f"A line of a page, the {line}th. {words if line == 9 else ''}")
+    painter.end()
+    return picture
+
+
+def test_another_raster_matches_and_other_words_do_not(qapp: QApplication) -> None:
+    picture = _drawn("and then a fox came by")
+    assert difference(picture, picture) == Difference(0.0, 0.0)
+    moved = difference(picture, _drawn("and then a fox came by", 0.2))
+    assert moved.matches
+    assert not difference(picture, _drawn("and then a dog ran off")).matches
+    assert not difference(picture, picture.scaled(1099, 700)).matches
+    assert not difference(picture, QImage()).matches

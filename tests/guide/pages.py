@@ -1,0 +1,38 @@
+"""The pages of the guide, as files: what they show and where they point."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from app.album.picture import Picture
+from app.album.script import read_script
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
+SCRIPT = GUIDE / "pictures.toml"
+PAGES = sorted(GUIDE.rglob("*.md"))
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)[^)]*\)")
+
+
+def name_of(page: Path) -> str:
+    """strategies/greedy.md"""
+    return page.relative_to(GUIDE).as_posix()
+
+
+def links(page: Path) -> Iterator[Path]:
+    """Every file that a page points to."""
+    for _, _, target in _LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            yield (page.parent / target).resolve()
+
+
+def shown(page: Path) -> dict[Path, str]:
+    """The pictures of a page, with what is said of each to those who do not see it."""
+    found = _LINK.findall(page.read_text(encoding="utf-8"))
+    return {(page.parent / target).resolve(): words for mark, words, target in found if mark}
+
+
+def pictures() -> dict[str, Picture]:
+    """What the script makes, by the names of the files without their ends."""
+    return {picture.out.stem: picture for picture in read_script(SCRIPT)}

@@ -1,0 +1,55 @@
+"""The runs that the guide's pictures show, without a window."""
+
+from __future__ import annotations
+
+import threading
+
+from app.album.picture import Picture
+from app.session.engine import CoreEngine
+from app.state.requests import LoadRequest, RunRequest, divided
+from app.state.run import Run
+from app.storage import examples
+from core import strategies
+
+_SEED = 42
+"""What a new window begins with."""
+
+
+class GuideRuns:
+    """Makes them, each once."""
+
+    def __init__(self) -> None:
+        self._engine = CoreEngine()
+        self._examples = {example.id: example for example in examples.load()}
+        self._made: dict[tuple[int, str, int | None], Run] = {}
+
+    def of(self, picture: Picture, strategy: str = "", tokens: int | None = None) -> Run:
+        """A picture's run, or its prompt by another strategy; at most so many new tokens."""
+        key = (picture.number, strategy, tokens)
+        if key not in self._made:
+            request = self._request(picture, strategy, tokens)
+            self._engine.load(request.load)
+            run = Run(request)
+            run.apply(self._engine.stream(request, threading.Event()))
+            self._made[key] = run
+        return self._made[key]
+
+    def _request(self, picture: Picture, name: str, tokens: int | None) -> RunRequest:
+        example = self._examples[picture.example]
+        strategy = strategies.registry[name or picture.strategy or example.strategy]
+        values = {p.name: p.default for p in strategy.parameters if p.default is not None} | dict(strategy.defaults)
+        own = {**example.params, **picture.parameters}
+        values |= {
+            key: value
+            for key, value in own.items()
+            if key in strategy.parameter_names and (not name or key == "max_new_tokens")
+        }
+        if tokens is not None:
+            values["max_new_tokens"] = tokens
+        config, options = divided(strategy, values)
+        return RunRequest(
+            tuple(example.messages) if example.is_chat else example.prompt, config, strategy.name, options=options,
+            cache=picture.cache or "dynamic", cache_options=dict(picture.cache_parameters), steady=True,
+            seed=_SEED if example.seed is None else example.seed, draft_names=() if name else example.drafters,
+            load=LoadRequest(picture.model or example.model),
+        )  # fmt: skip
