@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.album.picture import AlbumProblem, Picture
+from app.cli import Options
 from app.launch import show_recorded
 from app.state import values
 from app.state.branching import Instead
@@ -21,13 +22,17 @@ from core.strategies import Parameter
 
 async def begin(window: MainWindow, picture: Picture) -> None:
     """Set what is to be run, show the views, and run. Raises AlbumProblem, LaunchProblem."""
+    parts = window.parts
     if picture.trace is None:
         _set(window, picture)
     else:
-        show_recorded(window.parts, picture.trace, picture.still)
+        parts.loading.rest()
+        parts.fit.rest()
     window.show()
     await painted(window)
-    if picture.trace is None:
+    if picture.trace is not None:
+        show_recorded(window, Options(recorded=picture.trace, still=picture.still))
+    else:
         await (run_to_the_end(window) if picture.run else loaded(window))
     first = window.session.run
     for token, words in picture.instead:
