@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDialog,
     QDialogButtonBox,
     QFormLayout,
+    QHBoxLayout,
     QLabel,
     QListWidget,
     QPushButton,
+    QScrollArea,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -23,6 +26,10 @@ from app.widgets.wrapped_label import WrappedLabel
 DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))
 DTYPES = (("auto", "Automatic"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
 FIELD_INSET = 7
+WIDTH = 54
+"""Digits of its own type side by side."""
+LEFT_FREE, LEAST_HEIGHT = 160, 120
+"""Pixels of the screen's height for the dialog's frame and foot; and what its settings take at least."""
 _TRACING = "Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed."
 _ALLOWED = {"allow_pickle": "pickled weights", "allow_remote_code": "code of its own"}
 
@@ -40,6 +47,29 @@ class _Form(QWidget):
             self.rows.addRow(label, part)
 
 
+class _Scrolled(QScrollArea):
+    """As large as what is in it, where the screen has room for that."""
+
+    def __init__(self) -> None:
+        super().__init__(widgetResizable=True)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
+    def sizeHint(self) -> QSize:
+        content = self.widget()
+        if content is None:
+            return super().sizeHint()
+        room = self.screen().availableSize().height() - LEFT_FREE
+        width = max(content.minimumSizeHint().width(), round(WIDTH * self.fontMetrics().horizontalAdvance("0")))
+        height = max(content.heightForWidth(width), content.minimumSizeHint().height())
+        bar = self.verticalScrollBar().sizeHint().width() if height > room else 0
+        return QSize(width + bar, min(height, room))
+
+    def minimumSizeHint(self) -> QSize:
+        content = self.widget()
+        return QSize(content.minimumSizeHint().width() if content is not None else 0, LEAST_HEIGHT)
+
+
 class SettingsDialog(QDialog):
     """Changes apply at once; `changed` names the section that did."""
 
@@ -52,8 +82,10 @@ class SettingsDialog(QDialog):
         self.setWindowTitle("Settings")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._settings = settings
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 18, 20, 16)
+        self._scroll = _Scrolled()
+        content = QWidget()
+        column = QVBoxLayout(content)
+        column.setContentsMargins(20, 18, 20, 8)
         column.setSpacing(8)
         for title, part in (
             ("APPEARANCE", self._appearance()),
@@ -68,10 +100,21 @@ class SettingsDialog(QDialog):
             column.addWidget(part)
             column.addSpacing(8)
         column.addWidget(_muted(f"Kept in {folder}"))
+        self._scroll.setWidget(content)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        column.addWidget(buttons)
+        buttons.setContentsMargins(20, 8, 20, 16)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(self._scroll, 1)
+        whole.addWidget(buttons)
         self._align()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """As high as there is room for: Qt alone gives a window two thirds of the screen."""
+        self.resize(self.sizeHint())
+        super().showEvent(event)
 
     def _align(self) -> None:
         """Let the fields of all sections begin at one edge."""
@@ -151,7 +194,10 @@ class SettingsDialog(QDialog):
         forget.clicked.connect(self.forgetAllWanted)
         form = _Form(("At most", self.room))
         form.rows.insertRow(0, keep)
-        form.rows.addRow("", forget)
+        line = QHBoxLayout()
+        line.addWidget(forget)
+        line.addStretch(1)
+        form.rows.addRow("", line)
         return form
 
     def _permissions(self) -> QWidget:

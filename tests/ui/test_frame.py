@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -17,7 +17,7 @@ from app.widgets.banner import Banner
 from app.widgets.wrapped_label import WrappedLabel
 from app.window.main_window import MainWindow
 from core import strategies
-from tests.ui.layout import settle
+from tests.ui.layout import faults, settle
 from tests.ui.windows import open_window, run
 
 
@@ -203,7 +203,19 @@ def test_fields_of_the_settings_begin_at_one_edge(window: MainWindow) -> None:
     window.parts.dialogs.open_settings()
     dialog = window.findChild(QDialog, "settingsDialog")
     QApplication.processEvents()
-    names = ("themeChoice", "scaleChoice", "deviceChoice", "threadsChoice", "reuseBudget")
+    names = ("themeChoice", "scaleChoice", "deviceChoice", "threadsChoice", "reuseBudget", "historyBudget")
     fields = [dialog.findChild(QWidget, name) for name in names]
     assert len({field.mapTo(dialog, QPoint(0, 0)).x() for field in fields}) == 1
     dialog.close()
+
+
+def test_the_settings_fit_the_screen_at_any_size_of_type(window: MainWindow) -> None:
+    for scale in (1.0, 2.0):
+        window.parts.appearance.set_font_scale(scale)
+        window.parts.dialogs.open_settings()
+        dialog = window.findChild(QDialog, "settingsDialog")
+        settle(dialog)
+        assert dialog.height() <= dialog.screen().availableSize().height() - 48
+        assert "\n".join(faults(dialog)) == ""
+        dialog.close()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
