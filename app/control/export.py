@@ -10,7 +10,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from app.control.exports import Exports
-from app.panels.export_dialog import KINDS, PNG, ExportDialog
+from app.control.recorded_runs import RecordedRuns
+from app.panels.export_dialog import KINDS, PNG, TRACE, ExportDialog
 from app.storage.tables import CSV, as_csv, as_json
 from app.theme.theme import Theme
 from app.views.shared.portrait import Pose
@@ -19,11 +20,11 @@ from app.widgets.not_saved import tell_not_saved
 
 
 class ExportController(QObject):
-    """Speaks above the window that `over` lies in."""
+    """Speaks above the window that `over` lies in; how a run is recorded, `recorded` knows."""
 
-    def __init__(self, over: QWidget, exports: Exports) -> None:
+    def __init__(self, over: QWidget, exports: Exports, recorded: RecordedRuns) -> None:
         super().__init__(over)
-        self._over, self.exports = over, exports
+        self._over, self.exports, self._recorded = over, exports, recorded
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
@@ -40,6 +41,9 @@ class ExportController(QObject):
 
     @Slot(str, str, object)
     def _ask_where(self, name: str, kind: str, pose: Pose) -> None:
+        if kind == TRACE:
+            self._recorded.ask_where_to_save()
+            return
         title = f"Save {KINDS[kind].what}"
         files = f"{KINDS[kind].files} (*.{kind})"
         ask_where_to_save(self._over, title, f"{name}.{kind}", files, partial(self.save, name, pose))

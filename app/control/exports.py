@@ -11,7 +11,7 @@ from PySide6.QtGui import QImage
 
 import core
 from app.panels.centre import Centre, ViewColumn
-from app.panels.export_dialog import HTML, PNG, SVG, Offer
+from app.panels.export_dialog import HTML, PNG, SVG, TRACE, Offer
 from app.session.session import Session
 from app.storage.tables import CSV, JSON, write_table
 from app.theme.theme import theme_for
@@ -43,8 +43,10 @@ class Exports:
         names = dict.fromkeys([*in_front, *(spec.name for spec in VIEWS), *self._panels])
         offers = [self._offer(name) for name in names]
         offers.append(Offer(WINDOW, "Whole window", _PICTURES, self._centre.window().size(), is_fixed=True))
-        if self._session.run is not None and self._session.run.started is not None:
-            offers.append(Offer(RUN, "The run, to be read in a browser", (HTML,), QSize(), is_fixed=True))
+        run = self._session.run
+        if run is not None and run.started is not None:
+            kinds = (HTML, TRACE) if run.outcome is not None else (HTML,)
+            offers.append(Offer(RUN, "The whole run", kinds, QSize(), is_fixed=True))
         return offers
 
     def _offer(self, name: str) -> Offer:

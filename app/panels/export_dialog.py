@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.storage.tables import CSV, JSON
 from app.views.shared.portrait import Pose
 
-PNG, SVG, HTML = "png", "svg", "html"
+PNG, SVG, HTML, TRACE = "png", "svg", "html", "tokenscope"
 
 
 class Kind(NamedTuple):
@@ -43,12 +43,14 @@ _PAGE = (
     "One file that opens in any browser, without this program and without a network: the text, what else every token "
     "could have been, and why it was chosen."
 )
+_RECORDED = "One file that this program opens again: every view of the run as it was, without its model."
 KINDS = {
     PNG: Kind("Picture (PNG)", "a picture", "Pictures"),
     SVG: Kind("Drawing (SVG)", "a drawing", "Drawings", _SHARP),
     CSV: Kind("Figures (CSV)", "figures", "Tables", _ROWS),
     JSON: Kind("Figures (JSON)", "figures", "Tables", _OBJECTS),
     HTML: Kind("Web page (HTML)", "the run", "Web pages", _PAGE),
+    TRACE: Kind("Recorded run (TOKENSCOPE)", "the run", "Recorded runs", _RECORDED),
 }
 _SMALLEST_SCALE, _LARGEST_SCALE = 0.5, 8.0
 _THEMES = (("As shown", ""), ("Light", "light"), ("Dark", "dark"))

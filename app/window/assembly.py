@@ -163,6 +163,8 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
     history = History(session, lambda: store.data, settings.history, keeper)
     steps = Steps(session, history)
     runs = RunController(session, requests, messages)
+    exports = Exports(panels.centre, panels.inspector, panels.timeline, session)
+    recorded = RecordedRuns(panels.centre, session, setup, messages)
     return Controllers(
         chosen=chosen,
         loading=loading,
@@ -176,10 +178,10 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
-        export=ExportController(panels.centre, Exports(panels.centre, panels.inspector, panels.timeline, session)),
+        export=ExportController(panels.centre, exports, recorded),
         copying=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
-        recorded=RecordedRuns(panels.centre, session, setup, messages),
+        recorded=recorded,
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
         changes=changes,

@@ -17,7 +17,17 @@ from transformers import GenerationConfig
 
 import core
 from core.errors import FileNotWrittenError
-from core.events import BeamStep, CacheMeasured, DraftRound, Event, Finished, PromptToken, RunStarted, TokenChosen
+from core.events import (
+    BeamStep,
+    CacheMeasured,
+    DraftRound,
+    Event,
+    Finished,
+    PromptToken,
+    RunStarted,
+    TokenChosen,
+    TokenCompared,
+)
 from tests.core import tiny
 
 EVIL = '</script><img src=x onerror="document.title=1"><!-- ]]> & \u2028 ${title} \ud800'
@@ -97,6 +107,26 @@ def test_memory_as_it_was_measured() -> None:
     assert [foretold[x] for x, _, _ in run["memory"]["points"] if x in foretold] == [
         bytes for x, bytes, _ in run["memory"]["points"] if x in foretold
     ]  # a cache that keeps everything grows as foretold
+
+
+def test_a_scored_text_has_what_a_second_model_held_of_it() -> None:
+    one, other = tiny.shared("llama"), tiny.make("llama", seed=1)
+    told = tuple(core.score_stream(one, tiny.prompt(), second=other))
+    run = data(core.page_text(told))
+    compared = [event for event in told if isinstance(event, TokenCompared)]
+    assert [token["second"]["rank"] for token in run["texts"][0]["tokens"]] == [event.rank for event in compared]
+    assert run["second"] == other.name
+    assert dict(run["settings"])["Strategy"] == "Scored text"
+    assert not {"Seed", "Cache"} & set(dict(run["settings"])), "nothing is drawn, and no cache grows"
+
+
+def test_a_branch_shows_what_it_began_with() -> None:
+    started = next(event for event in events("greedy") if isinstance(event, RunStarted))
+    run = data(
+        core.page_text([replace(started, prompt=(), beginning=(PromptToken(7, "Once"), PromptToken(8, " more")))])
+    )
+    assert run["beginning"] == [["Once", 7], [" more", 8]]
+    assert run["title"] == "Once more"
 
 
 def test_settings_and_figures() -> None:

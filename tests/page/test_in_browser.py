@@ -197,15 +197,15 @@ def test_numbers_are_told_as_in_the_program(page: Browser) -> None:
 @of("beam_search")
 def test_the_tree_of_a_search(page: Browser) -> None:
     steps = [event for event in events("beam_search") if isinstance(event, BeamStep)]
+    kept = sum(candidate.fate != "pruned" for step in steps for candidate in step.candidates)
+    assert page.ask("document.querySelectorAll('#tree .node').length") == 1 + kept
+    page.click("#tree-tools button")
     assert page.ask("document.querySelectorAll('#tree .node').length") == 1 + sum(len(s.candidates) for s in steps)
     pruned = next(candidate for candidate in steps[2].candidates if candidate.fate == "pruned")
     page.click(f"#tree-canvas-{pruned.node} rect")
     assert page.text("#panel .why") == f"Pruned at step 3. {core.explain_candidate(pruned, steps[2], 3)}"
     page.press("ArrowLeft")
     assert page.ask("Number(document.querySelector('.node.chosen').dataset.node)") == pruned.parent
-    page.click("#tree-tools button")
-    kept = sum(candidate.fate != "pruned" for step in steps for candidate in step.candidates)
-    assert page.ask("document.querySelectorAll('#tree .node').length") == 1 + kept
     overlaps = page.ask(
         "(() => { const b = [...document.querySelectorAll('#tree .node rect')].map((r) => r.getBoundingClientRect());"
         "return b.some((a, i) => b.some((c, j) => i < j && a.left < c.right && c.left < a.right && a.top < c.bottom"

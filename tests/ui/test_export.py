@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication, QMessageBox, QScrollBar, QToolButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QScrollBar, QToolButton
 from pytestqt.qtbot import QtBot
 
 import core
-from app.panels.export_dialog import HTML, PNG, SVG, ExportDialog, Offer
+from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportDialog, Offer
 from app.storage.tables import CSV, JSON
 from app.theme.theme import theme_for
 from app.views import VIEWS
@@ -187,7 +187,7 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
     dialog = window.findChild(ExportDialog)
     titles = [dialog.what.itemText(n) for n in range(dialog.what.count())]
     assert titles == ["Memory", "Tokens", "Chat", "Tree", "Speculation", "Compare", "Inspector", "Timeline",
-                      "Whole window", "The run, to be read in a browser"]  # fmt: skip
+                      "Whole window", "The whole run"]  # fmt: skip
     assert dialog.kind.findData(CSV) >= 0
     dialog.what.setCurrentIndex(titles.index("Tree"))
     assert dialog.kind.findData(CSV) < 0, "there was no search"
@@ -199,8 +199,12 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
     assert dialog.kind.currentData() == HTML
     assert "browser" in dialog.told.text()
     assert not dialog.copy.isEnabled()
-    with qtbot.waitSignal(dialog.destroyed):
-        dialog.close()
+    dialog.kind.setCurrentIndex(dialog.kind.findData(TRACE))
+    dialog.save.click()
+    asked = window.findChild(QFileDialog)
+    assert asked.nameFilters() == ["Recorded runs (*.tokenscope)"]
+    with qtbot.waitSignal(asked.destroyed):
+        asked.reject()
 
 
 def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:

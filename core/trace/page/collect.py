@@ -16,6 +16,7 @@ from core.events import (
     RunStarted,
     SequenceFinished,
     TokenChosen,
+    TokenCompared,
 )
 from core.explain.words import ENDINGS, control_name, visible
 from core.trace.page.beams import beams
@@ -37,6 +38,8 @@ class _Sorted:
     finished: Finished | None = None
     ranking: BeamsRanked | None = None
     tokens: dict[int, list[TokenChosen]] = field(default_factory=dict)
+    second: dict[int, TokenCompared] = field(default_factory=dict)
+    """What a second model held of the tokens of the first text, by their steps."""
     endings: dict[int, SequenceFinished] = field(default_factory=dict)
     steps: list[BeamStep] = field(default_factory=list)
     rounds: list[DraftRound] = field(default_factory=list)
@@ -47,6 +50,8 @@ class _Sorted:
         match event:
             case TokenChosen():
                 self.tokens.setdefault(event.sequence, []).append(event)
+            case TokenCompared():
+                self.second[event.step] = event
             case BeamStep():
                 self.steps.append(event)
             case DraftRound():
@@ -69,13 +74,16 @@ def collect(events: Iterable[Event], title: str = "") -> Plain:
     for event in seen:
         run.add(event)
     names, stages = Names(), Stages()
-    prompt = run.started.prompt if run.started else ()
+    prompt, beginning = (run.started.prompt, run.started.beginning) if run.started else ((), ())
+    plain = _plain((*prompt, *beginning), run)
     found: Plain = {
-        "title": title or _title(prompt),
-        "plain": _plain(prompt, run),
+        "title": title or _title(_asked(prompt) or plain),
+        "plain": plain,
         "strategy": strategy_title(run.started) if run.started else "",
         "vocabulary": run.started.vocabulary if run.started else 0,
         "prompt": [_prompt_token(token) for token in prompt],
+        "beginning": [_prompt_token(token) for token in beginning],
+        "second": run.started.second if run.started else "",
         "texts": _texts(run, names, stages),
         "beams": beams(run.steps, run.ranking, names),
         "rounds": rounds(run.rounds, names),
@@ -87,9 +95,9 @@ def collect(events: Iterable[Event], title: str = "") -> Plain:
     return found | {"words": names.labels, "stages": stages.heads}
 
 
-def _title(prompt: Sequence[PromptToken]) -> str:
-    """The first words of the prompt."""
-    text = " ".join("".join(token.text for token in prompt if not control_name(token.text)).split())
+def _title(text: str) -> str:
+    """The first words of what was asked, or of what was written."""
+    text = " ".join(text.split())
     short = text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE].rstrip()}…"
     return short or "A run"
 
@@ -103,12 +111,13 @@ def _prompt_token(token: PromptToken) -> list[object]:
 def _texts(run: _Sorted, names: Names, stages: Stages) -> list[Plain]:
     """Every text that was written; a search writes its own by its nodes, and only their endings stand here."""
     count = max([run.started.sequences if run.started else 1, *(number + 1 for number in run.tokens)])
-    return [_text(run.tokens.get(number, []), run.endings.get(number), names, stages) for number in range(count)]
+    return [_text(run, number, names, stages) for number in range(count)]
 
 
-def _text(chosen: Sequence[TokenChosen], ending: SequenceFinished | None, names: Names, stages: Stages) -> Plain:
+def _text(run: _Sorted, number: int, names: Names, stages: Stages) -> Plain:
+    ending = run.endings.get(number)
     return {
-        "tokens": tokens(chosen, names, stages),
+        "tokens": tokens(run.tokens.get(number, []), run.second, names, stages),
         "tail": visible(ending.tail) if ending else "",
         "ending": ENDINGS[ending.reason].brief if ending else "broken off",
     }
@@ -117,5 +126,9 @@ def _text(chosen: Sequence[TokenChosen], ending: SequenceFinished | None, names:
 def _plain(prompt: Sequence[PromptToken], run: _Sorted) -> str:
     """Prompt and first text, for a browser that runs no scripts."""
     written = run.finished.texts[0] if run.finished and run.finished.texts else ""
-    asked = "".join(token.text for token in prompt if not control_name(token.text))
-    return visible(asked + (written or "".join(token.text for token in run.tokens.get(0, []))))
+    return visible(_asked(prompt) + (written or "".join(token.text for token in run.tokens.get(0, []))))
+
+
+def _asked(prompt: Sequence[PromptToken]) -> str:
+    """Its text without control tokens."""
+    return "".join(token.text for token in prompt if not control_name(token.text))

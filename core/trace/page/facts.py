@@ -9,20 +9,27 @@ from core.events import Finished, Metrics, RunStarted
 from core.explain.words import duration, percent, rate, size
 
 Facts = list[tuple[str, str]]
+SCORED = "score"
+"""What a run is called that only scores a text: nothing is drawn in it, and no cache grows."""
 
 
 def settings(started: RunStarted | None) -> Facts:
     """What the run was made with, every value written out."""
     if started is None:
         return []
-    heads = [("Model", started.model), ("Strategy", strategy_title(started)), ("Cache", started.cache),
-             ("Device", f"{started.device}, {started.dtype}"), ("Seed", str(started.seed))]  # fmt: skip
+    second = [("Second model", started.second)] if started.second else []
+    heads = [("Model", started.model), *second, ("Strategy", strategy_title(started)),
+             ("Device", f"{started.device}, {started.dtype}")]  # fmt: skip
+    if started.strategy != SCORED:
+        heads += [("Cache", started.cache), ("Seed", str(started.seed))]
     return heads + [(name, _written(value)) for name, value in started.settings]
 
 
 def strategy_title(started: RunStarted) -> str:
     """As the program's picker calls it; its own name where this version has no such strategy."""
     known = strategies.registry.get(started.strategy)
+    if known is None and started.strategy == SCORED:
+        return "Scored text"
     return known.title if known else started.strategy
 
 
@@ -40,8 +47,8 @@ def metrics(finished: Finished | None) -> Facts:
         ("Writing", _maybe(rate, told.decode_tokens_per_second)),
         ("Passes of the model", f"{told.target_passes:,}"),
         *_of_drafts(told),
-        ("Cache at the end", size(told.cache_bytes)),
-        ("Cache at most", size(told.cache_peak_bytes)),
+        ("Cache at the end", _maybe(size, told.cache_bytes or None)),
+        ("Cache at most", _maybe(size, told.cache_peak_bytes or None)),
         ("Memory in all", _maybe(size, told.peak_memory_bytes)),
     ]
     return [(name, value) for name, value in rows if value is not None]

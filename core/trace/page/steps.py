@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from core.events import Alternative, LayerChoice, Stage, TokenChosen
+from core.events import Alternative, LayerChoice, Stage, TokenChosen, TokenCompared
 from core.explain.tokens import explain_token
 from core.explain.words import visible
 from core.trace.page.names import Names
@@ -26,9 +26,27 @@ class Stages:
         return self._numbers[key]
 
 
-def tokens(chosen: Sequence[TokenChosen], names: Names, stages: Stages) -> list[Plain]:
-    """All tokens of one text."""
-    return [_token(token, names, stages) for token in chosen]
+def tokens(
+    chosen: Sequence[TokenChosen], second: Mapping[int, TokenCompared], names: Names, stages: Stages
+) -> list[Plain]:
+    """All tokens of one text, with what a second model held of each, by step, where there is one."""
+    made = [_token(token, names, stages) for token in chosen]
+    for token, plain in zip(chosen, made, strict=True):
+        if token.step in second:
+            plain["second"] = _compared(second[token.step], names)
+    return made
+
+
+def _compared(other: TokenCompared, names: Names) -> Plain:
+    return {
+        "id": other.id,
+        "raw": number(other.probability),
+        "final": number(other.probability),
+        "rank": other.rank,
+        "entropy": number(other.entropy),
+        "divergence": number(other.divergence),
+        "others": [_alternative(item, names) for item in other.alternatives],
+    }
 
 
 def _token(token: TokenChosen, names: Names, stages: Stages) -> Plain:

@@ -1,24 +1,29 @@
 // The tree of a beam search, and the texts that it ranked.
 
 let zoom = 1;
-let isPrunedShown = true;
+const MOST_WITH_PRUNED = 60;
+let isPrunedShown = nodes.size <= MOST_WITH_PRUNED;
+let searchTree = null;
 
-function showTree() {
-  const best = new Set(pathTo(endOf(0, state.cursor)).map((node) => node.node));
-  const items = [{ node: 0, parent: null, order: 0, label: lastWord(), share: null, state: "root", best: false, ahead: false, spoken: "The prompt" }];
-  for (const node of nodes.values()) {
-    if (node.fate === "pruned" && !isPrunedShown) continue;
-    items.push(itemOf(node, best));
-  }
-  drawTree(find("tree-canvas"), "Tree of the search", items, pickedNode(), zoom, (node) => pick(node === 0 ? null : { kind: "node", node }));
-  showRanking();
+/** Draw it anew: other nodes are to be seen, or at another size. */
+function redrawTree() {
+  const shown = [...nodes.values()].filter((node) => isPrunedShown || node.fate !== "pruned");
+  const root = { node: 0, parent: null, order: 0, label: lastWord(), share: null, state: "root", spoken: "The prompt", step: -1 };
+  searchTree = drawTree(find("tree-canvas"), "Tree of the search", [root, ...shown.map(itemOf)], zoom,
+    (node) => pick(node === 0 ? null : { kind: "node", node }));
+  markSearch();
 }
 
-function itemOf(node, best) {
+function markSearch() {
+  const best = new Set(pathTo(endOf(0, state.cursor)).map((node) => node.node));
+  markTree(searchTree, best, (item) => item.step >= state.cursor, pickedNode());
+}
+
+function itemOf(node) {
   const share = percent(node.final);
   return {
     node: node.node, parent: node.parent, order: node.group * 1000 + node.place, label: wordOf(node), share: node.final,
-    state: node.fate, best: best.has(node.node), ahead: node.step >= state.cursor,
+    state: node.fate, step: node.step,
     spoken: `${wordOf(node)}, ${share}, score ${decimal(node.score)}, ${FATES[node.fate]}, step ${node.step + 1}`,
   };
 }
@@ -45,17 +50,19 @@ function showRanking() {
 function startTree() {
   if (!run.beams) return;
   find("tree").hidden = false;
-  const pruned = make("button", { type: "button", "aria-pressed": true }, "Pruned");
+  const pruned = make("button", { type: "button", "aria-pressed": isPrunedShown }, "Show pruned");
   pruned.addEventListener("click", () => {
     isPrunedShown = !isPrunedShown;
     pruned.setAttribute("aria-pressed", isPrunedShown);
-    showTree();
+    redrawTree();
   });
   find("tree-tools").append(pruned, zoomButton("−", "Smaller", 1 / 1.25), zoomButton("+", "Larger", 1.25));
   find("tree-key").append(...[["", "kept"], ["best", "★ leading"], ["finished", "ended"], ["pruned dashed", "pruned"]]
     .map(([kind, words]) => make("span", {}, make("i", { class: kind }), words)), make("span", {}, "width = probability"));
   watch((before) => {
-    if (["cursor", "picked", "text"].some((name) => before[name] !== state[name])) showTree();
+    if (!searchTree) redrawTree();
+    else if (["cursor", "picked", "text"].some((name) => before[name] !== state[name])) markSearch();
+    if (before.text !== state.text || !find("ranking").hasChildNodes()) showRanking();
   });
 }
 
@@ -63,7 +70,7 @@ function zoomButton(sign, name, factor) {
   const button = make("button", { type: "button", "aria-label": name }, sign);
   button.addEventListener("click", () => {
     zoom = Math.min(2.5, Math.max(0.3, zoom * factor));
-    showTree();
+    redrawTree();
   });
   return button;
 }

@@ -9,7 +9,8 @@ function startTheme() {
 }
 
 function startColouring() {
-  const titles = Object.entries(COLOURINGS).filter(([name]) => name !== "origin" || run.rounds.length);
+  const has = { origin: run.rounds.length > 0, second: run.second !== "" };
+  const titles = Object.entries(COLOURINGS).filter(([name]) => has[name] ?? true);
   options(find("colouring"), Object.fromEntries(titles.map(([name, [title]]) => [name, title])));
   find("colouring").addEventListener("change", (event) => change({ colouring: event.target.value }));
 }

@@ -9,25 +9,37 @@ function startMemory() {
   if (run.memory.predicted.length) key.push(make("span", {}, "┈ predicted"));
   find("memory-key").append(...key);
   watch(showMemory);
-  new ResizeObserver(showMemory).observe(find("memory-chart"));
+  new ResizeObserver(([{ contentRect }]) => drawMemory(Math.max(280, contentRect.width))).observe(find("memory-chart"));
 }
 
+/** Where the cursor is, and what the cache held there. */
 function showMemory() {
+  const told = memoryWords();
+  find("memory-now").textContent = told;
+  find("memory-chart").firstElementChild?.setAttribute("aria-label", told);
+  const line = find("memory-cursor");
+  if (!line) return;
+  for (const end of ["x1", "x2"]) line.setAttribute(end, memoryPlace(state.cursor));
+}
+
+let memoryPlace = () => 0;
+
+function drawMemory(width) {
   const { points, predicted } = run.memory;
-  const width = Math.max(280, find("memory-chart").clientWidth);
   const last = Math.max(1, lengthOf(), ...points.map(([x]) => x));
   const most = Math.max(1, ...points.map(([, bytes]) => bytes), ...predicted.map(([, bytes]) => bytes)) * 1.08;
   const x = (at) => CHART.left + (at / last) * (width - CHART.left - CHART.right);
   const y = (bytes) => CHART.height - CHART.bottom - (bytes / most) * (CHART.height - CHART.top - CHART.bottom);
   const line = predicted.map(([at, bytes], place) => `${place ? "L" : "M"}${x(at).toFixed(1)} ${y(bytes).toFixed(1)}`).join("");
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${CHART.height}`, role: "img", "aria-label": memoryWords() },
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${CHART.height}`, role: "img" },
     ...grid(most, width, y), ...areas(points, x, y),
     ...points.map(([at, bytes]) => draw("circle", { class: "measured", cx: x(at), cy: y(bytes), r: 2.5 })), predicted.length ? draw("path", { class: "predicted", d: line }) : null,
-    draw("line", { class: "cursor", x1: x(state.cursor), x2: x(state.cursor), y1: CHART.top, y2: CHART.height - CHART.bottom }),
+    draw("line", { class: "cursor", id: "memory-cursor", y1: CHART.top, y2: CHART.height - CHART.bottom }),
     draw("text", { x: CHART.left, y: CHART.height - 8 }, "0"),
     draw("text", { x: width - CHART.right, y: CHART.height - 8, "text-anchor": "end" }, `${counted(last, run.beams ? "step" : "token")}`));
   find("memory-chart").replaceChildren(picture);
-  find("memory-now").textContent = memoryWords();
+  memoryPlace = x;
+  showMemory();
 }
 
 function grid(most, width, y) {

@@ -1,12 +1,12 @@
 // The inspector: why this token, in words first, then the figures behind them.
 
-function showPanel() {
+function showPanel(before) {
   const about = subject();
   const told = !about ? hint() : about.kind === "token" ? (run.beams ? aboutNode(shownTokens()[about.at]) : aboutToken(about.at))
     : about.kind === "node" ? aboutNode(nodes.get(about.node)) : aboutDraft(about.round, about.node);
   find("panel").setAttribute("aria-live", state.playing ? "off" : "polite");
   find("panel").replaceChildren(...told);
-  find("panel").scrollTop = 0;
+  if (state.picked !== before.picked) find("panel").scrollTop = 0;
 }
 
 function heading(kind, name, ...facts) {
@@ -39,8 +39,14 @@ function aboutToken(at) {
   return [...heading(`Token ${whole(at + 1)}`, wordOf(token), `id ${whole(token.id)} · ${rank}`,
     `${moved(percent(token.raw), percent(token.final))} · surprise ${fixed(bits(token.log), 1)} bits`), verdict(token.why),
     make("h3", {}, isContrastive(token) ? "Candidates" : "Alternatives"), ...alternatives(token),
-    ...(token.layers ? layers(token.layers) : []), ...(token.funnel.length ? [make("h3", {}, "Funnel"), funnel(token)] : []),
+    ...(token.second ? secondModel(token.second) : []), ...(token.layers ? layers(token.layers) : []), ...(token.funnel.length ? [make("h3", {}, "Funnel"), funnel(token)] : []),
     make("h3", {}, "This step"), numbers(token)];
+}
+
+/** What the second model held of the same token, behind the same text. */
+function secondModel(other) {
+  const told = `${run.second}: ${percent(other.raw)} · rank ${whole(other.rank)} · ${fixed(other.divergence, 2)} bits apart`;
+  return [make("h3", {}, "The second model"), make("p", { class: "remark" }, told), ...(other.others.length ? [alternativeTable(other)] : [])];
 }
 
 function numbers(token) {

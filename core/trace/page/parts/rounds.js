@@ -1,6 +1,7 @@
 // Rounds of speculation: a pile for each, and the tree of the chosen one.
 
 let shownRound = 0;
+let roundTree = { number: -1, tree: null };
 
 function rounds() {
   return run.rounds;
@@ -76,8 +77,13 @@ function showRound() {
   const times = round.verify ? ` ${fixed(round.draft * 1000, 1)} ms drafting, ${fixed(round.verify * 1000, 1)} ms checking.` : "";
   find("round-why").replaceChildren(make("b", {}, `Round ${shownRound + 1}. `), ...sentence(round.why), times);
   const chosen = state.picked?.kind === "draft" && state.picked.round === shownRound ? state.picked.node : null;
-  drawTree(find("round-canvas"), `Tree of round ${shownRound + 1}`, roundItems(round), chosen, 1,
-    (node) => pick(node === 0 ? null : { kind: "draft", round: shownRound, node }));
+  if (roundTree.number !== shownRound) {
+    const number = shownRound;
+    const tree = drawTree(find("round-canvas"), `Tree of round ${number + 1}`, roundItems(round), 1,
+      (node) => pick(node === 0 ? null : { kind: "draft", round: number, node }));
+    roundTree = { number, tree };
+  }
+  markTree(roundTree.tree, new Set(), () => false, chosen);
 }
 
 function roundItems(round) {

@@ -4,6 +4,7 @@ const COLOURINGS = {
   probability: ["Probability", "unlikely", "certain"],
   rank: ["Rank", "far down the list", "first choice"],
   entropy: ["Entropy", "undecided", "certain"],
+  second: ["Two models", "they part", "they agree"],
   origin: ["Draft or model", "", ""],
   none: ["None", "", ""],
 };
@@ -11,6 +12,7 @@ const SCORES = {
   probability: (token) => token.raw,
   rank: (token) => Math.max(0, 1 - Math.log(Math.max(1, token.rank)) / Math.log(100)),
   entropy: (token) => Math.exp(-token.entropy),
+  second: (token) => (token.second ? 2 ** -token.second.divergence : 1),
 };
 let drawn = { tokens: null, spans: [] };
 
@@ -145,8 +147,15 @@ function onTextClick(event) {
   if (span && getSelection().isCollapsed) pickToken(drawn.spans.indexOf(span));
 }
 
+/** Tokens that nobody chose: control tokens as pills, the rest as text. */
+function given(tokens) {
+  return tokens.map(([text, , name]) => (name ? make("span", { class: "pill" }, name) : text));
+}
+
 function startText() {
-  find("prompt").append(...run.prompt.map(([text, , name]) => (name ? make("span", { class: "pill" }, name) : text)));
+  find("prompt").append(...given(run.prompt));
+  find("beginning").append(...given(run.beginning));
+  if (run.beginning.length) find("beginning").title = "The run went on behind these tokens";
   if (run.prompt.at(-1)?.[2] && lengthOf() > 0) find("prompt").append("\n");
   find("tokens").addEventListener("keydown", onTextKey);
   find("tokens").addEventListener("click", onTextClick);

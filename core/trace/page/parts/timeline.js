@@ -5,6 +5,7 @@ const SPEEDS = { 0.5: "0.5×", 1: "1×", 2: "2×", 4: "4×" };
 const TOKENS_A_SECOND = 8;
 const CEILING = 12;
 let timer = 0;
+let trackWidth = 0;
 
 /** Height of a bar: bits by their root, on a fixed scale; a probability as it is. */
 function heightOf(token) {
@@ -34,7 +35,7 @@ function showPlay() {
 /** Bars as two shapes, however many there are; where there is no room for all, neighbours share the tallest. */
 function showColumns() {
   const tokens = track();
-  const width = find("track").clientWidth;
+  const width = trackWidth;
   const groups = Math.min(tokens.length, Math.max(1, Math.floor(width / 3)));
   const step = width / Math.max(1, groups);
   let [played, ahead] = ["", ""];
@@ -74,6 +75,9 @@ function startTimeline() {
   find("place").addEventListener("input", (event) => change({ cursor: Number(event.target.value), picked: null, playing: false }));
   find("measure").addEventListener("change", (event) => change({ measure: event.target.value }));
   find("speed").addEventListener("change", (event) => change({ speed: Number(event.target.value) }));
-  new ResizeObserver(showColumns).observe(find("track"));
+  new ResizeObserver(([{ contentRect }]) => {
+    trackWidth = contentRect.width;
+    showColumns();
+  }).observe(find("track"));
   watch(showTimeline);
 }

@@ -2,29 +2,61 @@
 
 const BOX = { width: 118, height: 30, column: 158, row: 44, margin: 26 };
 
-/** Draw `items` [{node, parent, order, label, share, state, best, ahead, spoken}] into `box`; `choose(node)` on a pick. */
-function drawTree(box, name, items, chosen, zoom, choose) {
+/** A tree of `items` [{node, parent, order, label, share, state, spoken}] in `box`; `choose(node)` when one is picked.
+ *  What changes from step to step is marked on it afterwards, so that it is drawn only once. */
+function drawTree(box, name, items, zoom, choose) {
   const places = layOut(items);
   const rowsUsed = [...places.values()].map((place) => place.row);
-  const top = Math.min(0, ...rowsUsed);
+  const [top, bottom] = [Math.min(0, ...rowsUsed), Math.max(...rowsUsed)];
+  const columns = 1 + Math.max(...[...places.values()].map((place) => place.column));
+  const width = 2 * BOX.margin + columns * BOX.column - (BOX.column - BOX.width);
+  const height = 2 * BOX.margin + (bottom - top) * BOX.row + BOX.height;
   const at = (node) => {
     const { column, row } = places.get(node);
     return { x: BOX.margin + column * BOX.column, y: BOX.margin + (row - top) * BOX.row };
   };
-  const columns = 1 + Math.max(...[...places.values()].map((place) => place.column));
-  const width = 2 * BOX.margin + columns * BOX.column - (BOX.column - BOX.width);
-  const height = 2 * BOX.margin + (Math.max(...rowsUsed) - top) * BOX.row + BOX.height;
-  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width: width * zoom, height: height * zoom, role: "tree", tabindex: 0, "aria-label": name });
-  const edges = items.filter((item) => places.has(item.parent)).map((item) => edge(at(item.parent), at(item.node), item));
-  picture.append(...edges, ...items.map((item) => boxOf(box.id, item, at(item.node), chosen, places.get(item.node).column)));
+  const edges = new Map(items.filter((item) => places.has(item.parent)).map((item) => [item.node, edge(at(item.parent), at(item.node), item)]));
+  const boxes = new Map(items.map((item) => [item.node, boxOf(box.id, item, at(item.node), places.get(item.node).column)]));
+  const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width: width * zoom, height: height * zoom, role: "tree", tabindex: 0, "aria-label": name },
+    ...edges.values(), ...boxes.values());
+  const tree = { box, picture, items, places, at, edges, boxes, zoom, chosen: null, marks: new Map() };
   picture.addEventListener("click", (event) => {
     const group = event.target.closest(".node");
     if (group) choose(Number(group.dataset.node));
   });
-  picture.addEventListener("keydown", (event) => onTreeKey(event, items, places, chosen, choose));
-  if (items.some((item) => item.node === chosen)) picture.setAttribute("aria-activedescendant", `${box.id}-${chosen}`);
+  picture.addEventListener("keydown", (event) => onTreeKey(event, tree, choose));
   keepFocus(box, picture);
-  reveal(box, chosen, places, at, zoom);
+  return tree;
+}
+
+/** Say which nodes lead, which are still to come, and which one is chosen. */
+function markTree(tree, best, isAhead, chosen) {
+  for (const item of tree.items) {
+    const mark = `${best.has(item.node) ? "best" : item.state}${isAhead(item) ? " ahead" : ""}`;
+    if (tree.marks.get(item.node) === mark) continue;
+    tree.marks.set(item.node, mark);
+    const group = tree.boxes.get(item.node);
+    group.setAttribute("class", `node ${mark}`);
+    tree.edges.get(item.node)?.setAttribute("class", `edge ${mark}`);
+    star(group, best.has(item.node) && item.node !== 0);
+  }
+  outline(tree, tree.chosen, false);
+  outline(tree, chosen, true);
+  tree.chosen = chosen;
+  if (tree.boxes.has(chosen)) tree.picture.setAttribute("aria-activedescendant", tree.boxes.get(chosen).id);
+  else tree.picture.removeAttribute("aria-activedescendant");
+  reveal(tree, chosen);
+}
+
+function outline(tree, node, isChosen) {
+  tree.boxes.get(node)?.classList.toggle("chosen", isChosen);
+  tree.boxes.get(node)?.setAttribute("aria-selected", isChosen);
+}
+
+function star(group, isBest) {
+  const drawn = group.querySelector(".star");
+  if (isBest && !drawn) group.append(draw("text", { class: "star", x: BOX.width / 2, y: -5 }, "★"));
+  else if (!isBest && drawn) drawn.remove();
 }
 
 function keepFocus(box, picture) {
@@ -35,7 +67,7 @@ function keepFocus(box, picture) {
   if (focused) picture.focus({ preventScroll: true });
 }
 
-function reveal(box, chosen, places, at, zoom) {
+function reveal({ box, places, at, zoom }, chosen) {
   if (!places.has(chosen)) return;
   const { x, y } = at(chosen);
   const [left, top] = [x * zoom, y * zoom];
@@ -47,24 +79,19 @@ function edge(from, to, item) {
   const [x1, y1, x2, y2] = [from.x + BOX.width, from.y + BOX.height / 2, to.x, to.y + BOX.height / 2];
   const middle = (x1 + x2) / 2;
   const width = 1 + 4 * Math.min(1, Math.max(0, item.share ?? 0));
-  return draw("path", { class: `edge ${kindOf(item)}`, d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`, "stroke-width": width.toFixed(2) });
+  return draw("path", { d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`, "stroke-width": width.toFixed(2) });
 }
 
-function kindOf(item) {
-  return `${item.best ? "best" : item.state}${item.ahead ? " ahead" : ""}`;
-}
-
-function boxOf(prefix, item, { x, y }, chosen, column) {
+function boxOf(prefix, item, { x, y }, column) {
   const round = ["finished", "bonus"].includes(item.state) ? BOX.height / 2 : 8;
   const long = item.share === null ? 12 : 9;
   const label = [...item.label].length > long ? `${[...item.label].slice(0, long - 1).join("")}…` : item.label;
   return draw("g", {
-    class: `node ${kindOf(item)}${item.node === chosen ? " chosen" : ""}`, transform: `translate(${x} ${y})`, id: `${prefix}-${item.node}`,
-    role: "treeitem", "aria-level": column + 1, "aria-selected": item.node === chosen, "aria-label": item.spoken, "data-node": item.node,
+    transform: `translate(${x} ${y})`, id: `${prefix}-${item.node}`, "data-node": item.node,
+    role: "treeitem", "aria-level": column + 1, "aria-selected": false, "aria-label": item.spoken,
   }, draw("title", {}, item.spoken), draw("rect", { width: BOX.width, height: BOX.height, rx: round }),
   draw("text", { class: "label", x: 10, y: 20 }, label),
-  item.share === null ? null : draw("text", { class: "share", x: BOX.width - 9, y: 20 }, briefShare(item.share)),
-  item.best && item.node !== 0 ? draw("text", { class: "star", x: BOX.width / 2, y: -5 }, "★") : null);
+  item.share === null ? null : draw("text", { class: "share", x: BOX.width - 9, y: 20 }, briefShare(item.share)));
 }
 
 /** .46; 1 for certainty. */
@@ -72,9 +99,10 @@ function briefShare(share) {
   return share >= 0.995 ? "1" : fixed(share, 2).replace(/^0/, "");
 }
 
-function onTreeKey(event, items, places, chosen, choose) {
+function onTreeKey(event, tree, choose) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const next = treeStep(event.key, items, places, places.has(chosen) ? chosen : null);
+  const chosen = tree.places.has(tree.chosen) ? tree.chosen : null;
+  const next = treeStep(event.key, tree.items, tree.places, chosen);
   if (event.key === "Enter" && chosen !== null) find("panel").focus();
   if (next === undefined) return;
   event.preventDefault();
@@ -83,14 +111,15 @@ function onTreeKey(event, items, places, chosen, choose) {
 
 /** Parent, foremost child, neighbour in the column, first and last node; undefined for other keys and where there is none. */
 function treeStep(key, items, places, chosen) {
-  const known = new Map(items.map((item) => [item.node, item]));
   if (!["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(key)) return undefined;
   if (chosen === null || key === "Home") return items[0].node;
   if (key === "End") return items.at(-1).node;
-  if (key === "ArrowLeft") return known.has(known.get(chosen).parent) ? known.get(chosen).parent : undefined;
+  const { parent } = items.find((item) => item.node === chosen);
+  if (key === "ArrowLeft") return places.has(parent) ? parent : undefined;
   if (key === "ArrowRight") return items.filter((item) => item.parent === chosen).sort((a, b) => a.order - b.order)[0]?.node;
   const { column, row } = places.get(chosen);
   const side = key === "ArrowDown" ? 1 : -1;
-  const beside = items.filter((item) => places.get(item.node).column === column && (places.get(item.node).row - row) * side > 0);
-  return beside.sort((a, b) => Math.abs(places.get(a.node).row - row) - Math.abs(places.get(b.node).row - row))[0]?.node;
+  const away = (item) => (places.get(item.node).row - row) * side;
+  const beside = items.filter((item) => places.get(item.node).column === column && away(item) > 0);
+  return beside.sort((a, b) => away(a) - away(b))[0]?.node;
 }

@@ -35,8 +35,10 @@ function decimal(value, digits = 2) {
   return value === null ? "−∞" : fixed(value, digits).replace("-", "−");
 }
 
+const GROUPED = new Intl.NumberFormat("en-US");
+
 function whole(number) {
-  return number.toLocaleString("en-US");
+  return GROUPED.format(number);
 }
 
 function size(bytes) {
