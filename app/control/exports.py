@@ -40,7 +40,7 @@ class Exports:
     def offers(self) -> list[Offer]:
         """What there is: views in front, the other views, the panels, the window, and the run if there is one."""
         in_front = [column.current for column in self._centre.columns]
-        names = dict.fromkeys([*in_front, *(spec.name for spec in VIEWS), *self._panels])
+        names = dict.fromkeys([*in_front, *self._centre.columns[0].offered, *self._panels])
         offers = [self._offer(name) for name in names]
         offers.append(Offer(WINDOW, "Whole window", _PICTURES, self._centre.window().size(), is_fixed=True))
         run = self._session.run

@@ -94,6 +94,11 @@ class ViewColumn(QWidget):
         """The view that is shown."""
         return self._view(self.tabs.currentIndex())
 
+    @property
+    def offered(self) -> list[str]:
+        """Names of the views that have a tab now."""
+        return [spec.name for index, spec in enumerate(self._specs) if not self.tabs.is_absent(index)]
+
     def view(self, name: str) -> View:
         """The view of that name, in front or not. Raises ValueError when there is none."""
         return self._view([spec.name for spec in self._specs].index(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -118,6 +119,9 @@ def test_a_scored_text_has_what_a_second_model_held_of_it() -> None:
     assert run["second"] == other.name
     assert dict(run["settings"])["Strategy"] == "Scored text"
     assert not {"Seed", "Cache"} & set(dict(run["settings"])), "nothing is drawn, and no cache grows"
+    chosen = [event.raw_log_probability for event in told if isinstance(event, TokenChosen)]
+    perplexity = float(dict(run["metrics"])["Perplexity"].replace(",", ""))
+    assert perplexity == pytest.approx(math.exp(-sum(chosen) / len(chosen)), rel=0.05)
 
 
 def test_a_branch_shows_what_it_began_with() -> None:

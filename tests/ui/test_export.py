@@ -25,6 +25,7 @@ from app.views import VIEWS
 from app.views.base import View
 from app.views.shared.portrait import Pose
 from app.views.text.markup import coloured
+from app.views.text.paint import COLOURINGS, Look
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
 from tests.ui.beams import beam_run, beam_steps
@@ -53,7 +54,7 @@ def part(window: MainWindow, name: str) -> View:
     return panels[name] if name in panels else window.parts.centre.columns[0].view(name)
 
 
-PARTS = [*(spec.name for spec in VIEWS), "inspector", "timeline"]
+PARTS = [*(spec.name for spec in VIEWS if not spec.comes_later), "inspector", "timeline"]
 
 
 def test_a_picture_has_the_size_that_was_asked_for(window: MainWindow, tmp_path: Path) -> None:
@@ -268,10 +269,12 @@ def test_colours_are_those_that_are_shown_and_no_text_becomes_markup(window: Mai
     run = window.session.run
     evil = [replace(run.tokens[0], text='<img src="x">\n', origin="draft", rank=1)]
     kept = theme_for("light").kept
-    assert f'<span style="color:{kept};text-decoration:underline">&lt;img' in coloured((), evil, "&", "origin")
-    assert "<img" not in coloured((), evil, "&", "none")
-    assert coloured((), evil, "&", "rank") != coloured((), evil, "&", "origin")
-    assert coloured((), evil, "&", "none").endswith("&lt;img src=&quot;x&quot;&gt;<br>&amp;</p>")
+    made = {name: coloured((), evil, "&", Look(theme_for("dark"), name)) for name in COLOURINGS}
+    assert f'<span style="color:{kept};text-decoration:underline">&lt;img' in made["origin"]
+    assert made["rank"] != made["origin"] != made["none"]
+    assert made["none"].endswith("&lt;img src=&quot;x&quot;&gt;<br>&amp;</p>")
+    apart = coloured((), evil, "&", Look(theme_for("dark"), "difference", apart={0: 9.0}))
+    assert apart != made["difference"]
 
 
 def test_a_chat_is_copied_turn_by_turn(window: MainWindow) -> None:

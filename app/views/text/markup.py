@@ -7,36 +7,34 @@ from collections.abc import Sequence
 
 from app.theme.theme import Theme, theme_for
 from app.views.text.origins import COLOURS
-from app.views.text.paint import SCORES
+from app.views.text.paint import Look
 from core import words
 from core.events import PromptToken, TokenChosen
 
 
-def coloured(prompt: Sequence[PromptToken], tokens: Sequence[TokenChosen], tail: str, colouring: str) -> str:
+def coloured(prompt: Sequence[PromptToken], tokens: Sequence[TokenChosen], tail: str, look: Look) -> str:
     """The prompt in grey, then each token in the colour of its underline; those of the light theme, for white paper.
 
-    `colouring` is one of `app.views.text.paint.COLOURINGS`. Word processors keep the colour of letters, and underline
-    in the same; few keep a colour of the line alone.
+    Word processors keep the colour of letters, and underline in the same; few keep a colour of the line alone.
     """
     theme = theme_for("light")
     asked = "".join(token.text for token in prompt if not words.control_name(token.text))
-    written = "".join(_token(token, colouring, theme) for token in tokens if token.text)
+    written = "".join(_token(token, look, theme) for token in tokens if token.text)
     opening = f'<span style="color:{theme.muted}">{_plain(asked)}</span>'
     return f'<p style="white-space:pre-wrap">{opening}{written}{_plain(tail)}</p>'
 
 
-def _token(token: TokenChosen, colouring: str, theme: Theme) -> str:
-    colour = _colour(token, colouring, theme)
+def _token(token: TokenChosen, look: Look, theme: Theme) -> str:
+    colour = _colour(token, look, theme)
     if not colour:
         return _plain(token.text)
     return f'<span style="color:{colour};text-decoration:underline">{_plain(token.text)}</span>'
 
 
-def _colour(token: TokenChosen, colouring: str, theme: Theme) -> str:
-    if colouring == "origin":
+def _colour(token: TokenChosen, look: Look, theme: Theme) -> str:
+    if look.colouring == "origin":
         return theme.color(COLOURS[token.origin]).name()
-    score = SCORES.get(colouring)
-    return theme.ramp(score(token)).name() if score else ""
+    return "" if look.colouring == "none" else theme.ramp(look.score(token)).name()
 
 
 def _plain(text: str) -> str:

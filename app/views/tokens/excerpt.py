@@ -14,4 +14,4 @@ def excerpt_of(area: TokenArea) -> Excerpt | None:
         return None
     ended = run.sequence.finished if run.cursor >= len(run.tokens) else None
     tail = ended.tail if ended else ""
-    return Excerpt(run.text, coloured(run.prompt, run.tokens[: run.cursor], tail, area.look.colouring))
+    return Excerpt(run.text, coloured(run.before, run.tokens[: run.cursor], tail, area.look))

@@ -20,7 +20,7 @@ from core.events import (
 )
 from core.explain.words import ENDINGS, control_name, visible
 from core.trace.page.beams import beams
-from core.trace.page.facts import metrics, settings, strategy_title
+from core.trace.page.facts import SCORED, metrics, settings, strategy_title
 from core.trace.page.memory import memory
 from core.trace.page.names import Names
 from core.trace.page.plain import Plain
@@ -75,6 +75,7 @@ def collect(events: Iterable[Event], title: str = "") -> Plain:
         run.add(event)
     names, stages = Names(), Stages()
     prompt, beginning = (run.started.prompt, run.started.beginning) if run.started else ((), ())
+    is_scored = run.started is not None and run.started.strategy == SCORED
     plain = _plain((*prompt, *beginning), run)
     found: Plain = {
         "title": title or _title(_asked(prompt) or plain),
@@ -83,13 +84,14 @@ def collect(events: Iterable[Event], title: str = "") -> Plain:
         "vocabulary": run.started.vocabulary if run.started else 0,
         "prompt": [_prompt_token(token) for token in prompt],
         "beginning": [_prompt_token(token) for token in beginning],
+        "scored": is_scored,
         "second": run.started.second if run.started else "",
         "texts": _texts(run, names, stages),
         "beams": beams(run.steps, run.ranking, names),
         "rounds": rounds(run.rounds, names),
         "memory": memory(seen),
         "settings": settings(run.started),
-        "metrics": metrics(run.finished),
+        "metrics": metrics(run.finished, run.tokens.get(0, []) if is_scored else ()),
         "notices": run.notices,
     }
     return found | {"words": names.labels, "stages": stages.heads}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 from core import strategies
-from core.events import Finished, Metrics, RunStarted
-from core.explain.words import duration, percent, rate, size
+from core.events import Finished, Metrics, RunStarted, TokenChosen
+from core.explain.words import decimal, duration, percent, rate, size
 
 Facts = list[tuple[str, str]]
 SCORED = "score"
@@ -33,14 +34,15 @@ def strategy_title(started: RunStarted) -> str:
     return known.title if known else started.strategy
 
 
-def metrics(finished: Finished | None) -> Facts:
-    """The run's figures; what it has no number for is left out."""
+def metrics(finished: Finished | None, scored: Sequence[TokenChosen] = ()) -> Facts:
+    """The run's figures; what it has no number for is left out. `scored`: the tokens of a text that was only scored."""
     if finished is None:
         return []
     told = finished.metrics
     rows: list[tuple[str, str | None]] = [
         ("Tokens read", f"{told.prompt_tokens:,}"),
-        ("Tokens written", f"{told.new_tokens:,}"),
+        ("Tokens scored" if scored else "Tokens written", f"{told.new_tokens:,}"),
+        *_of_score(scored),
         ("Time", duration(told.seconds)),
         ("First token after", _maybe(duration, told.time_to_first_token)),
         ("Reading", _maybe(rate, told.prefill_tokens_per_second)),
@@ -52,6 +54,15 @@ def metrics(finished: Finished | None) -> Facts:
         ("Memory in all", _maybe(size, told.peak_memory_bytes)),
     ]
     return [(name, value) for name, value in rows if value is not None]
+
+
+def _of_score(scored: Sequence[TokenChosen]) -> list[tuple[str, str | None]]:
+    """How well the model foretells a text."""
+    if not scored:
+        return []
+    mean = sum(token.raw_log_probability for token in scored) / len(scored)
+    perplexity = math.exp(min(-mean, 700.0))
+    return [("Mean log-probability", decimal(mean)), ("Perplexity", f"{perplexity:,.{0 if perplexity >= 100 else 1}f}")]
 
 
 def _of_drafts(told: Metrics) -> list[tuple[str, str | None]]:

@@ -12,6 +12,8 @@ function startColouring() {
   const has = { origin: run.rounds.length > 0, second: run.second !== "" };
   const titles = Object.entries(COLOURINGS).filter(([name]) => has[name] ?? true);
   options(find("colouring"), Object.fromEntries(titles.map(([name, [title]]) => [name, title])));
+  state.colouring = run.rounds.length ? "origin" : run.second ? "second" : run.scored ? "band" : "probability";
+  find("colouring").value = state.colouring;
   find("colouring").addEventListener("change", (event) => change({ colouring: event.target.value }));
 }
 

@@ -4,15 +4,18 @@ const COLOURINGS = {
   probability: ["Probability", "unlikely", "certain"],
   rank: ["Rank", "far down the list", "first choice"],
   entropy: ["Entropy", "undecided", "certain"],
-  second: ["Two models", "they part", "they agree"],
+  band: ["Rank in bands", "", ""],
+  second: ["Second model", "far apart", "agree"],
   origin: ["Draft or model", "", ""],
   none: ["None", "", ""],
 };
+const BANDS = [10, 100, 1000];
 const SCORES = {
   probability: (token) => token.raw,
   rank: (token) => Math.max(0, 1 - Math.log(Math.max(1, token.rank)) / Math.log(100)),
   entropy: (token) => Math.exp(-token.entropy),
-  second: (token) => (token.second ? 2 ** -token.second.divergence : 1),
+  band: (token) => [1, 0.62, 0.32, 0][BANDS.filter((last) => token.rank > last).length],
+  second: (token) => (token.second ? 1 / (1 + Math.max(token.second.divergence, 0)) : 1),
 };
 let drawn = { tokens: null, spans: [] };
 
@@ -78,10 +81,16 @@ function colourText() {
   showLegend();
 }
 
+/** A stroke of a band's colour; origins bring their own in their words. */
+function swatch(band) {
+  if (state.colouring !== "band") return [];
+  return [style(make("span", { class: "swatch" }), { background: ramp([1, 0.62, 0.32, 0][band]) })];
+}
+
 function showLegend() {
   const [, low, high] = COLOURINGS[state.colouring];
-  const key = state.colouring === "origin"
-    ? ["━ drafted, accepted", "┅ corrected by the model", "═ bonus", "─ the model's own"].map((words) => make("span", {}, words))
+  const words = { origin: ["━ drafted, accepted", "┅ corrected by the model", "═ bonus", "─ the model's own"], band: ["rank ≤ 10", "≤ 100", "≤ 1,000", "more"] };
+  const key = words[state.colouring] ? words[state.colouring].map((told, place) => make("span", {}, ...swatch(place), told))
     : low ? [make("span", {}, low, make("span", { class: "ramp" }), high)] : [];
   find("legend").replaceChildren(...key, make("span", { class: "keys" }, "click a token, or ", make("kbd", {}, "←"), " ", make("kbd", {}, "→")));
 }
