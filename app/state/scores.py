@@ -42,9 +42,9 @@ def _perplexity(mean: float) -> float:
 
 
 def told(scores: Scores) -> str:
-    """`42 tokens · mean log-probability −2.31 · perplexity 10.1`."""
+    """`42 tokens · perplexity 10.1 · mean log-probability −2.31`."""
     mean, perplexity = words.decimal(scores.mean_log_probability), _short(scores.perplexity)
-    return f"{words.count(scores.tokens, 'token')} · mean log-probability {mean} · perplexity {perplexity}"
+    return f"{words.count(scores.tokens, 'token')} · perplexity {perplexity} · mean log-probability {mean}"
 
 
 def _short(perplexity: float) -> str:

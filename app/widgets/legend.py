@@ -106,7 +106,7 @@ class Legend(QWidget):
         return max(self._theme.px(16), min(self._theme.px(WEDGE), self._theme.px(WEDGE) + self._spare()))
 
     def _spare(self) -> float:
-        return self.width() - self._scale_width() + self._theme.space(16)
+        return self.contentsRect().width() - self._scale_width() + self._theme.space(16)
 
     def _wedge(self, painter: QPainter, x: float) -> float:
         width, thick, thin = self._wedge_width(), self._theme.scale * 3.2, self._theme.scale * 1.2

@@ -29,7 +29,7 @@ def test_mean_and_perplexity() -> None:
     assert found.mean_log_probability == pytest.approx(mean)
     assert found.perplexity == pytest.approx(math.exp(-mean))
     assert found.bands == (1, 1, 0, 1)
-    assert told(found).startswith("3 tokens · mean log-probability −")
+    assert told(found).startswith("3 tokens · perplexity ")
     assert bands_told(found) == "rank ≤ 10: 33 % · ≤ 100: 33 % · ≤ 1,000: 0 % · more: 33 %"
 
 
@@ -38,7 +38,7 @@ def test_nothing_and_the_impossible() -> None:
     never = token(0, " a", 0.5, 1)
     object.__setattr__(never, "raw_log_probability", -math.inf)
     assert math.isinf(scores_of([never]).perplexity)
-    assert told(scores_of([never])).endswith("perplexity ∞")
+    assert "perplexity ∞" in told(scores_of([never]))
 
 
 def test_where_two_models_part_most() -> None:
