@@ -3,41 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from app.state import outcomes
-from app.state.request_json import from_plain
+from app.state.request_json import RequestProblem, from_plain
 from app.state.requests import ErrorReport, Outcome, RunRequest
 from app.state.run import Run
 from core import words
-from core.events import Event, RunStarted
+from core.errors import TraceError
+from core.events import BeamStep, DraftRound, Event, RunStarted, SequenceFinished, TokenChosen
 
 if TYPE_CHECKING:
     from core.trace import Trace
 
 WINDOWS = "request"
 """Under this name the window keeps its own request in a recording's header."""
+MOST_TEXTS = 1_000_000
+"""As many can be asked for; a file that speaks of more is forged."""
 
 
 def run_of(trace: Trace) -> Run:
-    """The run as it was when it ended, or as far as it came. Raises RequestProblem."""
+    """The run as it was when it ended, or as far as it came. Raises TraceError for events that cannot be."""
     run = Run(_request(trace))
-    run.apply(trace.events)
+    try:
+        if not all(map(_is_possible, trace.events)):
+            raise ValueError
+        run.apply(trace.events)
+    except (ValueError, LookupError, TypeError, OverflowError):
+        raise TraceError("What this recorded run says contradicts itself.", "Record it anew.") from None
     run.outcome = _outcome(run, trace)
     return run
 
 
 def _request(trace: Trace) -> RunRequest:
-    """The window's own request where the window has recorded it, else what the core's says."""
-    own = trace.header.extra.get(WINDOWS)
-    return from_plain(own) if own is not None else from_plain(_completed(trace.header.request, trace.events))
+    """The window's own request where the window has recorded it, else what the core's says, else what the run does."""
+    started = next((event for event in trace.events if isinstance(event, RunStarted)), None)
+    for plain in (trace.header.extra.get(WINDOWS), _completed(trace.header.request, started)):
+        with suppress(RequestProblem):
+            return from_plain(plain)
+    return RunRequest("".join(token.text for token in started.prompt) if started is not None else "")
 
 
-def _completed(asked: Mapping[str, object], events: list[Event]) -> dict[str, Any]:
+def _is_possible(event: Event) -> bool:
+    """Whether no view would have to go on for ever: so many texts, and parents before their children."""
+    match event:
+        case RunStarted():
+            return 0 <= event.sequences <= MOST_TEXTS
+        case TokenChosen() | SequenceFinished():
+            return 0 <= event.sequence <= MOST_TEXTS
+        case BeamStep():
+            return all(0 <= node.parent < node.node for node in event.candidates)
+        case DraftRound():
+            return all(0 <= node.parent < node.node for node in event.nodes)
+    return True
+
+
+def _completed(asked: Mapping[str, object], started: RunStarted | None) -> dict[str, Any]:
     """The core's request with what it left open, as the run found it."""
     plain = {name: value for name, value in asked.items() if value is not None}
     plain["draft_names"] = plain.pop("drafters", [])
-    started = next((event for event in events if isinstance(event, RunStarted)), None)
     if started is not None:
         plain |= {"strategy": started.strategy, "cache": started.cache, "load": {"model": started.model}}
     return plain

@@ -61,7 +61,7 @@ def read_header(data: bytes) -> tuple[Header, Layout]:
             "extra": dict(extra),
         }:
             told = {str(name): str(version) for name, version in versions.items()}
-            return Header((major, minor), request, model, told, made, extra), layout_of(schema)
+            return Header((major, minor), request, model, told, made, extra), layout_of(schema, (major, minor))
     raise ValueError("its header lacks something")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
 
-from core.trace.schema import Kind, Record, event_classes, records
+from core.trace.schema import VERSION, Kind, Record, event_classes, records
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Layout:
     unknown_events: Mapping[int, str]
     places: Mapping[str, Places]
     unknown_fields: tuple[str, ...]
+    is_later: bool = False
+    """Whether a later version has written the file, which may choose where this one does not know the choice."""
 
 
 @cache
@@ -40,8 +42,8 @@ def described() -> dict[str, object]:
     }
 
 
-def layout_of(schema: object) -> Layout:
-    """How to read a file with this schema. Raises ValueError where it contradicts this version's."""
+def layout_of(schema: object, version: tuple[int, int] = VERSION) -> Layout:
+    """How to read a file with this schema, of that version. Raises ValueError where it contradicts this version's."""
     match schema:
         case {"events": list(names), "records": dict(classes)} if all(isinstance(name, str) for name in names):
             events = dict(enumerate(names))
@@ -52,6 +54,7 @@ def layout_of(schema: object) -> Layout:
                 {number: name for number, name in events.items() if name not in known},
                 {name: _places(records()[name], columns) for name, columns in listed.items()},
                 tuple(_unknown(listed)),
+                version > VERSION,
             )
     raise ValueError("its schema is none")
 

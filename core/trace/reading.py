@@ -20,6 +20,10 @@ _VALUES_PER_BYTE = 64
 """How many values a file may unfold to: far more than any run has for its size, and few enough to hold."""
 
 
+STRANGE: Any = object()
+"""Stands for a choice that only a later version knows, until the event that it belongs to is left out."""
+
+
 class BlockReader:
     """Reads the blocks of one file in order. Raises ValueError for what no writer makes."""
 
@@ -29,7 +33,7 @@ class BlockReader:
         self._doubles: list[float] = []
         self._left = _VALUES_AT_LEAST
         self.skipped: Counter[str] = Counter()
-        """Events of classes that this version does not know, by the names that the file gives them."""
+        """Events that this version does not know, or not all of, by the names that the file gives their classes."""
 
     def events(self, data: bytes, kept: int) -> list[Event]:
         """The events of a block that takes `kept` bytes of the file, in order."""
@@ -55,7 +59,9 @@ class BlockReader:
         if not rows.keys() >= set(order):
             raise ValueError("a block lacks the columns of an event")
         self.skipped.update(self._layout.unknown_events[number] for number in order if number not in known)
-        return [next(rows[number]) for number in order if number in known]
+        found = [(number, next(rows[number])) for number in order if number in known]
+        self.skipped.update(known[number] for number, event in found if event is STRANGE)
+        return [event for _, event in found if event is not STRANGE]
 
     def _events(self, number: int, column: object, count: int) -> list[Event]:
         if not count:
@@ -74,6 +80,18 @@ class BlockReader:
             values = self._flat(kind, column, count)
         if len(values) != count:
             raise ValueError("a column has too many values or too few")
+        return self._known(kind, values) if self._layout.is_later else values
+
+    def _known(self, kind: Kind, values: list[Any]) -> list[Any]:
+        """The values, STRANGE for each choice that this version does not know and for whatever holds one."""
+        match kind:
+            case ("choice", *names):
+                return [value if value in names else STRANGE for value in values]
+            case ("many" | "tuple", *_):
+                return [STRANGE if any(item is STRANGE for item in value) else value for value in values]
+            case ("record", str(name)):
+                fields = [field.name for field in self._layout.places[name].record.fields]
+                return [row if _is_plain(row, fields) else STRANGE for row in values]
         return values
 
     def _nested(self, kind: Kind, column: object, count: int) -> list[Any] | None:
@@ -104,7 +122,9 @@ class BlockReader:
         return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
     def _record(self, name: str, parts: Sequence[object], count: int) -> list[Any]:
-        places = self._layout.places[name]
+        places = self._layout.places.get(name)
+        if places is None:
+            raise ValueError(f"its schema lacks {name}")
         if places.width != len(parts):
             raise ValueError(f"{name} has too many columns or too few")
         rows: list[object] = list(map(object.__new__, repeat(places.record.cls, count)))
@@ -143,6 +163,10 @@ class BlockReader:
             raise ValueError("a column of numbers has too many or too few")
         doubles = _picked(self._doubles, list(accumulate(self._column("int", places, wide))))
         return _merged(iter(doubles), iter(short), exact)
+
+
+def _is_plain(row: object, fields: Sequence[str]) -> bool:
+    return row is not STRANGE and not any(getattr(row, name) is STRANGE for name in fields)
 
 
 def _fill(cls: type, name: str, rows: Iterable[object], values: Iterable[object]) -> None:

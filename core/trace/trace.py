@@ -58,6 +58,10 @@ def replay(path: str | PathLike[str]) -> Iterator[Event]:
     yield from _Reader(Path(path)).events()
 
 
+_CONTRADICTIONS = (ValueError, TypeError, LookupError, OverflowError, RecursionError, MemoryError)
+"""What a block that fits its checksum and still makes no sense can lead to."""
+
+
 @contextmanager
 def _without_collector() -> Iterator[None]:
     """Nothing that a block becomes is garbage; looking for some all the while takes as long as the rest."""
@@ -126,7 +130,7 @@ class _Reader:
         try:
             with _without_collector():
                 return self._reader.events(block.data, block.kept)
-        except ValueError as error:
+        except _CONTRADICTIONS as error:
             raise damaged(self._path, str(error)) from None
 
     def _read_end(self, block: Block, count: int) -> None:

@@ -1,0 +1,76 @@
+"""From a file's events to a run: what it was set to, how it ended, and what is too odd to be one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.state.recorded import WINDOWS, run_of
+from core.errors import TraceError
+from core.events import (
+    BeamCandidate,
+    BeamStep,
+    DraftNode,
+    DraftRound,
+    Event,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from core.trace import VERSION, Failure, Header, Trace
+
+STARTED = RunStarted("sampling", "m", "cpu", "float32", "static", 3, (PromptToken(1, "Once"),), ())
+TOKEN = TokenChosen(0, 0, 7, " upon", " upon", 0.5, 0.5, -0.7, -0.7, 1, 0.1, 0.0)
+NODE = BeamCandidate(2, 1, 5, "a", 0.5, -0.7, -0.7, -0.7, 1, "kept", 0.5, -0.7, 1, 0.1)
+DRAFTED = DraftNode(2, 1, 5, "a", 1, 0, 0.5, 0.5, "accepted")
+
+
+def trace(*events: Event, request: Any = None, extra: Any = None, **more: Any) -> Trace:
+    header = Header(VERSION, request or {"prompt": "Once"}, None, {}, 0.0, extra or {})
+    return Trace(header, list(events), **more)
+
+
+def test_the_cores_request_is_completed_by_what_the_run_found() -> None:
+    asked = {"prompt": [1, 2], "strategy": None, "config": {"top_k": 5}, "drafters": ["d"], "cache": "dynamic"}
+    request = run_of(trace(STARTED, TOKEN, request=asked)).request
+    assert (request.prompt, request.strategy, request.cache, request.model) == ((1, 2), "sampling", "static", "m")
+    assert (request.config, request.draft_names) == ({"top_k": 5}, ("d",))
+
+
+def test_a_request_that_is_none_does_not_hide_the_run() -> None:
+    run = run_of(trace(STARTED, TOKEN, request={"prompt": 3.5}, extra={WINDOWS: {"strategy": 7}}))
+    assert run.request.prompt == "Once"
+    assert run.text == " upon"
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "message"),
+    [
+        ({}, "stopped", "stopped after 1 token"),
+        ({"trouble": TraceError("cut")}, "stopped", "cut short after 1 token"),
+        ({"failure": Failure("NumericError", "Not a number", "It was none.")}, "failed", "Not a number"),
+    ],
+)
+def test_a_run_that_did_not_finish_says_why(more: dict[str, Any], kind: str, message: str) -> None:
+    outcome = run_of(trace(STARTED, TOKEN, **more)).outcome
+    assert outcome is not None
+    assert (outcome.kind, outcome.message) == (kind, message)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        replace(STARTED, sequences=10**12),
+        replace(TOKEN, sequence=-1),
+        SequenceFinished(10**12, "eos"),
+        BeamStep(0, (replace(NODE, parent=2),), 2, 0.0),
+        DraftRound(0, 0, (replace(DRAFTED, parent=3),), (), 1, "a", "none", 0.0, 0.0, 0.0, 1),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_no_view_could_ever_finish_is_refused(event: Event) -> None:
+    with pytest.raises(TraceError, match="contradicts"):
+        run_of(trace(STARTED, event))
