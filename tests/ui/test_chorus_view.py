@@ -187,13 +187,14 @@ def test_runs_of_other_kinds_are_shown_in_turn(view: TreeView) -> None:
     assert len(labels(view)) == 9
 
 
-@pytest.mark.parametrize(("width", "scale"), [(1100, 1.0), (700, 1.0), (560, 1.5)])
+@pytest.mark.parametrize(("width", "scale"), [(1100, 1.0), (700, 1.0), (560, 1.5), (325, 1.5)])
 @pytest.mark.parametrize("is_empty", [False, True])
 def test_nothing_is_cut(view: TreeView, width: int, scale: float, is_empty: bool) -> None:
     view.show_run(None if is_empty else chorus_run())
     view.set_theme(theme_for("light", scale))
-    view.resize(width, 640)
+    view.resize(width, 301 if is_empty else 640)
     layout.settle(view)
+    assert view.width() == width, "it can be as narrow as the window has room"
     assert layout.faults(view) == []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSpinBox, QWidget
 
 from app.state.chorus import MOST, USUAL
@@ -26,10 +26,11 @@ class ChorusBar(QWidget):
         self.button.setObjectName("chorusButton")
         self.button.setToolTip("Sample the prompt so many times at once, each with the next seed, as one tree")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        label = QLabel("The same prompt", self)
-        label.setBuddy(self.count)
+        self._label = QLabel("The same prompt", self)
+        self._label.setBuddy(self.count)
         self._row = QHBoxLayout(self)
-        for part in (label, self.count, self.button):
+        self._row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it can be narrower than its words
+        for part in (self._label, self.count, self.button):
             self._row.addWidget(part)
         self.button.clicked.connect(self._on_clicked)
 
@@ -37,6 +38,18 @@ class ChorusBar(QWidget):
         """Other sizes."""
         self._row.setContentsMargins(theme.px(10), theme.px(3), theme.px(10), theme.px(3))
         self._row.setSpacing(theme.px(8))
+
+    def minimumSizeHint(self) -> QSize:
+        """Without its words."""
+        sides = self._row.contentsMargins()
+        parts = self.count.minimumSizeHint().width() + self._row.spacing() + self.button.minimumSizeHint().width()
+        return QSize(sides.left() + parts + sides.right(), self._row.minimumSize().height())
+
+    def fit(self, room: int) -> None:
+        """Without its words where they do not fit into so many pixels."""
+        self._label.show()
+        self._label.setVisible(self._row.minimumSize().width() <= room)
+        self.updateGeometry()
 
     @Slot()
     def _on_clicked(self) -> None:

@@ -302,7 +302,9 @@ class TreeLegend(QWidget):
         """One line of small type."""
         return QSize(self._look.theme.px(200), self._look.theme.px(30))
 
-    minimumSizeHint = sizeHint
+    def minimumSizeHint(self) -> QSize:
+        """What does not fit is left out."""
+        return QSize(self._look.theme.px(80), self._look.theme.px(30))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Mark, word, mark, word."""

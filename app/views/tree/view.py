@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRect, Slot
+from PySide6.QtCore import Slot
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
 from app.state.chorus import is_chorus
 from app.state.requests import ModelInfo
@@ -26,6 +26,8 @@ from app.widgets.tree_canvas import TreeCanvas
 from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
 
 _GROWING = BeamStep | BeamsRanked | TokenChosen | SequenceFinished
+_LEGEND = 260
+"""Pixels at 100 % that the legend has beside what begins a chorus."""
 _ASK = "Pick a node, or walk with the arrow keys; type to find a token."
 
 
@@ -54,7 +56,7 @@ class TreeView(View):
         self.canvas.setObjectName("treeCanvas")
         self.canvas.describe = self._tip
         self._split = TreeSplit(self.canvas, (self.table, self.samples), self)
-        foot = QHBoxLayout()
+        foot = self._foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         foot.addWidget(self._legend, 1)
         foot.addWidget(self._again)
         column = QVBoxLayout(self)
@@ -265,15 +267,19 @@ class TreeView(View):
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """What begins a chorus stands below the words of an empty page."""
+        """What begins a chorus stands below the words of an empty page, or beside the legend where there is room."""
         super().resizeEvent(event)
         self._place_first()
 
     def _place_first(self) -> None:
+        for each in (self._first, self._again):
+            each.fit(self.width())
+        beside = self._again.sizeHint().width() + self._theme.px(_LEGEND) <= self.width()
+        self._foot.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
         bar = self._first
         bar.adjustSize()
-        top = sample_top(self.rect(), self._theme) + self._theme.px(190)
-        bar.setGeometry(QRect((self.width() - bar.width()) // 2, round(top), bar.width(), bar.height()))
+        top = min(sample_top(self.rect(), self._theme) + self._theme.px(190), self.height() - bar.height())
+        bar.move((self.width() - bar.width()) // 2, max(0, round(top)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The ground; what to do where there is no tree."""
