@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from app.control.messages import Messages
 from app.control.requests import RequestBuilder
 from app.session.session import Session
-from app.state.branching import Instead, branch_of, why_not_branch
+from app.state.branching import Instead, Onward, branch_of, why_not_branch
 from app.state.chorus import chorus_request
 from app.state.requests import Prompt, RunRequest
 
@@ -50,7 +50,7 @@ class RunController(QObject):
             self.start(self._requests.anew(prompt))
 
     @Slot(object)
-    def branch(self, instead: Instead) -> None:
+    def branch(self, instead: Instead | Onward) -> None:
         """Go on from a place of the shown run's text with something else, as everything is set now."""
         run = self._session.run
         if run is not None and not why_not_branch(run) and self._is_ready():

@@ -24,6 +24,7 @@ SHORTCUTS = (
     Shortcut(("Ctrl+Return", "Ctrl+Enter"), "Run", "Run", "run"),
     Shortcut(("Esc",), "Close what is open, or stop the run", "Run", "escape"),
     Shortcut(("Ctrl+R",), "Run the same again", "Run", "run_again"),
+    Shortcut(("Ctrl+Shift+E",), "Score this text", "Run", "score_text"),
     Shortcut(("Ctrl+Z",), "Back to the previous run", "Run", "previous_run"),
     Shortcut(("Ctrl+Y", "Ctrl+Shift+Z"), "On to the next run", "Run", "next_run"),
     Shortcut(("Ctrl+L",), "Lock or unlock the seed", "Run", "lock_seed"),

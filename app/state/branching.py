@@ -19,6 +19,16 @@ class Instead:
     """A token's id, or words."""
 
 
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """A path through a search's tree that a run is to go on from, kept or pruned."""
+
+    ids: tuple[int, ...]
+    """Its tokens, behind what the answer begins with."""
+    shared: int
+    """How many of them the shown text has too."""
+
+
 def why_not_branch(run: Run | None) -> str:
     """Why no run can go on from a place of this one's text; empty when one can."""
     if run is None or not run.tokens:
@@ -28,25 +38,31 @@ def why_not_branch(run: Run | None) -> str:
     return ""
 
 
-def branch_of(run: Run, instead: Instead, settings: RunRequest) -> RunRequest:
+def branch_of(run: Run, instead: Instead | Onward, settings: RunRequest) -> RunRequest:
     """A run whose text is that of `run` up to the place, then what stands there instead, then what `settings` write.
 
     Model and prompt are the run's own, for its tokens are those of its model. Words take the white space before them
     from the token they replace.
     """
-    old = run.tokens[: instead.token]
-    kept = (*(token.id for token in run.beginning), *(token.id for token in old))
-    what = instead.what if isinstance(instead.what, int) else _spaced(instead.what, run.tokens[instead.token].piece)
+    begun = tuple(token.id for token in run.beginning)
+    parts, shared = (instead.ids, instead.shared) if isinstance(instead, Onward) else _with_instead(run, instead)
     return replace(
         settings,
         prompt="" if run.request.scored and not run.request.beginning else run.request.prompt,
         load=run.request.load if run.request.model else settings.load,
-        beginning=(*kept, what),
+        beginning=(*begun, *parts),
         parent=run.id,
-        place=len(kept),
+        place=len(begun) + shared,
         scored=False,
         second="",
     )
+
+
+def _with_instead(run: Run, instead: Instead) -> tuple[tuple[int | str, ...], int]:
+    """The tokens before the place and what stands there now, and how many are as before."""
+    kept = tuple(token.id for token in run.tokens[: instead.token])
+    what = instead.what if isinstance(instead.what, int) else _spaced(instead.what, run.tokens[instead.token].piece)
+    return (*kept, what), len(kept)
 
 
 def score_of(run: Run, second: str = "") -> RunRequest:

@@ -57,7 +57,8 @@ class ViewSignals(QObject):
     prefixLoadWanted = Signal(str)
     """A prefix is to be read from that file."""
     branchWanted = Signal(object)
-    """A run is to go on from a place of the shown text with something else (an `app.state.branching.Instead`)."""
+    """A run is to go on from a place of the shown text with something else (an `app.state.branching.Instead`), or
+    from a node of a search's tree (an `Onward`)."""
     wordsWanted = Signal()
     """Words are to be typed in place of the selected token."""
     relativeWanted = Signal(str)

@@ -20,6 +20,7 @@ def action_table(
         "run": runs.run,
         "escape": runs.escape,
         "run_again": runs.run_again,
+        "score_text": controllers.scoring.score_prompt,
         "previous_run": controllers.steps.back,
         "next_run": controllers.steps.forward,
         "toggle_history": controllers.history_panel.toggle,

@@ -18,6 +18,7 @@ from app.state.run import Run
 from app.views import VIEWS
 from app.views.branches.view import BranchesView
 from app.views.tokens.view import BRANCHED, TokenView
+from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import STORY
 from tests.ui.layout import faults, settle
@@ -242,3 +243,30 @@ def test_an_edited_prompt_shows_what_is_read_anew(qtbot: QtBot, window: MainWind
     prompt.set_prompt("Once upon a time")
     qtbot.waitUntil(lambda: not prompt.reuse.isVisible(), timeout=WAIT_MS)
     assert prompt.editor.extraSelections() == []
+
+
+def test_a_run_goes_on_from_a_pruned_node_of_a_search(qtbot: QtBot, config_dir: Path) -> None:
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
+        window.show()
+    window.parts.controller.choose(strategy="beam_search")
+    window.parts.controller.set_values({"max_new_tokens": 6, "num_beams": 3})
+    window.parts.setup.prompt.set_prompt("Once upon a time, there was")
+    run(qtbot, window)
+    window.parts.centre.show_view("tree")
+    parent, view = window.session.run, find(window, TreeView, "treeView")
+    assert parent is not None
+    assert parent.beams is not None
+    pruned = next(c for step in parent.beams.steps[2:] for c in step.candidates if c.fate == "pruned")
+    menu = view.menu.menu(pruned.node)
+    assert menu is not None
+    assert view.menu.menu(0) is None
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        menu.actions()[0].trigger()
+    menu.close()
+    branch = window.session.run
+    assert branch is not None
+    assert branch.request.beginning == tuple(c.id for c in parent.beams.path(pruned.node))
+    assert branch.request.place < len(branch.request.beginning)
+    assert branch.text.startswith(parent.beams.text(pruned.node))

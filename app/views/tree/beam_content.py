@@ -67,6 +67,10 @@ class BeamContent(TreeContent):
         """What leads to a candidate."""
         return self._tree.text(node) if self._tree is not None and node in self._tree else ""
 
+    def ids(self, node: int) -> tuple[int, ...]:
+        """The tokens that lead to a candidate."""
+        return tuple(candidate.id for candidate in self._tree.path(node)) if self._tree is not None else ()
+
     def last_word(self, node: int) -> str:
         """The candidate's own part."""
         if self._tree is None or node not in self._tree:

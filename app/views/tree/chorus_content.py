@@ -108,6 +108,10 @@ class ChorusContent(TreeContent):
         """What leads there."""
         return self.chorus.text(node)
 
+    def ids(self, node: int) -> tuple[int, ...]:
+        """The tokens that lead there."""
+        return tuple(one.token for one in self.chorus.path(node)) if node in self.chorus else ()
+
     def last_word(self, node: int) -> str:
         """The node's own part."""
         return self.chorus.node(node).text or f" {_label(self.chorus.node(node))}" if node in self.chorus else ""

@@ -61,6 +61,10 @@ class TreeContent(ABC):
         """What the path to `node` wrote, without the prompt; empty for strangers."""
 
     @abstractmethod
+    def ids(self, node: int) -> tuple[int, ...]:
+        """The tokens on the path to `node`; empty for strangers and the prompt's end."""
+
+    @abstractmethod
     def last_word(self, node: int) -> str:
         """What is shown strongly at the end of that text: the node's own part of it; empty for strangers."""
 

@@ -20,6 +20,7 @@ from app.views.tree.content import TreeContent, prompt_end
 from app.views.tree.empty import paint_empty, sample_top
 from app.views.tree.finder import Finder
 from app.views.tree.growth import ROOT
+from app.views.tree.menu import NodeMenu
 from app.views.tree.split import TreeSplit
 from app.views.tree.tools import FindBar, PathLine, TreeLegend, TreeTools
 from app.widgets.tree_canvas import TreeCanvas
@@ -47,6 +48,7 @@ class TreeView(View):
         self._find_bar = FindBar(self.canvas)
         self.finder = Finder(self.canvas, self._find_bar)
         self._tools = TreeTools(self)
+        self.menu = NodeMenu(self.canvas, self.signals, lambda: (self._run, self._content))
         self._tools.hide()
         self._lay_out()
         self._connect()

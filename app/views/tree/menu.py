@@ -1,0 +1,63 @@
+"""The menu of a node: a run that goes on from there, whatever became of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+from PySide6.QtWidgets import QMenu
+
+from app.state.branching import Onward
+from app.state.run import Run
+from app.views.base import ViewSignals
+from app.views.tree.content import TreeContent
+from app.widgets.tree_canvas import TreeCanvas
+from core import words
+
+Shown = Callable[[], tuple[Run | None, TreeContent | None]]
+
+
+class NodeMenu(QObject):
+    """Listens to the canvas; `shown` says which run's tree stands on it."""
+
+    def __init__(self, canvas: TreeCanvas, signals: ViewSignals, shown: Shown) -> None:
+        super().__init__(canvas)
+        self._canvas, self._signals, self._shown = canvas, signals, shown
+        canvas.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Open the menu of the node that is meant: under the pointer, or the selected one."""
+        if not isinstance(event, QContextMenuEvent):
+            return False
+        by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
+        node = self._canvas.selection.selected if by_key else self._canvas.stage.node_at(event.pos())
+        if node is None or (menu := self.menu(node)) is None:
+            return False
+        menu.popup(event.globalPos())
+        return True
+
+    def menu(self, node: int) -> QMenu | None:
+        """What can be done with a node; it deletes itself when it closes. None where nothing can."""
+        run, content = self._shown()
+        onward = onward_from(run, content, node)
+        if run is None or content is None or onward is None:
+            return None
+        menu = QMenu(self._canvas)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        name = words.quote(content.last_word(node)).replace("&", "&&")
+        menu.addAction(f"Continue from {name}", partial(self._signals.branchWanted.emit, onward))
+        menu.addAction("Copy the text up to here", partial(QGuiApplication.clipboard().setText, content.text(node)))
+        return menu
+
+
+def onward_from(run: Run | None, content: TreeContent | None, node: int) -> Onward | None:
+    """The path to a node as what a run can go on from; None for the prompt's end."""
+    ids = content.ids(node) if content is not None else ()
+    if run is None or not ids:
+        return None
+    shown = [token.id for token in run.tokens]
+    pairs = enumerate(zip(ids, shown, strict=False))
+    shared = next((n for n, (one, other) in pairs if one != other), min(len(ids), len(shown)))
+    return Onward(ids, min(shared, len(ids) - 1))
