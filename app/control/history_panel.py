@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
-from PySide6.QtWidgets import QMessageBox
 
 from app.control.history import History
+from app.control.kept_changes import KeptChanges
 from app.control.steps import Steps
 from app.panels.setup import SetupPanel
 from app.session.session import Session
@@ -38,12 +38,20 @@ class HistoryPanel(QObject):
     shown = Signal()
     changed = Signal()
 
-    def __init__(self, setup: SetupPanel, session: Session, history: History, steps: Steps, settings: Kept) -> None:
+    def __init__(
+        self,
+        setup: SetupPanel,
+        session: Session,
+        history: History,
+        changes: KeptChanges,
+        steps: Steps,
+        settings: Kept,
+    ) -> None:
         super().__init__(setup)
         self._setup, self._session, self._history, self._steps = setup, session, history, steps
         self._settings = settings
         self._theme: Theme | None = None
-        self._deleted: list[str] = []
+        self._changes = changes
         self.view: HistoryView | None = None
         """None until it is first shown."""
         history.changed.connect(self.refresh)
@@ -72,7 +80,7 @@ class HistoryPanel(QObject):
     def close(self) -> None:
         """Back to prompt and parameters; what was deleted stays so."""
         self._setup.uncover()
-        self.settle()
+        self._changes.settle()
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
@@ -104,14 +112,6 @@ class HistoryPanel(QObject):
             self.refresh()
         return False
 
-    def settle(self) -> None:
-        """What was deleted is removed for good."""
-        deleted, self._deleted = self._deleted, []
-        if deleted:
-            self._history.change(lambda store: store.forget(deleted))
-        if self.view is not None:
-            self.view.foot.show_deleted("")
-
     def _make(self) -> HistoryView:
         from app.panels.history.view import HistoryView
 
@@ -121,15 +121,16 @@ class HistoryPanel(QObject):
             (view.searchChanged, self.refresh),
             (view.openWanted, self._open),
             (view.actionWanted, self._act),
-            (view.renameWanted, self._rename),
+            (view.renameWanted, self._changes.rename),
             (view.foot.undoWanted, self._undo),
             (view.head.backWanted, self._steps.back),
             (view.head.forwardWanted, self._steps.forward),
-            (view.head.forgetAllWanted, self.ask_to_forget_all),
+            (view.head.forgetAllWanted, self._changes.ask_to_forget_all),
             (view.head.keepWanted, self._set_keeping),
         ):
             signal.connect(slot)
         self._steps.changed.connect(view.head.show_steps)
+        self._changes.deleted.connect(view.foot.show_deleted)
         view.head.show_steps(self._steps.can_go_back, self._steps.can_go_forward)
         self._setup.window().installEventFilter(self)
         if self._theme is not None:
@@ -145,7 +146,8 @@ class HistoryPanel(QObject):
 
     @Slot(str, str)
     def _act(self, name: str, run: str) -> None:
-        actions = {"restore": self._restore, "compare": self._compare, "pin": self._pin, "delete": self._delete}
+        changes = self._changes
+        actions = {"restore": self._restore, "compare": self._compare, "pin": changes.pin, "delete": changes.delete}
         actions[name](run)
 
     def _restore(self, run: str) -> None:
@@ -162,58 +164,17 @@ class HistoryPanel(QObject):
         except TokenscopeError as error:
             self._history.refused.emit(report(error))
 
-    def _pin(self, run: str) -> None:
-        record = self._history.ask(lambda store: store.get(run), None)
-        if record is not None:
-            self._history.change(lambda store: store.pin(run, not record.pinned))
-
-    def _delete(self, run: str) -> None:
-        record = self._history.ask(lambda store: store.get(run), None)
-        if record is not None and self.view is not None:
-            self._deleted.append(run)
-            self._history.change(lambda store: store.delete(run))
-            self.view.foot.show_deleted(record.name)
-
-    @Slot(str, str)
-    def _rename(self, run: str, title: str) -> None:
-        self._history.change(lambda store: store.rename(run, title))
-
     @Slot()
     def _undo(self) -> None:
-        """Bring back the run that was deleted last; the one before it can then be brought back too."""
-        if self._deleted and self.view is not None:
-            run = self._deleted.pop()
-            self._history.change(lambda store: store.bring_back(run))
+        run = self._changes.undo()
+        if run and self.view is not None:
             self.view.list.pick(run)
-            self.view.foot.show_deleted("")
 
     @Slot(bool)
     def _set_keeping(self, is_on: bool) -> None:
         self._settings.keep = is_on
         self.changed.emit()
         self.refresh()
-
-    @Slot()
-    def ask_to_forget_all(self) -> None:
-        """Ask, then remove everything that is kept."""
-        count, size = self._history.ask(lambda store: store.totals(), (0, 0))
-        box = QMessageBox(QMessageBox.Icon.Warning, "Forget all", "", parent=self._setup.window())
-        box.setObjectName("forgetAllQuestion")
-        box.setText(f"Forget {words.count(count, 'run')}, {words.size(size)}, pinned ones too?")
-        box.setInformativeText("They are removed from the disk and cannot be brought back. The shown run stays shown.")
-        forget = box.addButton("Forget all", QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton("Keep them", QMessageBox.ButtonRole.RejectRole))
-        forget.clicked.connect(self.forget_all)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.open()
-
-    @Slot()
-    def forget_all(self) -> None:
-        """Remove everything that is kept."""
-        self._deleted.clear()
-        self._history.forget_all()
-        if self.view is not None:
-            self.view.foot.show_deleted("")
 
     @Slot(object)
     def _mark(self, run: object) -> None:

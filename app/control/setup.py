@@ -135,6 +135,7 @@ class SetupController(QObject):
         seed.spin.setValue(kept.seed)
         seed.lock.setChecked(kept.seed_locked)
         self._panel.prompt.set_prompt(kept.prompt, kept.chat)
+        self._panel.prompt.editor.document().clearUndoRedoStacks()  # nobody has typed that just now
 
     @Slot()
     def _show_strategy(self) -> None:

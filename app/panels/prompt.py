@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QColor, QTextCharFormat, QTextCursor
+from PySide6.QtCore import QEvent, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -45,6 +45,16 @@ class PromptEdit(QPlainTextEdit):
         self.setPlaceholderText(TEXT_HINT)
         self.document().documentLayout().documentSizeChanged.connect(self._on_size)
         self._on_size()
+
+    def event(self, event: QEvent) -> bool:
+        """Undo and redo are the editor's while it has something to undo; then they are the window's."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            keys, document = QKeySequence.StandardKey, self.document()
+            undoes, redoes = event.matches(keys.Undo), event.matches(keys.Redo)
+            if (undoes and not document.isUndoAvailable()) or (redoes and not document.isRedoAvailable()):
+                event.ignore()
+                return False
+        return super().event(event)
 
     @Slot()
     def _on_size(self) -> None:

@@ -20,6 +20,7 @@ from app.control.family import FamilyController
 from app.control.history import History
 from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
+from app.control.kept_changes import KeptChanges
 from app.control.library import Library
 from app.control.loading import LoadController
 from app.control.memory_fit import FitController
@@ -161,7 +162,7 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
     requests = RequestBuilder(chosen, chat, loading, settings.compute)
     changes = ChangeWatch(session, requests, panels.status)
     history = History(session, lambda: store.data, settings.history, keeper)
-    steps = Steps(session, history)
+    steps, kept_changes = Steps(session, history), KeptChanges(panels.setup, history)
     runs = RunController(session, requests, messages)
     exports = Exports(panels.centre, panels.inspector, panels.timeline, session)
     recorded = RecordedRuns(panels.centre, session, setup, messages)
@@ -187,7 +188,8 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         changes=changes,
         keeper=keeper,
         history=history,
-        history_panel=HistoryPanel(panels.setup, session, history, steps, settings.history),
+        kept_changes=kept_changes,
+        history_panel=HistoryPanel(panels.setup, session, history, kept_changes, steps, settings.history),
         recovery=Recovery(history, messages),
         steps=steps,
     )
@@ -226,7 +228,7 @@ def _last_steps(parts: Parts) -> tuple[tuple[Callable[[], object], ...], tuple[C
         parts.loading.stop,
         parts.fit.stop,
         parts.session.shut_down,
-        parts.history_panel.settle,
+        parts.kept_changes.settle,
         parts.history.stop,
         parts.status.stop,
     )

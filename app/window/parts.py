@@ -14,6 +14,7 @@ from app.control.family import FamilyController
 from app.control.history import History
 from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
+from app.control.kept_changes import KeptChanges
 from app.control.library import Library
 from app.control.loading import LoadController
 from app.control.memory_fit import FitController
@@ -82,6 +83,7 @@ class Controllers:
     changes: ChangeWatch
     keeper: Keeper
     history: History
+    kept_changes: KeptChanges
     history_panel: HistoryPanel
     recovery: Recovery
     steps: Steps

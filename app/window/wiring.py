@@ -78,7 +78,7 @@ def _connect_history(parts: Parts) -> None:
         (parts.steps.changed, parts.appearance.menu.show_steps),
         (parts.dialogs.historyChanged, history.trim),
         (parts.dialogs.historyChanged, panel.refresh),
-        (parts.dialogs.forgetAllWanted, panel.ask_to_forget_all),
+        (parts.dialogs.forgetAllWanted, parts.kept_changes.ask_to_forget_all),
     ):
         signal.connect(slot)
     parts.steps.tell()

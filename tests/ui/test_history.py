@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app import build_window
@@ -78,6 +78,13 @@ def listed(view: HistoryView) -> list[str]:
 def click(view: HistoryView, row: int) -> None:
     place = view.list.visualRect(view.list.runs.index(row)).center()
     QTest.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def edited(view: HistoryView) -> QLineEdit:
+    """The name that is being changed."""
+    editor = view.list.viewport().findChild(QLineEdit)
+    assert editor is not None
+    return editor
 
 
 def look_for(qtbot: QtBot, view: HistoryView, words: str) -> None:
@@ -154,7 +161,7 @@ def test_a_run_is_renamed_in_its_place(qtbot: QtBot, window: MainWindow) -> None
     view = history(window)
     click(view, 0)
     QTest.keyClick(view.list, Qt.Key.Key_F2)
-    editor = QApplication.focusWidget()
+    editor = edited(view)
     QTest.keyClicks(editor, "My dragons")
     with qtbot.waitSignal(view.renameWanted, timeout=WAIT_MS):
         QTest.keyClick(editor, Qt.Key.Key_Return)
@@ -200,7 +207,7 @@ def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None
 
 
 def answer(window: MainWindow, words: str) -> None:
-    window.parts.history_panel.ask_to_forget_all()
+    window.parts.kept_changes.ask_to_forget_all()
     box = find(window, QMessageBox, "forgetAllQuestion")
     assert "1 run" in box.text()
     next(button for button in box.buttons() if button.text() == words).click()
@@ -306,7 +313,10 @@ def test_the_menu_says_what_can_be_done(qtbot: QtBot, config_dir: Path) -> None:
     assert not steps["previous_run"].isEnabled()
 
 
-def test_text_fields_keep_their_own_undo(qtbot: QtBot, window: MainWindow) -> None:
+def test_text_fields_keep_their_own_undo(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
     for prompt in ("One", "Two"):
         keep(qtbot, window, prompt)
     editor = window.parts.setup.prompt.editor
@@ -315,6 +325,23 @@ def test_text_fields_keep_their_own_undo(qtbot: QtBot, window: MainWindow) -> No
     QTest.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert shown(window).request.prompt == "Two"
     assert "more" not in editor.toPlainText()
+    while editor.document().isUndoAvailable():
+        QTest.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert shown(window).request.prompt == "Two"
+    QTest.keyClick(editor, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert shown(window).request.prompt == "One", "where there is nothing left to undo, it is the window's"
+
+
+def test_esc_closes_the_history_and_an_edited_name_first(qtbot: QtBot, window: MainWindow) -> None:
+    keep(qtbot, window, "One")
+    view = history(window)
+    click(view, 0)
+    QTest.keyClick(view.list, Qt.Key.Key_F2)
+    with qtbot.waitSignal(view.list.itemDelegate().closeEditor, timeout=WAIT_MS):
+        QTest.keyClick(edited(view), Qt.Key.Key_Escape)
+    assert view.isVisible()
+    QTest.keyClick(view.search, Qt.Key.Key_Escape)
+    assert not view.isVisible()
 
 
 def test_going_back_leads_to_the_runs_of_earlier_days(qtbot: QtBot, config_dir: Path) -> None:
@@ -496,4 +523,4 @@ def test_the_words_of_a_row() -> None:
     assert wording.figures(keeping(1).record) == "Sampling · 0 tokens · storyteller"
     told = keeping(1, tokens=50, speed=118.4, outcome="stopped").record
     assert wording.figures(told) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
-    assert wording.strategy_title("from_tomorrow") == "from tomorrow"
+    assert wording.strategy_title("from_tomorrow") == "From tomorrow"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from app.panels.history.bars import HistoryFoot, HistoryHead, row_of
@@ -61,6 +62,15 @@ class HistoryView(QFrame):
         self.search.setPlaceholderText(f"Find in {total}…" if total else "Find…")
         self.empty.setText(when_empty)
         self._pages.setCurrentWidget(self.list if ids else self._empty_page)
+
+    def event(self, event: QEvent) -> bool:
+        """Esc in here closes the history, before it does anything else."""
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self.head.closeWanted.emit()
+            return True
+        return super().event(event)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""

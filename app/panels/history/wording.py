@@ -42,8 +42,8 @@ def figures(record: Record) -> str:
 
 
 def strategy_title(name: str) -> str:
-    """As the picker calls it; a later version's by its name."""
-    return strategies.registry[name].title if name in strategies.registry else name.replace("_", " ")
+    """As the picker calls it; what is none of these by its name: `Scored`, or a later version's."""
+    return strategies.registry[name].title if name in strategies.registry else name.replace("_", " ").capitalize()
 
 
 def in_full(record: Record) -> str:

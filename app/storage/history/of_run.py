@@ -11,6 +11,9 @@ from app.state.requests import RunRequest
 from app.state.run import Run
 from app.storage.history.record import Keeping, Record, opening
 
+SCORED = "scored"
+"""Stands for the strategy of a run that chose nothing."""
+
 
 def keeping_of(run: Run, made: float | None = None) -> Keeping:
     """A run that has ended, `made` seconds after 1970 (by default: now)."""
@@ -22,7 +25,7 @@ def keeping_of(run: Run, made: float | None = None) -> Keeping:
         opening=opening(_last_said(request)),
         words=opening(texts[0]),
         model=request.model,
-        strategy=request.strategy,
+        strategy=SCORED if request.scored else request.strategy,
         cache=request.cache,
         seed=request.seed,
         outcome=run.outcome.kind if run.outcome is not None else "stopped",

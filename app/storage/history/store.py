@@ -6,16 +6,15 @@ Several windows may use one folder: every change is one transaction, and each se
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from app.storage.history.database import as_storage_error, is_damage, is_index_damage, open_database, set_aside
+from app.storage.history.database import as_storage_error
+from app.storage.history.open_file import OpenFile
 from app.storage.history.record import Keeping, Record, is_id
-from app.storage.history.rows import Rows
 from app.storage.history.schema import MIGRATIONS, Migration
 
 FILE_NAME = "history.sqlite"
@@ -24,25 +23,26 @@ ENDING = ".tokenscope"
 UNDO_SECONDS = 24 * 3600
 """A run that was deleted so long ago is nobody's to bring back any more."""
 FOREVER = float("inf")
-T = TypeVar("T")
 
 
 class HistoryStore:
-    """`notices` says in words what had to be set aside. Everything raises StorageError where the disk refuses;
-    opening, HistoryClosed too."""
+    """Everything raises StorageError where the disk refuses; opening, HistoryClosed too."""
 
     def __init__(self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
         self.path = folder / FILE_NAME
         self.traces = folder / TRACES
-        self.notices: list[str] = []
-        self._migrations = migrations
-        self._open()
-        self.forget(self._do(lambda rows: rows.deleted(time.time() - UNDO_SECONDS)))
+        self._file = OpenFile(self.path, migrations)
+        self.forget(self._file.do(lambda rows: rows.deleted(time.time() - UNDO_SECONDS)))
+
+    @property
+    def notices(self) -> list[str]:
+        """What had to be set aside, a sentence each."""
+        return self._file.notices
 
     def keep(self, keeping: Keeping, recording: Path | None = None) -> None:
         """Keep a run, and take its recording into the folder; one that is kept already stays as it is."""
         size = recording.stat().st_size if recording is not None else 0
-        self._do(lambda rows: rows.insert(keeping, size))
+        self._file.do(lambda rows: rows.insert(keeping, size))
         if recording is not None:
             self.take_in(recording, keeping.record.id)
 
@@ -62,11 +62,11 @@ class HistoryStore:
 
     def ids(self, query: str = "") -> list[str]:
         """The runs that hold every word of `query`, pinned ones first, then the latest first."""
-        return self._do(lambda rows: rows.ids(query))
+        return self._file.do(lambda rows: rows.ids(query))
 
     def records(self, runs: Sequence[str]) -> list[Record]:
         """Those of these runs that are there, in their order."""
-        return self._do(lambda rows: rows.records(runs))
+        return self._file.do(lambda rows: rows.records(runs))
 
     def get(self, run: str) -> Record | None:
         """One run; None when it is not there (any more)."""
@@ -74,47 +74,47 @@ class HistoryStore:
 
     def request(self, run: str) -> dict[str, Any]:
         """What the panels had set for it; empty when that is not known."""
-        return self._do(lambda rows: rows.request(run))
+        return self._file.do(lambda rows: rows.request(run))
 
     def latest(self, before: float = FOREVER) -> str | None:
         """The run that was kept last, or last before that moment."""
-        return self._do(lambda rows: rows.latest(before))
+        return self._file.do(lambda rows: rows.latest(before))
 
     def totals(self) -> tuple[int, int]:
         """How many runs are kept, and their bytes."""
-        return self._do(lambda rows: rows.totals())
+        return self._file.do(lambda rows: rows.totals())
 
     def has_changed(self) -> bool:
         """Whether another program has changed something since this was last asked."""
-        return self._do(lambda rows: rows.has_changed())
+        return self._file.do(lambda rows: rows.has_changed())
 
     def rename(self, run: str, title: str) -> None:
         """Give it a title; an empty one takes the title away."""
-        self._do(lambda rows: rows.rename(run, title))
+        self._file.do(lambda rows: rows.rename(run, title))
 
     def pin(self, run: str, is_pinned: bool) -> None:
         """A pinned run stands first, and stays when the room is spent."""
-        self._do(lambda rows: rows.pin(run, is_pinned))
+        self._file.do(lambda rows: rows.pin(run, is_pinned))
 
     def delete(self, run: str) -> None:
         """Out of every list; it can be brought back until it is forgotten."""
-        self._do(lambda rows: rows.mark_deleted(run, time.time()))
+        self._file.do(lambda rows: rows.mark_deleted(run, time.time()))
 
     def bring_back(self, run: str) -> None:
         """Undo `delete`."""
-        self._do(lambda rows: rows.mark_deleted(run, None))
+        self._file.do(lambda rows: rows.mark_deleted(run, None))
 
     def forget(self, runs: Iterable[str]) -> None:
         """Remove these for good."""
         going = list(runs)
-        self._do(lambda rows: rows.remove(going))
+        self._file.do(lambda rows: rows.remove(going))
         for run in going:
             with suppress(OSError, ValueError):
                 self.trace(run).unlink()
 
     def forget_all(self) -> None:
         """Remove every run for good, pinned ones too, and whatever else in the folder holds some of them."""
-        self._do(lambda rows: rows.clear())
+        self._file.do(lambda rows: rows.clear())
         copies = self.path.parent.glob(f"{FILE_NAME}.*-*")  # set aside, before a migration or damaged
         for path in (*copies, *self.traces.glob(f"*{ENDING}")):
             with suppress(OSError):
@@ -123,41 +123,10 @@ class HistoryStore:
     def trim(self, budget: int) -> int:
         """Let the oldest go that are not pinned, until all take at most `budget` bytes; how many went. The run that
         was kept last stays."""
-        going = self._do(lambda rows: rows.beyond(budget))
+        going = self._file.do(lambda rows: rows.beyond(budget))
         self.forget(going)
         return len(going)
 
     def close(self) -> None:
         """Give the file back."""
-        with suppress(sqlite3.Error):
-            self._connection.close()
-
-    def _open(self) -> None:
-        self._connection, notice = open_database(self.path, self._migrations)
-        self._rows = Rows(self._connection)
-        self.notices += [notice] * bool(notice)
-
-    def _do(self, action: Callable[[Rows], T]) -> T:
-        """`action`; once more over a new index or a new file, where this one turns out to be damaged."""
-        try:
-            try:
-                return action(self._rows)
-            except sqlite3.DatabaseError as error:
-                if not is_index_damage(error):
-                    raise
-            self._rows.rebuild_index()
-            return action(self._rows)
-        except (sqlite3.Error, ValueError) as error:
-            if not is_damage(error):
-                raise as_storage_error(self.path, error) from error
-            self._begin_anew(error)
-        return action(self._rows)
-
-    def _begin_anew(self, damage: Exception) -> None:
-        self.close()
-        try:
-            told = set_aside(self.path)
-        except OSError as error:
-            raise as_storage_error(self.path, error) from error
-        self.notices.append(f"The history was damaged ({damage}), so a new one begins. {told}")
-        self._open()
+        self._file.close()

@@ -1,0 +1,76 @@
+"""What a reader changes about kept runs: names, pins, what is deleted, brought back, forgotten."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from app.control.history import History
+from core import words
+
+
+class KeptChanges(QObject):
+    """`deleted(name)`: that run can be brought back; empty: none can. Asks above the window of `over`."""
+
+    deleted = Signal(str)
+
+    def __init__(self, over: QWidget, history: History) -> None:
+        super().__init__(over)
+        self._over, self._history = over, history
+        self._deleted: list[str] = []
+
+    @Slot(str, str)
+    def rename(self, run: str, title: str) -> None:
+        """Give a run a title."""
+        self._history.change(lambda store: store.rename(run, title))
+
+    def pin(self, run: str) -> None:
+        """Pin a run, or a pinned one no more."""
+        record = self._history.ask(lambda store: store.get(run), None)
+        if record is not None:
+            self._history.change(lambda store: store.pin(run, not record.pinned))
+
+    def delete(self, run: str) -> None:
+        """Out of the list; it can be brought back until the list is closed."""
+        record = self._history.ask(lambda store: store.get(run), None)
+        if record is not None:
+            self._deleted.append(run)
+            self._history.change(lambda store: store.delete(run))
+            self.deleted.emit(record.name)
+
+    def undo(self) -> str:
+        """Bring back the run that was deleted last; its id, empty where there is none."""
+        if not self._deleted:
+            return ""
+        run = self._deleted.pop()
+        self._history.change(lambda store: store.bring_back(run))
+        self.deleted.emit("")
+        return run
+
+    def settle(self) -> None:
+        """What was deleted is removed for good."""
+        deleted, self._deleted = self._deleted, []
+        if deleted:
+            self._history.change(lambda store: store.forget(deleted))
+        self.deleted.emit("")
+
+    @Slot()
+    def ask_to_forget_all(self) -> None:
+        """Ask, then remove everything that is kept."""
+        count, size = self._history.ask(lambda store: store.totals(), (0, 0))
+        box = QMessageBox(QMessageBox.Icon.Warning, "Forget all", "", parent=self._over.window())
+        box.setObjectName("forgetAllQuestion")
+        box.setText(f"Forget {words.count(count, 'run')}, {words.size(size)}, pinned ones too?")
+        box.setInformativeText("They are removed from the disk and cannot be brought back. The shown run stays shown.")
+        forget = box.addButton("Forget all", QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton("Keep them", QMessageBox.ButtonRole.RejectRole))
+        forget.clicked.connect(self.forget_all)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+    @Slot()
+    def forget_all(self) -> None:
+        """Remove everything that is kept."""
+        self._deleted.clear()
+        self._history.forget_all()
+        self.deleted.emit("")

@@ -1,0 +1,62 @@
+"""The history's file while it is open: what turns out to be damaged only then is answered by a new index or file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from app.storage.history.database import as_storage_error, is_damage, is_index_damage, open_database, set_aside
+from app.storage.history.rows import Rows
+from app.storage.history.schema import Migration
+
+T = TypeVar("T")
+
+
+class OpenFile:
+    """Raises StorageError where the disk refuses; opening, HistoryClosed too."""
+
+    def __init__(self, path: Path, migrations: Sequence[Migration]) -> None:
+        self._path, self._migrations = path, migrations
+        self.notices: list[str] = []
+        self._open()
+
+    def do(self, action: Callable[[Rows], T]) -> T:
+        """`action`; once more over a new index or a new file, where this one turns out to be damaged."""
+        try:
+            return self._try(action)
+        except (sqlite3.Error, ValueError) as error:
+            if not is_damage(error):
+                raise as_storage_error(self._path, error) from error
+            self._begin_anew(error)
+        return action(self._rows)
+
+    def close(self) -> None:
+        """Give it back."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+    def _open(self) -> None:
+        self._connection, notice = open_database(self._path, self._migrations)
+        self._rows = Rows(self._connection)
+        self.notices += [notice] * bool(notice)
+
+    def _try(self, action: Callable[[Rows], T]) -> T:
+        try:
+            return action(self._rows)
+        except sqlite3.DatabaseError as error:
+            if not is_index_damage(error):
+                raise
+        self._rows.rebuild_index()
+        return action(self._rows)
+
+    def _begin_anew(self, damage: Exception) -> None:
+        self.close()
+        try:
+            told = set_aside(self._path)
+        except OSError as error:
+            raise as_storage_error(self._path, error) from error
+        self.notices.append(f"The history was damaged ({damage}), so a new one begins. {told}")
+        self._open()
