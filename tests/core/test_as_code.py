@@ -95,9 +95,9 @@ def request_of(case: dict[str, Any]) -> tuple[core.Request, tuple[str, ...]]:
     drafters = fields.pop("drafters", ())
     config = fields.get("config", {})
     if isinstance(config, dict):
-        fields["config"] = {"max_new_tokens": 16, **config}
+        fields["config"] = {"max_new_tokens": 10, **config}
     else:
-        config.max_new_tokens = 16
+        config.max_new_tokens = 10
     return core.Request(**fields), drafters
 
 
