@@ -14,8 +14,9 @@ from app.widgets.icons import IconButton
 from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
 
-NAME_FROM, KEYS_FROM = 1000, 760
-"""Widths (at 100 %) from which there is room for the program's name, and for the word “Seed” and the key of Run."""
+NAME_FROM, KEYS_FROM, EXPORT_FROM = 1000, 760, 500
+"""Widths (at 100 %) from which there is room for the program's name, for the word “Seed” and the key of Run, and for
+what the menu has too."""
 
 
 class Toolbar(QFrame):
@@ -74,6 +75,7 @@ class Toolbar(QFrame):
         width = self.width() / self._theme.scale if self._theme else NAME_FROM
         self.brand.setVisible(width >= NAME_FROM)
         self.seed.label.setVisible(width >= KEYS_FROM)
+        self.export.setVisible(width >= EXPORT_FROM)
         self.run.set_brief(width < KEYS_FROM)
 
     def _lay_out(self) -> None:

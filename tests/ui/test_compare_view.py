@@ -21,6 +21,7 @@ from app.views.compare.results_model import NAME, SAID
 from app.views.compare.view import CompareView
 from app.window.main_window import MainWindow
 from core import catalog
+from core.errors import CorruptWeightsError
 from core.events import Finished, Metrics, Prefilled, TokenChosen
 from tests.ui import layout
 from tests.ui.fake_engine import ScriptedEngine
@@ -294,7 +295,7 @@ def test_runs_that_are_there_are_compared_at_once(view: CompareView) -> None:
 
 
 @pytest.mark.parametrize("kind", ["caches", "strategies", "seeds", "models", "sweep", "runs"])
-@pytest.mark.parametrize(("width", "scale"), [(760, 1.0), (520, 1.5), (330, 1.5)])
+@pytest.mark.parametrize(("width", "scale"), [(520, 1.0), (330, 1.5)])
 def test_nothing_is_cut_at_any_width(view: CompareView, kind: str, width: int, scale: float) -> None:
     bench = Bench(view)
     view.kind.button(kind).click()
@@ -395,6 +396,29 @@ def test_models_are_compared_and_the_shown_one_is_there_again(qtbot: QtBot, conf
     assert {entry.state for entry in view.comparison.entries} == {"done"}
     assert len({entry.candidate.request.model for entry in view.comparison.entries}) == 3
     assert engine.loads[-1].model == own.name
+    window.close()
+
+
+class Choosy(ScriptedEngine):
+    """Cannot load one of the models."""
+
+    def load(self, request: LoadRequest) -> ModelInfo:
+        if request.model == "storyteller-window":
+            raise CorruptWeightsError("Its weights are damaged.", "Fetch it again.")
+        return super().load(request)
+
+
+def test_a_model_that_cannot_be_loaded_is_a_row_with_the_reason(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, Choosy())
+    run_window(qtbot, window)
+    view = compare_view(window)
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS) as ready:
+        compared(qtbot, window, view, "models")
+    states = {entry.candidate.key: entry.state for entry in view.comparison.entries}
+    assert states == {"storyteller": "done", "storyteller-mamba": "done", "storyteller-window": "failed"}
+    assert row(view, 2)["said"] == "Its weights are damaged."
+    assert ready.args[0].name == "storyteller"
+    assert not window.parts.centre.error_banner.isVisible()
     window.close()
 
 
