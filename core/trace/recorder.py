@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -63,7 +65,7 @@ class Recorder:
         self.trouble: TraceError | None = None
         """Why the file ends before the run did; None while it does not."""
         self._path, self._request, self._extra = Path(path), plain_request(request), dict(extra or {})
-        self._writer, self._pending = BlockWriter(), list[Event]()
+        self._writer, self._pending = BlockWriter(), deque[Event]()
         self._written = self._unknown = 0
         self._is_over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -86,14 +88,14 @@ class Recorder:
         if self._thread is not None:
             self._thread.join()
         else:
-            self._put(HEADER, write_header(self._request, None, self._extra))
+            self._put(HEADER, partial(write_header, self._request, None, self._extra))
         self._flush()
-        self._put(END, write_ending(Ending(self._written, self._unknown, failure)))
+        self._put(END, partial(write_ending, Ending(self._written, self._unknown, failure)))
         self._file.close()
 
     def _begin(self, event: Event) -> None:
         identity = event.identity if isinstance(event, RunStarted) else None
-        self._put(HEADER, write_header(self._request, identity, self._extra))
+        self._put(HEADER, partial(write_header, self._request, identity, self._extra))
         self._thread = threading.Thread(target=self._keep_writing, name="recorder", daemon=True)
         self._thread.start()
 
@@ -103,19 +105,21 @@ class Recorder:
 
     def _flush(self) -> None:
         """Write what has come, as far as the file takes it."""
-        waiting, self._pending = self._pending, []
+        # One by one, for the run goes on meanwhile; each step of a deque is whole.
+        waiting = [self._pending.popleft() for _ in range(len(self._pending))]
         known = [event for event in waiting if self._writer.knows(event)]
         self._unknown += len(waiting) - len(known)
         for start in range(0, len(known), _MOST):
             part = known[start : start + _MOST]
-            self._put(EVENTS, self._writer.block(part))
+            self._put(EVENTS, partial(self._writer.block, part))
             self._written += len(part)
 
-    def _put(self, kind: bytes, data: bytes) -> None:
+    def _put(self, kind: bytes, made: Callable[[], bytes]) -> None:
+        """Make and write a block; whatever goes wrong with it, the run goes on, and the file ends before it."""
         if self.trouble is None:
             try:
-                self._file.write(kind, data)
-            except OSError as error:
+                self._file.write(kind, made())
+            except Exception as error:
                 self.trouble = _unwritable(self._path, error)
 
 

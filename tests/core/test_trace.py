@@ -22,6 +22,7 @@ import core
 from core import trace
 from core.errors import NumericError, TraceError
 from core.events import Event, Finished, SequenceFinished, Stage, TokenChosen
+from core.models.identity import identify
 from core.trace import blocks, schema
 from core.trace.layout import described, layout_of
 from core.trace.packing import fits, pack, unpack
@@ -141,6 +142,18 @@ def test_models_are_told_apart_without_reading_their_weights(tmp_path: Path) -> 
     assert core.load("storyteller").identity == storyteller.identity
     assert tiny.make("llama", seed=3).identity == tiny.shared("llama").identity  # of the same shape
     assert tiny.shared("gpt2").identity != tiny.shared("llama").identity
+
+
+def test_a_model_of_a_folder_is_known_by_its_files(tmp_path: Path) -> None:
+    network = tiny.shared("llama").model
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    bare = identify(network, "m", tmp_path)
+    (tmp_path / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}" + bytes(99))
+    headed = identify(network, "m", tmp_path)
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {}}')
+    indexed = identify(network, "m", tmp_path)
+    assert len({each.weights_hash for each in (bare, headed, indexed)}) == 3
+    assert len({each.config_hash for each in (bare, headed, indexed, tiny.shared("llama").identity)}) == 2
 
 
 def test_a_run_that_fails_keeps_its_events_and_its_reason(tmp_path: Path, sampled: list[Event]) -> None:

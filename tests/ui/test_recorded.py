@@ -31,12 +31,10 @@ WAYS: dict[str, dict[str, Any]] = {
     "greedy": {},
     "sampling": {"temperature": 0.9, "top_p": 0.9},
     "beam_search": {"num_beams": 3},
-    "diverse_beam_search": {"num_beams": 4, "num_beam_groups": 2},
     "contrastive": {},
     "dola": {},
     "assisted": {},
     "token_tree": {},
-    "prompt_lookup": {},
 }
 
 
