@@ -84,7 +84,7 @@ class ExportDialog(QDialog):
         self.setObjectName("exportDialog")
         self.setWindowTitle("Save or copy what is shown")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._offers = tuple(offers)
+        self.offers = tuple(offers)
         self.what, self.kind, self.theme = (QComboBox(self) for _ in range(3))
         self.width_box, self.height_box = (_pixels(self, name) for name in ("Width", "Height"))
         self.scale = _scale(self)
@@ -99,10 +99,10 @@ class ExportDialog(QDialog):
     @property
     def offer(self) -> Offer:
         """What is chosen."""
-        return self._offers[self.what.currentIndex()]
+        return self.offers[self.what.currentIndex()]
 
     def _fill(self) -> None:
-        for offer in self._offers:
+        for offer in self.offers:
             self.what.addItem(offer.title)
         for title, name in _THEMES:
             self.theme.addItem(title, name)

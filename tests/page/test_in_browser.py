@@ -155,7 +155,7 @@ def test_light_and_dark(page: Browser) -> None:
 
 @of("sampling")
 def test_the_timeline_takes_the_text_back_and_plays_it(page: Browser) -> None:
-    ahead = "document.querySelectorAll('.token.ahead').length"
+    ahead = "document.querySelectorAll('#tokens .ahead').length"
     page.ask("document.getElementById('place').focus()")
     page.press("Home", "ArrowRight", "ArrowRight", "ArrowRight")
     assert page.ask(ahead) == 21
@@ -221,7 +221,7 @@ def test_a_search_can_be_taken_back(page: Browser) -> None:
     step = [event for event in events("beam_search") if isinstance(event, BeamStep)][3]
     page.ask("document.getElementById('place').focus()")
     page.press("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight")
-    assert page.ask("document.querySelectorAll('.token').length") == 4
+    assert page.ask("document.querySelectorAll('#tokens .token').length") == 4
     assert page.ask("Number(document.querySelectorAll('.node.best')[3].dataset.node)") == step.best
 
 
@@ -239,7 +239,7 @@ def test_rounds_of_speculation(page: Browser) -> None:
     page.press("Home")
     assert core.explain_round(rounds[0]) in page.text("#round-why")
     page.choose("#colouring", "origin")
-    origins = page.ask("[...document.querySelectorAll('.token')].map((t) => t.dataset.origin)")
+    origins = page.ask("[...document.querySelectorAll('#tokens .token')].map((t) => t.dataset.origin)")
     assert origins == [token.origin for token in tokens("speculative")]
 
 
@@ -251,8 +251,8 @@ def test_what_a_user_wrote_stays_text(browser: Browser, folder: Path) -> None:
         attacked.append(replace(event, text=EVIL, piece=EVIL) if isinstance(event, TokenChosen) else event)
     browser.open(core.page(attacked, folder / "hostile.html"))
     assert browser.text("#prompt") == EVIL
-    assert browser.texts(".token")[3] == EVIL
-    browser.click(".token", 3)
+    assert browser.texts("#tokens .token")[3] == EVIL
+    browser.click("#tokens .token", 3)
     assert browser.ask("[document.querySelectorAll('img').length, document.title === 'caught']") == [0, False]
     assert len(browser.requests) == 1
 
@@ -262,7 +262,7 @@ def test_nothing_is_cut_off_on_a_narrow_screen(browser: Browser, folder: Path, w
     browser.open(core.page(events("speculative"), folder / "narrow.html"), width, 800)
     assert browser.ask("document.documentElement.scrollWidth") <= width
     assert browser.ask("getComputedStyle(document.getElementById('panel')).display") == "none"
-    browser.click(".token", 2)
+    browser.click("#tokens .token", 2)
     assert browser.ask("document.querySelector('.token.chosen').getBoundingClientRect().bottom") < browser.ask(
         "document.getElementById('panel').getBoundingClientRect().top"
     )

@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontInfo, QFontMetrics
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.panels.export_dialog import ExportDialog
 from app.theme.theme import theme_for
 from app.views.reports import NodeReport, ReportRow
 from app.widgets.picker_combo import SUBTITLE
@@ -158,3 +159,20 @@ def test_what_a_strategy_does_is_said_in_full_in_the_list(window: MainWindow) ->
         needed = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, index.data(SUBTITLE)).height()
         assert view.visualRect(index).height() >= needed + metrics.height()
     picker.hidePopup()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5])
+def test_nothing_is_cut_in_the_export_dialog(qtbot: QtBot, window: MainWindow, scale: float) -> None:
+    run(qtbot, window)
+    window.parts.appearance.set_font_scale(scale)
+    window.parts.export.ask()
+    dialog = window.findChild(ExportDialog)
+    qtbot.waitExposed(dialog)
+    for number, offer in enumerate(dialog.offers):
+        dialog.what.setCurrentIndex(number)
+        for kind in range(len(offer.kinds)):
+            dialog.kind.setCurrentIndex(kind)
+            settle(dialog)
+            assert faults(dialog) == [], (offer.title, offer.kinds[kind])
+    with qtbot.waitSignal(dialog.destroyed):
+        dialog.close()

@@ -24,12 +24,24 @@ function moved(before, after) {
   return before === after ? before : `${before} → ${after}`;
 }
 
+/** What the underlines say just now. */
+const UNDERLINES = {
+  probability: "The thicker and the more orange its underline, the less sure the model was of it.",
+  rank: "The thicker and the more orange its underline, the further down the model's list it stood.",
+  entropy: "The thicker and the more orange its underline, the less the model knew what would come.",
+  band: "The thicker and the more orange its underline, the further down the model's list it stood.",
+  second: "The thicker and the more orange its underline, the further the two models are apart on it.",
+  origin: "Its underline says who proposed it: the draft or the model.",
+  none: "",
+};
+
 function hint() {
   const rounds = run.rounds.length ? " The rounds below show what was drafted, accepted and refused." : "";
   const tree = run.beams ? " The tree below shows every continuation that was considered." : "";
   return [make("div", { class: "hint" }, make("h2", {}, "Inspector"), make("p", { class: "name" }, "Why this token?"),
-    make("p", {}, "Click a token: here you read why it was chosen, and what else could have been."),
-    make("p", {}, `The thicker and the more orange its underline, the less sure the model was of it.${tree}${rounds}`),
+    make("p", {}, run.scored ? "Click a token: here you read how likely the model held it, and what it would have put."
+      : "Click a token: here you read why it was chosen, and what else could have been."),
+    make("p", {}, `${UNDERLINES[state.colouring]}${tree}${rounds}`),
     make("p", {}, make("kbd", {}, "←"), " ", make("kbd", {}, "→"), " walk along the text, ", make("kbd", {}, "Space"), " plays how it was written."))];
 }
 

@@ -10,11 +10,12 @@ const COLOURINGS = {
   none: ["None", "", ""],
 };
 const BANDS = [10, 100, 1000];
+const BAND_SCORES = [1, 0.62, 0.32, 0];
 const SCORES = {
   probability: (token) => token.raw,
   rank: (token) => Math.max(0, 1 - Math.log(Math.max(1, token.rank)) / Math.log(100)),
   entropy: (token) => Math.exp(-token.entropy),
-  band: (token) => [1, 0.62, 0.32, 0][BANDS.filter((last) => token.rank > last).length],
+  band: (token) => BAND_SCORES[BANDS.filter((last) => token.rank > last).length],
   second: (token) => (token.second ? 1 / (1 + Math.max(token.second.divergence, 0)) : 1),
 };
 let drawn = { tokens: null, spans: [] };
@@ -81,16 +82,21 @@ function colourText() {
   showLegend();
 }
 
-/** A stroke of a band's colour; origins bring their own in their words. */
-function swatch(band) {
-  if (state.colouring !== "band") return [];
-  return [style(make("span", { class: "swatch" }), { background: ramp([1, 0.62, 0.32, 0][band]) })];
+const KEYS = {
+  origin: ["drafted, accepted", "corrected by the model", "bonus", "the model's own"],
+  band: ["rank ≤ 10", "≤ 100", "≤ 1,000", "more"],
+};
+const ORIGINS = ["draft", "correction", "bonus", "target"];
+
+/** The underline that a word of the key stands for. */
+function swatch(place) {
+  if (state.colouring === "band") return style(make("span", { class: "swatch" }), { background: ramp(BAND_SCORES[place]) });
+  return make("span", { class: "token swatch", "data-origin": ORIGINS[place] });
 }
 
 function showLegend() {
   const [, low, high] = COLOURINGS[state.colouring];
-  const words = { origin: ["━ drafted, accepted", "┅ corrected by the model", "═ bonus", "─ the model's own"], band: ["rank ≤ 10", "≤ 100", "≤ 1,000", "more"] };
-  const key = words[state.colouring] ? words[state.colouring].map((told, place) => make("span", {}, ...swatch(place), told))
+  const key = KEYS[state.colouring] ? KEYS[state.colouring].map((told, place) => make("span", {}, swatch(place), told))
     : low ? [make("span", {}, low, make("span", { class: "ramp" }), high)] : [];
   find("legend").replaceChildren(...key, make("span", { class: "keys" }, "click a token, or ", make("kbd", {}, "←"), " ", make("kbd", {}, "→")));
 }
