@@ -34,8 +34,8 @@ def score(model: LoadedModel, text_or_ids: object, top_n: int = 10, *, given: ob
     throughout.
 
     `given`, in any of these forms, stands before the text and is not scored; then every token of the text is. An
-    encoder–decoder's text is its answer to `given`, to an empty source where there is none, and what stands before it
-    is the decoder's own first token, whether the ids begin with that or not.
+    encoder–decoder's text is its answer to `given`, or to an empty source where there is none; what stands before it is
+    the decoder's own first token, with which the ids of a text without a source may begin.
     Raises TextTooLongError beyond the model's context, PromptError and the others of `stream`.
     """
     events = score_stream(model, text_or_ids, top_n, given=given)

@@ -34,10 +34,15 @@ class RequestBuilder:
     @property
     def problems(self) -> list[str]:
         """Why no run can start as things are set, a sentence each."""
+        return [*self.problems_of_settings, *self._chat.problems]
+
+    @property
+    def problems_of_settings(self) -> list[str]:
+        """The same for a run that has its prompt already."""
         chosen = self._chosen
         model = chosen.drafts.problems if chosen.model.name else ["No model is chosen."]
         settings = (*chosen.strategy.parameters.problems(), *chosen.cache.parameters.problems())
-        return [*model, *settings, *self._chat.problems]
+        return [*model, *settings]
 
     def request(self, seed: int | None = None) -> RunRequest:
         """The run as everything is set now; an unlocked seed is drawn unless one is given."""

@@ -53,7 +53,7 @@ class RunController(QObject):
     def branch(self, instead: Instead | Onward) -> None:
         """Go on from a place of the shown run's text with something else, as everything is set now."""
         run = self._session.run
-        if run is not None and not why_not_branch(run) and self._is_ready():
+        if run is not None and not why_not_branch(run) and self._is_ready(has_prompt=True):
             self.start(branch_of(run, instead, self._requests.request()))
 
     @Slot()
@@ -88,9 +88,9 @@ class RunController(QObject):
         else:
             self.run()
 
-    def _is_ready(self) -> bool:
+    def _is_ready(self, has_prompt: bool = False) -> bool:
         """Whether a run can start as things are set; says why where not."""
-        problems = self._requests.problems
+        problems = self._requests.problems_of_settings if has_prompt else self._requests.problems
         if problems:
             self._messages.show_setup_error("This cannot be run yet", " ".join(problems), "Change it and run again.")
         return not problems

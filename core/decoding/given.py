@@ -49,11 +49,11 @@ def _text(model: LoadedModel, text: object, given: object) -> Given:
 
 
 def _answer(model: LoadedModel, text: object, given: object) -> Given:
-    """The decoder's own first token is not scored, whether the ids begin with it or not."""
+    """The decoder's own first token is not scored; a text without a source may begin with it."""
     source = _no_source(model) if given is None else encode(model, given, unbounded=True)
     start = start_of(model, model.generation_config, source)
     ids = encode(model, text, unbounded=True)
-    return Given(source, start, ids[1:] if ids[:1] == start else ids)
+    return Given(source, start, ids[1:] if given is None and ids[:1] == start else ids)
 
 
 def _no_source(model: LoadedModel) -> list[int]:

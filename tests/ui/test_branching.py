@@ -270,3 +270,16 @@ def test_a_run_goes_on_from_a_pruned_node_of_a_search(qtbot: QtBot, config_dir: 
     assert branch.request.beginning == tuple(c.id for c in parent.beams.path(pruned.node))
     assert branch.request.place < len(branch.request.beginning)
     assert branch.text.startswith(parent.beams.text(pruned.node))
+
+
+def test_a_branch_of_a_chats_answer_is_its_answer(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.setup.prompt.set_prompt("Hello", is_chat=True)
+    run(qtbot, window)
+    window.session.select_token(3)
+    branch = press(qtbot, window)
+    turns = window.parts.chat.conversation.turns
+    assert [turn.role for turn in turns] == ["user", "assistant"]
+    assert turns[-1].content == branch.text
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.parts.scoring.score_run()
+    assert turns[-1].content == branch.text, "a score says nothing in the chat"
