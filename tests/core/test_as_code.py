@@ -203,6 +203,8 @@ def test_a_default_is_said_where_the_model_has_another(folders: Path) -> None:
             {"strategy": "sampling", "options": {"seed_each": True}, "config": {"num_return_sequences": 3}},
             "one die for all",
         ),
+        ({"strategy": "sampling", "config": {"num_return_sequences": 2}, "options": {"seed_each": True}}, "one die"),
+        ({"strategy": "greedy", "beginning": "It was"}, "a part of the prompt"),
         ({"strategy": "greedy", "cache": "sink"}, "no longer contains the sink cache"),
         ({"strategy": "greedy", "cache": "quantized"}, "quantized cache"),
         ({"strategy": "greedy", "cache": "offloaded"}, "never to a disk"),

@@ -74,6 +74,7 @@ BAD = {
     'strategy = "sampling"\nparameters = { temperatur = 0.5 }': ["no setting", "Did you mean “temperature”?"],
     'strategy = "sampling"\nparameters = { temperature = "hot" }': ["temperature cannot be hot"],
     'cache = "sink"\ncache_parameters = { window_length = 1 }': ["window_length must be at least 3"],
+    'instead = [{ token = 900, words = "a" }]': ["key “instead”", "no token 900"],
     'model = "none-such"': ["none-such"],
     'view = "compare"\ncomparison = "moons"': ["key “comparison”", "caches"],
     'view = "compare"\ncomparison = "caches"\ncompared = ["dynamo"]': ["key “compared”", "dynamic"],
