@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QFont, QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
 import core
+from app.panels.shortcuts import SHORTCUTS
 from app.state.run import Run
 from app.storage import examples
 from app.views import VIEWS, ViewSpec
@@ -82,8 +83,15 @@ def test_exactly_tells_every_setting_of_its_own_and_the_source(name: str) -> Non
 def test_examples_are_called_by_their_names() -> None:
     known = {example.title for example in examples.load()}
     named = {title for page in pages.PAGES for title in re.findall(r"\*\*([^*]+)\*\*", words_of(pages.name_of(page)))}
-    assert named - {"bold"} <= known
+    assert {title for title in named - {"bold"} if not title.startswith("Ctrl+")} <= known
     assert len(named) > 15
+
+
+def test_keys_are_those_of_the_program() -> None:
+    known = {key for shortcut in SHORTCUTS for key in shortcut.keys}
+    named = {key for page in pages.PAGES for key in re.findall(r"Ctrl\+[\w+]+", text_of(pages.name_of(page)))}
+    assert named <= known
+    assert len(named) > 8
 
 
 @pytest.fixture(scope="module")
