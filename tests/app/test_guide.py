@@ -11,9 +11,10 @@ from PySide6.QtGui import QColor, QFont, QImage, QPainter
 from PySide6.QtWidgets import QApplication
 
 import core
-from app.panels.shortcuts import SHORTCUTS
+from app.panels.shortcuts import SHORTCUTS, key_of
 from app.state.run import Run
 from app.storage import examples
+from app.storage.settings import History
 from app.views import VIEWS, ViewSpec
 from core import caches, strategies
 from core.events import DraftRound
@@ -188,3 +189,11 @@ def test_another_raster_matches_and_other_words_do_not(qapp: QApplication) -> No
     assert not difference(picture, _drawn("and then a dog ran off")).matches
     assert not difference(picture, picture.scaled(1099, 700)).matches
     assert not difference(picture, QImage()).matches
+
+
+def test_the_page_on_the_history_has_its_keys_and_figures_right() -> None:
+    text = words_of("history.md")
+    for action in ("toggle_history", "previous_run", "next_run"):
+        assert f"`{key_of(action)}`" in text
+    assert f"({History().budget_mib} MiB at first)" in text
+    assert pages.GUIDE / "history.md" in set(pages.links(pages.GUIDE / "README.md"))
