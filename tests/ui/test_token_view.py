@@ -503,6 +503,20 @@ def test_several_sequences_have_chips_where_there_is_none(view: TokenView, qtbot
     assert not view._chips.isVisible()
 
 
+def test_many_sequences_are_gone_through_by_number(view: TokenView, qtbot: QtBot) -> None:
+    tokens = [chosen for number in range(64) for chosen in story(3, number)]
+    run = make_run(tokens, sequences=64, finished=True)
+    view.resize(480, 600)
+    view.show_run(run)
+    view.events_arrived(run, ())
+    assert [part for part in view._chips.findChildren(QPushButton) if part.isVisible()] == []
+    assert view._chips.number.text() == "Text 1 of 64"
+    assert view.minimumSizeHint().width() <= 480, "the panels beside it keep their room"
+    with qtbot.waitSignal(view.signals.sequenceActivated) as caught:
+        view._chips.number.setValue(40)
+    assert caught.args == [39]
+
+
 def test_the_tail_of_an_unfinished_character_is_drawn_at_the_end(view: TokenView) -> None:
     reader = Reader(view, make_run([token(0, "a"), token(1, "", piece="⟨E2⟩")]))
     reader.run.apply([SequenceFinished(0, "length", tail="\ufffd")])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal, Slot
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QSpinBox, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme
@@ -77,8 +77,12 @@ def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, hea
     painter.drawLine(QPointF(column.left, y), QPointF(column.left + column.width, y))
 
 
+MOST_CHIPS = 8
+"""Texts that have a button each; of more, one types the number."""
+
+
 class SequenceChips(QWidget):
-    """One small button a sequence, where there is no room for columns."""
+    """One small button a sequence, where there is no room for columns; of many sequences, their numbers."""
 
     chosen = Signal(int)
 
@@ -89,6 +93,13 @@ class SequenceChips(QWidget):
         self._row.setSpacing(6)
         self._words = QLabel(self)
         self._words.setProperty("role", "muted")
+        self.number = QSpinBox(self)
+        self.number.setObjectName("textNumber")
+        self.number.setAccessibleName("Text")
+        self.number.setPrefix("Text ")
+        self.number.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.number.valueChanged.connect(self._on_number)
+        self._row.addWidget(self.number)
         self._row.addWidget(self._words)
         self._row.addStretch(1)
         self._group = QButtonGroup(self)
@@ -105,12 +116,22 @@ class SequenceChips(QWidget):
         self.setVisible(count > 1)
         if run is None or count < 2:
             return
-        while len(self._group.buttons()) < count:
+        chips = count if count <= MOST_CHIPS else 0
+        while len(self._group.buttons()) < chips:
             self._add(len(self._group.buttons()))
         for number, chip in enumerate(self._group.buttons()):
-            chip.setVisible(number < count)
-        self._group.button(run.shown).setChecked(True)
+            chip.setVisible(number < chips)
+        if chips:
+            self._group.button(run.shown).setChecked(True)
+        self._show_number(run.shown, count)
         self._words.setText(status(run, run.shown))
+
+    def _show_number(self, shown: int, count: int) -> None:
+        self.number.setVisible(count > MOST_CHIPS)
+        with QSignalBlocker(self.number):
+            self.number.setRange(1, count)
+            self.number.setSuffix(f" of {count:,}")
+            self.number.setValue(shown + 1)
 
     def _add(self, number: int) -> None:
         chip = QPushButton(str(number + 1), self)
@@ -120,6 +141,10 @@ class SequenceChips(QWidget):
         chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._group.addButton(chip, number)
         self._row.insertWidget(number, chip)
+
+    @Slot(int)
+    def _on_number(self, number: int) -> None:
+        self.chosen.emit(number - 1)
 
     @Slot(int)
     def _on_clicked(self, number: int) -> None:
