@@ -122,6 +122,10 @@ def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
     assert [row.cells[:2] for row in report.rows] == [("␣red", "2"), ("␣blue", "1")]
     assert session.run.selected == 1
     assert cells(view, TEXT)[:2] == ["★ a red fox", "▸ a red owl"]
+    view._on_pruned("shown")
+    view.canvas.selection.pick(8)
+    assert session.reports[-1] is not None
+    assert session.reports[-1].sentence.endswith("The one text that came to this place drew it.")
     view.canvas.selection.pick(ROOT)
     assert session.reports[-1] is not None
     assert session.reports[-1].sentence == "Their first token is one of 2."

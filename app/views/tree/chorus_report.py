@@ -63,11 +63,13 @@ def tip(chorus: Chorus, number: int) -> str:
 
 
 def _sentence(chorus: Chorus, node: Node) -> str:
-    came, share = chorus.passing(node.parent), words.percent(node.count / chorus.passing(node.parent))
+    came = chorus.passing(node.parent)
     settings = words.percent(node.drawn_with)
     model = f"The model alone gives this token {words.percent(node.probability)} here, {settings} after the settings."
-    drawn = "it was drawn" if came == 1 else f"{node.count:,} drew it, {share}"
-    return f"{model} Of the {words.count(came, 'text')} that came to this place {drawn}."
+    if came == 1:
+        return f"{model} The one text that came to this place drew it."
+    share = words.percent(node.count / came)
+    return f"{model} Of the {came:,} texts that came to this place {node.count:,} drew it, {share}."
 
 
 def _rows(chorus: Chorus, siblings: Sequence[Node], own: Node | None) -> tuple[ReportRow, ...]:
@@ -77,8 +79,8 @@ def _rows(chorus: Chorus, siblings: Sequence[Node], own: Node | None) -> tuple[R
         shown[-1] = own
     return tuple(
         ReportRow(
-            (token_text(node.piece), f"{node.count:,}", words.percent(node.count / chorus.passing(node.parent)),
-             words.percent(node.probability)),
+            (token_text(node.piece), f"{node.count:,}", words.brief_percent(node.count / chorus.passing(node.parent)),
+             words.brief_percent(node.probability)),
             strong=node is own,
         )
         for node in shown
