@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from html import escape, unescape
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, QRect
-from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter, QRegion
+from PySide6.QtGui import QColor, QFont, QFontInfo, QImage, QImageWriter, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
 SUFFIXES = (".png", ".svg")
@@ -48,6 +50,19 @@ def _save_svg(widget: QWidget, path: Path, ground: QColor | None) -> None:
     generator.setTitle(widget.accessibleName() or widget.windowTitle())
     generator.setDescription(widget.accessibleDescription())
     _paint(widget, QPainter(generator), ground)
+    _name_fonts(path)
+
+
+def _name_fonts(path: Path) -> None:
+    """Each family by the name of the font it stands for, a generic one behind it: no browser knows `Sans Serif`."""
+
+    def named(found: re.Match[str]) -> str:
+        font = QFontInfo(QFont(unescape(found[1])))
+        generic = "monospace" if font.fixedPitch() else "sans-serif"
+        return f'font-family="{escape(font.family())}, {generic}"'
+
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(r'font-family="([^"]*)"', named, text), encoding="utf-8", newline="")
 
 
 def _paint(widget: QWidget, painter: QPainter, ground: QColor | None) -> None:

@@ -78,6 +78,10 @@ def test_shapes_keep_their_text(window: MainWindow, tmp_path: Path) -> None:
         root = ElementTree.parse(path).getroot()
         assert root.get("viewBox", "").startswith("0 0 700 "), name
         assert [text for text in root.iter(TEXT) if "".join(text.itertext()).strip()], name
+        families = {part.get("font-family") for part in root.iter() if part.get("font-family")}
+        assert all(family.endswith((", sans-serif", ", monospace")) for family in families if family), (
+            "for other machines"
+        )
 
 
 @pytest.mark.parametrize("name", ["memory", "inspector"])

@@ -163,7 +163,8 @@ class CompareView(ScrolledPage):
 
     def figures(self) -> Table:
         """The comparison's exact figures."""
-        return table(self.comparison, self.setup.refused)
+        rows = table(self.comparison, self.setup.refused)
+        return rows if len(rows) > 1 else ()
 
     def compare_with(self, run: Run) -> None:
         """Hold a run that is kept elsewhere beside the shown one; while another comparison goes on, only offer it."""
