@@ -17,7 +17,7 @@ def told(trace: Trace) -> str:
 def _made(header: Header) -> str:
     when = _when(header.made)
     model = header.model
-    by = f" by {model.name}" + (f" ({model.architecture})" if model.architecture else "") if model is not None else ""
+    by = f" by {model.name}" if model is not None else ""
     program = header.versions.get("tokenscope")
     return f"Written{by} on {when}" + (f", with Tokenscope {program}" if program else "") + "; nothing is computed now."
 

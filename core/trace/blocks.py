@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -43,21 +44,29 @@ class BlockFile:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError."""
+        if os.path.exists(path) and not os.path.isfile(path):  # to open a pipe would wait for ever
+            raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")
         self._file = open(path, "wb", buffering=0)
         start = MARK + _VERSION.pack(*VERSION)
-        self._file.write(start)
         self._sum = zlib.crc32(start)
+        self._write(start)
 
     def write(self, kind: bytes, data: bytes) -> None:
-        """Add a block, in one write. Raises OSError."""
+        """Add a block. Raises OSError."""
         kept = zlib.compress(data, LEVEL)
         lengths = struct.pack("<cII", kind, len(kept), len(data))
         self._sum = zlib.crc32(kept, zlib.crc32(lengths, self._sum))
-        self._file.write(_FRAME.pack(kind, len(kept), len(data), self._sum) + kept)
+        self._write(_FRAME.pack(kind, len(kept), len(data), self._sum) + kept)
 
     def close(self) -> None:
         """Raises OSError."""
         self._file.close()
+
+    def _write(self, data: bytes) -> None:
+        """All of it: a disk that is nearly full takes a part first, and refuses the rest."""
+        left = memoryview(data)
+        while left:
+            left = left[self._file.write(left) :]
 
 
 def read_blocks(path: Path) -> Iterator[Block]:

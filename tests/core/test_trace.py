@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -205,6 +206,20 @@ def test_a_disk_that_fills_up_stops_the_record_and_not_the_run(
     assert seen == sampled
 
 
+def test_a_disk_that_takes_a_part_is_given_the_rest(tmp_path: Path) -> None:
+    class Slow(io.FileIO):
+        def write(self, data: Any, /) -> int:
+            return super().write(bytes(data)[:50])
+
+    file = blocks.BlockFile(tmp_path / "run")
+    file.close()
+    file._file = Slow(tmp_path / "run", "ab")
+    file.write(b"E", bytes(range(200)) * 9)
+    file.close()
+    (block,) = blocks.read_blocks(tmp_path / "run")
+    assert block.data == bytes(range(200)) * 9
+
+
 KILLED = """
 import os, pickle, sys, time, core
 events = pickle.load(open(sys.argv[1], "rb"))
@@ -342,6 +357,8 @@ def test_what_is_no_recorded_run_is_told_so(tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")
         with pytest.raises(TraceError, match="pipe"):
             trace.read(tmp_path / "pipe")
+        with pytest.raises(TraceError, match="pipe"):
+            core.record(tmp_path / "pipe", [], REQUEST)
 
 
 def test_a_folder_that_is_not_there_is_told_before_the_run(tmp_path: Path) -> None:
