@@ -18,11 +18,11 @@ from app.session.session import Session
 from app.state.requests import ErrorReport, Outcome, report
 from app.state.run import Run
 from app.storage.files import StorageError
-from app.storage.history.recordings import Recordings
 from app.storage.settings import History as Kept
 from core.errors import TokenscopeError
 
 if TYPE_CHECKING:
+    from app.storage.history.recordings import Recordings
     from app.storage.history.store import HistoryStore
 
 FOLDER = "history"
@@ -72,6 +72,8 @@ class History(QObject):
     def recordings(self) -> Recordings:
         """Those under way."""
         if self._recordings is None:
+            from app.storage.history.recordings import Recordings
+
             self._recordings = Recordings(self._folder() / FOLDER)
         return self._recordings
 

@@ -60,7 +60,8 @@ class KeptChanges(QObject):
         count, size = self._history.ask(lambda store: store.totals(), (0, 0))
         box = QMessageBox(QMessageBox.Icon.Warning, "Forget all", "", parent=self._over.window())
         box.setObjectName("forgetAllQuestion")
-        box.setText(f"Forget {words.count(count, 'run')}, {words.size(size)}, pinned ones too?")
+        told = f"{words.count(count, 'run')}, {words.size(size)}, pinned ones too" if count else "whatever is kept"
+        box.setText(f"Forget {told}?")
         box.setInformativeText("They are removed from the disk and cannot be brought back. The shown run stays shown.")
         forget = box.addButton("Forget all", QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton("Keep them", QMessageBox.ButtonRole.RejectRole))
