@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,19 +21,35 @@ from app.views.branches.view import BranchesView
 from app.views.tokens.view import BRANCHED, TokenView
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
-from tests.ui.fake_engine import STORY
+from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, token
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
 
+@pytest.fixture(scope="module")
+def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
+    """One window for most tests: to make one takes longer than any of them."""
+    window = build_window(tmp_path_factory.mktemp("shared"), ScriptedEngine())
+    window.show()
+    yield window
+    window.close()
+    window.deleteLater()
+
+
 @pytest.fixture
-def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    """With a run that has ended, its fifth token selected."""
-    window = open_window(qtbot, config_dir)
-    run(qtbot, window)
-    window.session.select_token(4)
-    return window
+def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
+    """It, with a run that has ended, its fifth token selected."""
+    shared.parts.appearance.set_font_scale(1.0)
+    shared.resize(1280, 800)
+    shared.parts.centre.show_view("tokens")
+    shared.parts.controller.choose(strategy="greedy")
+    shared.parts.setup.prompt.set_prompt("Once upon a time")
+    shared.parts.chat.new_chat()
+    shared.parts.messages.dismiss()
+    run(qtbot, shared)
+    shared.session.select_token(4)
+    return shared
 
 
 def press(qtbot: QtBot, window: MainWindow) -> Run:
@@ -217,7 +234,9 @@ def test_a_run_of_its_own_leaves_the_family(qtbot: QtBot, window: MainWindow) ->
     assert tab_of(window, "branches")
 
 
-def test_the_tree_of_branches_fits_wherever_it_stands(qtbot: QtBot, window: MainWindow) -> None:
+def test_the_tree_of_branches_fits_wherever_it_stands(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    run(qtbot, window)
     press(qtbot, window)
     window.parts.centre.show_view("branches")
     for size, scale in (((1280, 800), 1.0), ((900, 600), 1.5)):
@@ -283,3 +302,21 @@ def test_a_branch_of_a_chats_answer_is_its_answer(qtbot: QtBot, window: MainWind
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         window.parts.scoring.score_run()
     assert turns[-1].content == branch.text, "a score says nothing in the chat"
+
+
+def test_a_kept_branch_finds_the_run_that_it_came_from(qtbot: QtBot, config_dir: Path) -> None:
+    first = open_window(qtbot, config_dir)
+    run(qtbot, first)
+    parent = first.session.run
+    assert parent is not None
+    with qtbot.waitSignal(first.history.kept, timeout=WAIT_MS):
+        branch = press(qtbot, first)
+    first.close()
+    second = open_window(qtbot, config_dir)
+    assert second.history.show(branch.id)
+    assert [member.id for member in second.parts.family.members] == [parent.id, branch.id]
+    second.parts.family.show(parent.id)
+    assert second.session.run is not None
+    assert second.session.run.id == parent.id
+    assert second.session.run.text == parent.text
+    assert tab_of(second, "branches")
