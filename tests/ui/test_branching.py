@@ -244,7 +244,6 @@ def test_the_tree_of_branches_fits_wherever_it_stands(qtbot: QtBot, config_dir: 
         window.resize(*size)
         settle(window)
         assert faults(window.parts.centre) == []
-        assert faults(window.parts.inspector) == []
     window.parts.centre.set_split(True)
     assert window.parts.centre.columns[1].show_view("branches")
 
