@@ -166,6 +166,9 @@ def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
         "the reference", "Static cannot serve: it is too large.", "stopped",
     ]  # fmt: skip
     assert row(view, 1)["Speed"] == "–"
+    assert view.results.columnSpan(1, SAID) > 5, "the reason has the room of the figures"
+    view.results.sortByColumn(NAME, Qt.SortOrder.DescendingOrder)
+    assert [view.results.columnSpan(n, SAID) > 1 for n in range(3)] == [True, False, False]
 
 
 def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:

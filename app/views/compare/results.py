@@ -42,6 +42,7 @@ class ResultTable(QTableView):
             policy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._head()
         self.clicked.connect(self._on_picked)
+        self.rows_model.layoutChanged.connect(self._span)
 
     def _head(self) -> None:
         header = self.horizontalHeader()
@@ -120,9 +121,19 @@ class ResultTable(QTableView):
             self.setColumnHidden(number, column not in shown)
             self.setColumnWidth(number, self._theme.px(column.width))
 
+    @Slot()
+    def _span(self) -> None:
+        """A reason why there is no result takes the room of the figures that are not there."""
+        self.clearSpans()
+        width = self.rows_model.columnCount() - SAID
+        for number, entry in enumerate(self.rows_model.rows):
+            if entry.state == "failed":
+                self.setSpan(number, SAID, 1, width)
+
     def _fit(self) -> None:
         """As high as its rows: the page scrolls, not the table."""
         self._spare()
+        self._span()
         height = self._theme.px(26)
         self.verticalHeader().setDefaultSectionSize(height)
         self.setFixedHeight(self.horizontalHeader().sizeHint().height() + height * len(self.rows_model.rows) + 2)
