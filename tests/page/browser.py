@@ -18,6 +18,8 @@ _FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
     "--disable-dev-shm-usage", "--mute-audio", "--force-color-profile=srgb", "--lang=en-US",
 )  # fmt: skip
+_FOLDERS = ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
+"""What a browser writes to without being asked: settings of the desktop among it."""
 _KEYS = {"ArrowRight": 39, "ArrowLeft": 37, "ArrowUp": 38, "ArrowDown": 40, "Home": 36, "End": 35, "Enter": 13,
          "Escape": 27, "Tab": 9, " ": 32}  # fmt: skip
 
@@ -40,7 +42,7 @@ class Browser:
         self._in, answers = _pipe()
         log = os.open(folder / "browser.log", os.O_CREAT | os.O_WRONLY)
         places = [(os.POSIX_SPAWN_DUP2, fd, place) for fd, place in ((log, 1), (log, 2), (theirs, 3), (answers, 4))]
-        home = {name: str(folder) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR")}
+        home = dict.fromkeys(_FOLDERS, str(folder))
         self._process = os.posix_spawn(program, [program, *flags, "about:blank"], {**os.environ, **home},
                                        file_actions=places, setpgroup=0)  # fmt: skip
         for fd in (theirs, answers, log):
