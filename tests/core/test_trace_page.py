@@ -75,7 +75,7 @@ def as_dict(value: object) -> object:
     return {key: as_dict(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(events_made.EVENTS, max_size=20))
 def test_a_reader_made_from_the_page_alone_reads_the_same(
     tmp_path_factory: pytest.TempPathFactory, events: list[Event]

@@ -32,7 +32,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "sampling": {"temperature": 0.9, "top_p": 0.9},
     "beam_search": {"num_beams": 3},
     "contrastive": {},
-    "dola": {},
     "assisted": {},
     "token_tree": {},
 }
