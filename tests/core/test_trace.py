@@ -24,7 +24,7 @@ from core import trace
 from core.errors import NumericError, TraceError
 from core.events import Event, Finished, SequenceFinished, Stage, TokenChosen
 from core.models.identity import identify
-from core.trace import blocks, schema
+from core.trace import blocks, recorder, schema
 from core.trace.layout import described, layout_of
 from core.trace.packing import fits, pack, unpack
 from core.trace.reading import BlockReader
@@ -317,6 +317,24 @@ def _error_or(path: Path, events: list[Event]) -> None:
         return
     assert told.cause
     assert told.remedy
+
+
+def test_blocks_that_change_places_are_noticed(
+    sampled: list[Event], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "_MOST", 10)
+    data = written(tmp_path / "run", sampled).read_bytes()
+    start, frames = len(blocks.MARK) + 4, list[bytes]()
+    while start < len(data):
+        end = start + 13 + int.from_bytes(data[start + 1 : start + 5], "little")
+        frames.append(data[start:end])
+        start = end
+    assert [frame[:1] for frame in frames[:3]] == [b"H", b"E", b"E"]
+    frames[1], frames[2] = frames[2], frames[1]
+    (tmp_path / "run").write_bytes(data[:12] + b"".join(frames))
+    found = trace.read(tmp_path / "run")
+    assert found.events == []
+    assert "checksum" in str(found.trouble)
 
 
 @settings(ONCE, max_examples=40)
