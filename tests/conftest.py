@@ -1,6 +1,7 @@
 """What every test gets: no network, no screen, no settings of the user's; the core's tests need no Qt."""
 
 import atexit
+import gc
 import importlib.util
 import os
 import shutil
@@ -86,6 +87,12 @@ def _skip_without_device(items: list[pytest.Item]) -> None:
     if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
         for item in on_device:
             item.add_marker(pytest.mark.skip(reason="no CUDA or MPS device on this machine"))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: looks for garbage, one or two behind each test of the window, pass it by."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
