@@ -35,4 +35,5 @@ def build_window(
     if assembled:
         window.assemble()
         window.parts.centre.make_all()
+        window.parts.history_panel.make()
     return window

@@ -53,7 +53,7 @@ class HistoryPanel(QObject):
         self._theme: Theme | None = None
         self._changes = changes
         self.view: HistoryView | None = None
-        """None until it is first shown."""
+        """None until it is first wanted."""
         history.changed.connect(self.refresh)
         for signal in (session.runStarted, session.runShown):
             signal.connect(self._mark)
@@ -69,12 +69,18 @@ class HistoryPanel(QObject):
     @Slot()
     def show(self) -> None:
         """Show it, with the cursor in the search."""
-        if self.view is None:
-            self.view = self._make()
-        self._setup.cover(self.view)
+        view = self.make()
+        self._setup.cover(view)
         self.shown.emit()
         self.refresh()
-        self.view.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        view.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def make(self) -> HistoryView:
+        """Have it ready, as it is from when it was first shown."""
+        if self.view is None:
+            self.view = self._make()
+            self._setup.add(self.view)
+        return self.view
 
     @Slot()
     def close(self) -> None:

@@ -53,10 +53,15 @@ class SetupPanel(QFrame):
         parts = [f"<b>{row.parameter.title}</b> ·", row.unavailable, row.parameter.help]
         self.help.setText(" ".join(part for part in parts if part) + f" Default {values.short(row.default)}.")
 
+    def add(self, page: QWidget) -> None:
+        """Have a page ready to stand here; nobody sees it yet."""
+        if self._pages.indexOf(page) < 0:
+            page.hide()
+            self._pages.addWidget(page)
+
     def cover(self, page: QWidget) -> None:
         """Let `page` stand in the place of everything here."""
-        if self._pages.indexOf(page) < 0:
-            self._pages.addWidget(page)
+        self.add(page)
         self._page.hide()
         page.show()
 

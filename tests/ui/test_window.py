@@ -10,6 +10,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRegularExpression, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QComboBox,
     QDialog,
     QDoubleSpinBox,
@@ -49,8 +50,11 @@ def test_names_that_others_rely_on(window: MainWindow) -> None:
     find(window, QPlainTextEdit, "promptEdit")
     find(window, QPushButton, "runButton")
     find(window, QSpinBox, "seedSpin")
-    for name in ("tokenView", "treeView", "memoryView", "inspector", "timeline", "errorBanner"):
+    for name in ("tokenView", "treeView", "memoryView", "inspector", "timeline", "errorBanner", "historyView"):
         find(window, QWidget, name)
+    for name in ("branchButton", "scoreButton", "exportButton"):
+        find(window, QAbstractButton, name)
+    assert window.history is window.parts.history
     for strategy in strategies.registry.values():
         window.parts.toolbar.strategy.choose(strategy.name)
         assert window.parts.chosen.strategy.name == strategy.name
