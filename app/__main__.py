@@ -44,10 +44,10 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with ExitStack() as stack:
         folder: str | Path | None = options.config_dir
-        if folder is None and options.screenshot is not None:  # a picture depends on the command line alone
+        if folder is None and options.leaves:  # what it writes depends on the command line alone
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenscope-"))
         window = build_window(folder, _engine(options, engine), assembled=False)
-        if options.screenshot is None:
+        if not options.leaves:
             window.show()
             application.processEvents()
         code = _loop(application, window, options)

@@ -63,7 +63,7 @@ def run(arguments: list[str]) -> int:
     environment = Environment(ROOT, ".venv")
     environment.prepare(PROGRAM)
     variables = clean_variables()
-    if {"--screenshot", "--export"} & set(arguments) and not qt_libraries.has_screen(variables):
+    if {"--screenshot", "--export", "--pictures"} & set(arguments) and not qt_libraries.has_screen(variables):
         variables.setdefault("QT_QPA_PLATFORM", "offscreen")
     qt_libraries.check(environment.site_packages, variables)
     # -P: a folder called `app` where the user happens to be must not be taken for the program.

@@ -14,6 +14,7 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app import __main__ as program
 from app import build_window, launch
 from app.cli import PICTURE_SIZE, parse
 from app.window.main_window import MainWindow
@@ -153,6 +154,26 @@ def test_a_picture_that_cannot_be_saved(start: Launch, tmp_path: Path, capsys: p
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     assert start(ScriptedEngine(), "--screenshot", tmp_path / "file" / "out.png") == 1
     assert "could not be saved" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", [["--screenshot", "a.png"], ["--export", "a.html"]])
+def test_what_is_left_behind_depends_on_the_command_line_alone(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, way: list[str]
+) -> None:
+    folders: list[object] = []
+
+    def build(folder: object, *_: object, **__: object) -> MainWindow:
+        folders.append(folder)
+        raise InterruptedError
+
+    monkeypatch.setattr(program, "build_window", build)
+    monkeypatch.setattr(program.signal, "signal", lambda *_: None)
+    for arguments in (["--run", *way], []):
+        with pytest.raises(InterruptedError):
+            program.main(arguments)
+    left, usual = folders
+    assert left is not None
+    assert usual is None
 
 
 def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:
