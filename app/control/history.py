@@ -50,6 +50,7 @@ class History(QObject):
         self._recordings: Recordings | None = None
         self._paths: dict[str, Path] = {}
         self._ended: list[tuple[Run, Path]] = []
+        self._is_over = False
         self.why_not = ""
         """Why nothing can be kept or looked for; empty while it can."""
         session.record_with(self.place)
@@ -58,8 +59,8 @@ class History(QObject):
 
     @property
     def store(self) -> HistoryStore | None:
-        """The kept runs; None where they cannot be had, which `why_not` explains."""
-        if self._store is None and not self.why_not:
+        """The kept runs; None where they cannot be had, which `why_not` explains, and once the window is closed."""
+        if self._store is None and not self.why_not and not self._is_over:
             self._open()
         return self._store
 
@@ -170,8 +171,10 @@ class History(QObject):
         self.flush()
         if self._recordings is not None:
             self._recordings.close()
+        self._is_over = True  # what still waits for its turn must not open the file again
         if self._store is not None:
             self._store.close()
+            self._store = None
 
     def _open(self) -> None:
         from app.storage.history.store import HistoryStore

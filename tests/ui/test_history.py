@@ -524,3 +524,12 @@ def test_the_words_of_a_row() -> None:
     told = keeping(1, tokens=50, speed=118.4, outcome="stopped").record
     assert wording.figures(told) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
     assert wording.strategy_title("from_tomorrow") == "From tomorrow"
+
+
+def test_what_waited_for_its_turn_does_not_open_the_file_again(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    window.history.open_later()
+    window.close()
+    QApplication.processEvents()
+    assert window.history.store is None
+    assert window.history.store_if_open is None
