@@ -1,0 +1,232 @@
+"""Extracts what is to be translated, brings the catalogues up to it, checks and compiles them.
+
+Run from the repository's root:
+
+    python packaging/translations.py update [PART …]   new sentences into the .po files, those that are gone out of them
+    python packaging/translations.py compile           .mo beside every .po
+    python packaging/translations.py check             what is not translated, has lost a placeholder, or is out of date
+
+A catalogue is a part of the program, so that people can work on several of them side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import re
+import string
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_file
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from resources.language import ENGLISH, LANGUAGES  # noqa: E402  # the root has to be on the path first
+
+FOLDER = ROOT / "resources" / "translations"
+OTHERS = tuple(code for code in LANGUAGES if code != ENGLISH)
+PARTS = {
+    "core": ("core",),
+    "explain": ("core/explain", "resources/glossary"),
+    "window": ("app",),
+    "views": ("app/views", "app/widgets"),
+    "tours": ("resources/tours", "resources/examples.json"),
+}
+"""Where the sentences of each catalogue stand; the longest path that fits decides."""
+CHANGING = re.compile(
+    rb'^"(POT-Creation-Date|PO-Revision-Date|Last-Translator|Generated-By|Project-Id-Version|Report-Msgid-Bugs-To'
+    rb"|Language-Team):.*\n",
+    re.MULTILINE,
+)
+KEYWORDS = {"tr": None, "mark": None, "trn": (1, 2), "trc": ((1, "c"), 2)}
+READ: dict[str, frozenset[str]] = {
+    "resources/tours": frozenset({"title", "about", "text", "otherwise", "notes", "question"}),
+    "resources/glossary": frozenset({"term", "plain", "usual", "exact"}),
+}
+"""In the data files of these folders (.toml, .json) the values of these keys are read by people."""
+
+
+def part_of(path: str) -> str:
+    """The catalogue of a file, by its path from the root."""
+    fitting = [(len(folder), part) for part, folders in PARTS.items() for folder in folders if _is_in(path, folder)]
+    return max(fitting)[1]
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder + "/")
+
+
+def files() -> Iterator[tuple[str, Path]]:
+    """Every file that may hold sentences, with its path from the root."""
+    for folder in sorted({folder for folders in PARTS.values() for folder in folders}):
+        below = ROOT / folder
+        found = [below] if below.is_file() else [*below.rglob("*.py"), *below.rglob("*.toml"), *below.rglob("*.json")]
+        yield from ((path.relative_to(ROOT).as_posix(), path) for path in sorted(found))
+
+
+def messages(path: Path) -> Iterator[tuple[str | tuple[str, ...], str | None, list[str]]]:
+    """(message, context, comments) of one file."""
+    if path.suffix == ".py":
+        for _line, message, comments, context in extract_from_file(
+            "python", path, keywords=KEYWORDS, comment_tags=("Translators:",), strip_comment_tags=True
+        ):
+            yield message, context, comments
+    else:
+        keys = next(
+            (keys for folder, keys in READ.items() if _is_in(path.relative_to(ROOT).as_posix(), folder)), frozenset()
+        )
+        yield from ((text, None, []) for text in _sentences(_read(path), keys))
+
+
+def _read(path: Path) -> object:
+    text = path.read_text(encoding="utf-8")
+    return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+
+
+def _sentences(value: object, keys: frozenset[str], key: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _sentences(inner, keys, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _sentences(inner, keys, key)
+    elif isinstance(value, str) and key in keys and value:
+        yield value
+
+
+def extracted() -> dict[str, Catalog]:
+    """What stands in the program now, by part."""
+    found = {part: Catalog(fuzzy=False) for part in PARTS}
+    seen = set()
+    for name, path in files():
+        if name in seen:
+            continue
+        seen.add(name)
+        for message, context, comments in messages(path):
+            found[part_of(name)].add(message, locations=[(name, None)], context=context, auto_comments=comments)
+    return found
+
+
+def po_path(code: str, part: str) -> Path:
+    """Where the catalogue of a part is kept."""
+    return FOLDER / code / f"{part}.po"
+
+
+def kept(code: str, part: str) -> Catalog:
+    """The catalogue as it is kept; an empty one where there is none yet."""
+    path = po_path(code, part)
+    if not path.exists():
+        return Catalog(locale=code, fuzzy=False)
+    with path.open("rb") as file:
+        return read_po(file, locale=code)
+
+
+def updated(code: str, part: str, now: Catalog) -> Catalog:
+    """What stands in the program, with the translations that are kept."""
+    before, after = kept(code, part), Catalog(locale=code, fuzzy=False, header_comment=f"# {LANGUAGES[code]}: {part}")
+    for message in now:
+        if message.id:
+            old = before.get(message.id, message.context)
+            after.add(
+                message.id,
+                old.string if old is not None else None,
+                locations=message.locations,
+                auto_comments=message.auto_comments,
+                context=message.context,
+            )
+    return after
+
+
+def as_po(catalogue: Catalog) -> bytes:
+    """A catalogue as text, without what changes from day to day."""
+    file = io.BytesIO()
+    write_po(file, catalogue, width=120, sort_by_file=True, omit_header=False, include_lineno=False)
+    return CHANGING.sub(b"", file.getvalue())
+
+
+def as_mo(catalogue: Catalog) -> bytes:
+    """A catalogue compiled."""
+    file = io.BytesIO()
+    write_mo(file, catalogue)
+    return file.getvalue()
+
+
+def placeholders(text: str) -> set[str]:
+    """The names in braces; none where the braces are not meant as places."""
+    try:
+        return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+    except ValueError:
+        return set()
+
+
+def faults() -> Iterator[str]:
+    """What is wrong with the catalogues, a line each."""
+    now = extracted()
+    for code in OTHERS:
+        for part in PARTS:
+            before = kept(code, part)
+            for message in now[part]:
+                if message.id:
+                    yield from (f"{code}/{part}: {fault}" for fault in _faults(message, before))
+            gone = [
+                message.id for message in before if message.id and now[part].get(message.id, message.context) is None
+            ]
+            yield from (f"{code}/{part}: no longer in the program: {message!r}" for message in gone)
+            compiled = po_path(code, part).with_suffix(".mo")
+            if not compiled.exists() or compiled.read_bytes() != as_mo(before):
+                yield f"{code}/{part}: not compiled"
+
+
+def _faults(message, before: Catalog) -> Iterator[str]:
+    forms = message.id if isinstance(message.id, tuple) else (message.id,)
+    old = before.get(message.id, message.context)
+    given = () if old is None else old.string if isinstance(old.string, tuple) else (old.string,)
+    where = message.locations[0][0]
+    if not given or not all(given):
+        yield f"not translated ({where}): {forms[0]!r}"
+    elif not all(placeholders(text) == placeholders(forms[-1]) for text in given):
+        yield f"other placeholders ({where}): {forms[0]!r}"
+
+
+def update(parts: list[str]) -> None:
+    """Bring the .po files up to what stands in the program."""
+    now = extracted()
+    for code in OTHERS:
+        for part in parts or PARTS:
+            path = po_path(code, part)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(as_po(updated(code, part, now[part])))
+
+
+def compile_all() -> None:
+    """Write a .mo beside every .po."""
+    for path in FOLDER.glob("*/*.po"):
+        path.with_suffix(".mo").write_bytes(as_mo(kept(path.parent.name, path.stem)))
+
+
+def main() -> int:
+    """What is asked for; 1 where a check finds something."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["update", "compile", "check"])
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    options = parser.parse_args()
+    if options.what == "update":
+        update(options.parts)
+    if options.what == "check":
+        found = list(faults())
+        print("\n".join([*found, f"{len(found)} faults"] if found else ["all translated"]))
+        return 1 if found else 0
+    compile_all()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

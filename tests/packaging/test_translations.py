@@ -1,0 +1,91 @@
+"""Every sentence that is marked is translated, keeps its placeholders, and is compiled; what is wrong is found."""
+
+import gettext
+import io
+
+import pytest
+import translations
+from babel.messages.catalog import Catalog
+
+from resources import language
+
+
+@pytest.fixture
+def english():
+    yield
+    language.use(language.ENGLISH)
+
+
+def test_every_sentence_is_translated_and_compiled():
+    assert list(translations.faults()) == []
+
+
+def catalogue(**strings: str) -> Catalog:
+    made = Catalog(locale="zh_CN", fuzzy=False)
+    for message, string in strings.items():
+        made.add(message.replace("_", " "), string)
+    return made
+
+
+def faults_of(message: str, kept: Catalog) -> list[str]:
+    now = Catalog(fuzzy=False)
+    now.add(message, locations=[("app/x.py", None)])
+    return list(translations._faults(now.get(message), kept))
+
+
+def test_what_is_missing_or_has_lost_a_placeholder_is_found():
+    assert faults_of("A word", catalogue(A_word="一个词")) == []
+    assert "not translated" in faults_of("A word", catalogue())[0]
+    assert "not translated" in faults_of("A word", catalogue(A_word=""))[0]
+    kept = Catalog(locale="zh_CN", fuzzy=False)
+    kept.add("{n} words", "{count} 个词")
+    assert "placeholders" in faults_of("{n} words", kept)[0]
+
+
+def test_an_update_keeps_what_is_translated_and_drops_what_is_gone(monkeypatch):
+    monkeypatch.setattr(translations, "kept", lambda code, part: catalogue(Kept="留下", Gone="没了"))
+    now = Catalog(fuzzy=False)
+    now.add("Kept")
+    now.add("New")
+    after = translations.updated("zh_CN", "core", now)
+    assert {message.id: message.string for message in after if message.id} == {"Kept": "留下", "New": None}
+
+
+def test_compiled_catalogues_are_what_gettext_reads():
+    made = gettext.GNUTranslations(io.BytesIO(translations.as_mo(catalogue(A_word="一个词"))))
+    assert made.gettext("A word") == "一个词"
+    assert made.gettext("Another") == "Another"
+
+
+def test_the_longest_path_says_which_catalogue_a_file_is_in():
+    assert translations.part_of("core/explain/tokens.py") == "explain"
+    assert translations.part_of("core/errors.py") == "core"
+    assert translations.part_of("app/views/base.py") == "views"
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("zh_CN.UTF-8", "zh_CN"),
+        ("zh-Hans-SG", "zh_CN"),
+        ("zh", "zh_CN"),
+        ("zh_TW", "en"),
+        ("zh-Hant-HK", "en"),
+        ("de_AT", "en"),
+        ("C", "en"),
+        ("", "en"),
+    ],
+)
+def test_a_system_s_language_is_the_nearest_there_is(name, code):
+    assert language.nearest(name) == code
+
+
+def test_english_is_what_stands_in_the_code(english):
+    assert language.tr("No such sentence") == "No such sentence"
+    assert language.trn("{n} token", "{n} tokens", 1) == "{n} token"
+    assert language.trn("{n} token", "{n} tokens", 0) == "{n} tokens"
+    language.use("zh_CN")
+    assert language.current() == "zh_CN"
+    assert language.tr("No such sentence") == "No such sentence"
+    with pytest.raises(KeyError):
+        language.use("xx")
