@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 def build_window(
-    config_dir: str | Path | None = None, engine: Engine | None = None, assembled: bool = True
+    config_dir: str | Path | None = None, engine: Engine | None = None, assembled: bool = True, language: str = ""
 ) -> MainWindow:
     """The main window, not yet shown; a QApplication must exist.
 
     `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
     tests. With `assembled=False` it is an empty frame, quick to show, until its `assemble` is called.
+    `language` (a choice as in the settings) goes before theirs, this time.
     """
     from app.imports import take_hook_away
 
@@ -31,7 +32,7 @@ def build_window(
         return assemble(window, store, engine)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
-    window = MainWindow(store, assemble)
+    window = MainWindow(store, assemble, language)
     if assembled:
         window.assemble()
         window.parts.centre.make_all()

@@ -16,8 +16,12 @@ from PySide6.QtWidgets import QApplication
 
 import resources
 from app import build_window
-from app.cli import Options, parse
+from app.cli import Options, named_before, parse
 from app.screen import choose_screen
+from app.storage.settings import LANGUAGE_CHOICES
+from app.storage.settings_file import SettingsStore
+from app.theme.language import speak
+from resources.language import ENGLISH
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
@@ -29,7 +33,9 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
 
     The empty frame is shown first: what fills it, and the event loop, are imported behind it.
     """
-    options = parse(sys.argv[1:] if arguments is None else arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    speak(_language(arguments))
+    options = parse(arguments)
     if problem := choose_screen(options):
         print(f"tokenscope: {problem}", file=sys.stderr)
         return 1
@@ -46,12 +52,21 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
         folder: str | Path | None = options.config_dir
         if folder is None and options.leaves:  # what it writes depends on the command line alone
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenscope-"))
-        window = build_window(folder, _engine(options, engine), assembled=False)
+        language = options.language or (ENGLISH if options.leaves else "")
+        window = build_window(folder, _engine(options, engine), assembled=False, language=language)
         if not options.leaves:
             window.show()
             application.processEvents()
         code = _loop(application, window, options)
     return _leave(code)
+
+
+def _language(arguments: Sequence[str]) -> str:
+    """The choice of language that even the command line's own messages follow."""
+    if named := named_before(arguments, "--language", LANGUAGE_CHOICES):
+        return named
+    folder = named_before(arguments, "--config-dir")
+    return (SettingsStore(Path(folder)) if folder else SettingsStore()).kept_language
 
 
 def _engine(options: Options, engine: Engine | None) -> Engine | None:

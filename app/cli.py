@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import NoReturn
 
 from app.state.near import near, short
-from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE
+from app.storage.settings import LANGUAGE_CHOICES, LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE
 
 LARGEST_SIDE = 10_000
 """Pixels of a window or a picture."""
@@ -52,6 +52,7 @@ class Options:
     view: str = ""
     size: tuple[int, int] | None = None
     theme: str = ""
+    language: str = ""
     font_scale: float | None = None
     scale: float | None = None
     screenshot: Path | None = None
@@ -83,6 +84,19 @@ def parse(arguments: Sequence[str]) -> Options:
     if width * height > LARGEST_AREA:
         parser.error(f"a picture of {width:.0f}x{height:.0f} pixels is too large: {LARGEST_AREA:,} are the most")
     return options
+
+
+def named_before(arguments: Sequence[str], option: str, known: Sequence[str] = ()) -> str:
+    """What an option is given, found before the line is read in full: its mistakes are told in that language already.
+
+    Empty where it is not given, or not one of those `known`.
+    """
+    given = ""
+    for argument, following in zip(arguments, (*arguments[1:], ""), strict=False):
+        name, equals, value = argument.partition("=")
+        if name == option:
+            given = value if equals else following
+    return given if not known or given in known else ""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -135,6 +149,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--size", type=_size, metavar="WxH",
         help=f"size of the window in points; a picture's is else {PICTURE_SIZE[0]}x{PICTURE_SIZE[1]}")  # fmt: skip
     add("--theme", default="", choices=SCHEMES, help="colours")
+    add("--language", default="", choices=LANGUAGE_CHOICES,
+        help="what the program speaks, this time; a picture's language is else en")  # fmt: skip
     add("--font-scale", type=_scale, metavar="F", help="text size, 1.0 = 100 %%")
     add("--scale", type=_ratio, metavar="F", help="pixels a point, as QT_SCALE_FACTOR: 2 doubles a picture")
     add("--screenshot", type=_picture, metavar="PATH",

@@ -30,6 +30,8 @@ def _isolate() -> None:
         XDG_DATA_HOME=str(_HOME / "data"),
         XDG_STATE_HOME=str(_HOME / "state"),
         TOKENIZERS_PARALLELISM="false",
+        LC_ALL="C.UTF-8",  # the program follows the machine's language, and the tests read English
+        LANGUAGE="",
     )
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")

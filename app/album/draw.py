@@ -53,7 +53,7 @@ def _furnish(folder: Path, picture: Picture) -> None:
     """Settings that a window reads as it opens: quicker than to change its looks afterwards."""
     store = SettingsStore(folder)
     look, layout = store.settings.appearance, store.settings.layout
-    look.theme, look.font_scale = picture.theme, picture.font_scale
+    look.theme, look.font_scale, look.language = picture.theme, picture.font_scale, picture.language
     layout.setup, layout.inspector, layout.timeline = (panel not in picture.hide for panel in PANELS)
     store.save()
 

@@ -15,10 +15,10 @@ from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_
 from app.views import VIEWS
 from app.views.text.paint import COLOURINGS
 from core import caches, strategies
+from resources.language import LANGUAGES
 
 Reader = Callable[[object], Any]
 PANELS = ("setup", "inspector", "timeline")
-LANGUAGES = ("en",)
 _LARGEST_NUMBER = 10_000_000
 
 
@@ -56,7 +56,7 @@ def readers(folder: Path) -> Mapping[str, Reader]:
         "scale": lambda value: _number(value, LEAST_RATIO, LARGEST_RATIO),
         "theme": lambda value: _one_of("theme", value, SCHEMES),
         "font_scale": lambda value: _number(value, SMALLEST_SCALE, LARGEST_SCALE),
-        "language": _language,
+        "language": lambda value: _one_of("language", value, LANGUAGES),
         "still": _truth,
     }
 
@@ -144,12 +144,6 @@ def _picture(value: object, folder: Path) -> Path:
     if path.suffix.lower() not in PICTURES:
         raise ValueError(f"{_shown(value)} is no kind of picture: end the name with {' or '.join(PICTURES)}.")
     return path
-
-
-def _language(value: object) -> str:
-    if value not in LANGUAGES:
-        raise ValueError(f"The program speaks English only, so far: write {LANGUAGES[0]}, or leave the key out.")
-    return str(value)
 
 
 def _shown(value: object) -> str:

@@ -23,8 +23,10 @@ from app.storage.checks import (
     one_of,
     up_to,
 )
+from resources.language import LANGUAGES
 
 SCHEMES = ("system", "light", "dark")
+LANGUAGE_CHOICES = ("system", *LANGUAGES)
 SMALLEST_SCALE, LARGEST_SCALE = 0.8, 2.0
 LARGEST_SEED = 2**31 - 1
 LARGEST_REUSE = 1024**2
@@ -117,6 +119,7 @@ class Appearance(Section):
 
     theme: str = field(default="system", metadata={"check": one_of(SCHEMES)})
     font_scale: float = field(default=1.0, metadata={"check": between(SMALLEST_SCALE, LARGEST_SCALE)})
+    language: str = field(default="system", metadata={"check": one_of(LANGUAGE_CHOICES)})
 
 
 @dataclass(slots=True)

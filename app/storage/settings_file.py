@@ -7,6 +7,7 @@ beside under a name of its own, and a notice says both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,15 @@ import core
 from app.state.values import why_not
 from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, sweep, write_json
 from app.storage.merge import merged
-from app.storage.settings import SECTIONS, MigrationError, Section, Settings, version_of
+from app.storage.settings import (
+    LANGUAGE_CHOICES,
+    SECTIONS,
+    Appearance,
+    MigrationError,
+    Section,
+    Settings,
+    version_of,
+)
 
 FILE_NAME = "settings.json"
 
@@ -73,6 +82,15 @@ class SettingsStore:
         """The folder of what is no setting and grows: the user's own place for it, or beside the settings where
         another folder than the usual one is given for those."""
         return default_data_folder() if self.folder == default_folder() else self.folder
+
+    @property
+    def kept_language(self) -> str:
+        """The language that the file names, before anything else is read of it: what it says then is in it."""
+        with suppress(OSError, UnreadableError):
+            section = read_object(self.path).get("appearance")
+            if isinstance(section, dict) and (kept := section.get("language")) in LANGUAGE_CHOICES:
+                return str(kept)
+        return Appearance().language
 
     @property
     def presets(self) -> Path:

@@ -14,6 +14,7 @@ from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QPaintEvent, QPa
 from PySide6.QtWidgets import QMainWindow
 
 from app.storage.settings_file import SettingsStore
+from app.theme.language import speak
 from app.theme.palettes import PALETTES
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class MainWindow(QMainWindow):
 
     parts: Parts
 
-    def __init__(self, store: SettingsStore, assemble: Callable[[MainWindow], Parts]) -> None:
+    def __init__(self, store: SettingsStore, assemble: Callable[[MainWindow], Parts], language: str = "") -> None:
         super().__init__()
         self.setWindowTitle("Tokenscope")
         self._store = store
@@ -60,6 +61,7 @@ class MainWindow(QMainWindow):
         self._before_hiding: Sequence[Step] = ()
         self._after_hiding: Sequence[Step] = ()
         _open.add(self)
+        speak(language or store.kept_language)
         store.load()
         self._place()
         self._paint_empty()

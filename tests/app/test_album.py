@@ -84,7 +84,7 @@ FIRST = '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\n'
         (FIRST + 'still = "yes"', ["key “still”", "true or false"]),
         (FIRST + 'prompt = ["a"]', ["key “prompt”", "in quotes"]),
         (FIRST + "parameters = 3", ["key “parameters”", "settings by name"]),
-        (FIRST + 'language = "de"', ["key “language”", "English only"]),
+        (FIRST + 'language = "de"', ["key “language”", "There are: en, zh_CN"]),
         (FIRST + "token = 0", ["key “token”", "from 1"]),
         (FIRST + 'node = "fox"', ["key “node”", 'view = "tree"']),
         (FIRST + "round = 2", ["key “round”", 'view = "speculation"']),

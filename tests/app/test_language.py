@@ -1,0 +1,91 @@
+"""The language: the reader's own, the system's, the command line's; numbers, dates and Qt's dialogs with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from PySide6.QtCore import QLocale
+from PySide6.QtWidgets import QApplication, QDialogButtonBox, QDoubleSpinBox
+from pytestqt.qtbot import QtBot
+
+from app.__main__ import main
+from app.cli import named_before
+from app.storage.settings import LANGUAGE_CHOICES
+from app.storage.settings_file import SettingsStore
+from app.theme.language import code_of, speak
+from resources.language import ENGLISH, LANGUAGES, current
+
+
+@pytest.fixture(autouse=True)
+def _english_again(qapp: QApplication) -> Iterator[None]:
+    yield
+    speak(ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ("system", "code"),
+    [
+        (["zh-Hans-CN", "zh-CN", "zh-Hans", "zh"], "zh_CN"),
+        (["de-Latn-AT", "de-AT", "de", "zh-Hans-CN"], "zh_CN"),
+        (["en-Latn-GB", "en-GB", "en", "zh-Hans-CN"], "en"),
+        (["zh-Hant-TW", "zh-TW", "zh-Hant", "zh"], "en"),
+        (["fr-Latn-FR", "fr-FR", "fr"], "en"),
+        (["C"], "en"),
+        ([], "en"),
+    ],
+)
+def test_the_first_language_that_is_there_is_spoken(system: list[str], code: str) -> None:
+    with mock.patch.object(QLocale, "uiLanguages", return_value=system):
+        assert code_of("system") == code
+    assert (code_of("zh_CN"), code_of("en")) == ("zh_CN", "en")
+
+
+def test_numbers_and_qts_own_words_are_the_languages(qtbot: QtBot) -> None:
+    said = {}
+    for code in LANGUAGES:
+        speak(code)
+        buttons, spin = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel), QDoubleSpinBox()
+        for part in (buttons, spin):
+            qtbot.addWidget(part)
+        spin.setValue(0.5)
+        cancel = buttons.button(QDialogButtonBox.StandardButton.Cancel)
+        said[code] = (current(), QLocale().name(), cancel.text(), spin.text())
+    assert said["en"] == ("en", "en_US", "Cancel", "0.50")
+    assert said["zh_CN"] == ("zh_CN", "zh_CN", "取消", "0.50")
+
+
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [
+        ({"language": "zh_CN"}, "zh_CN"),
+        ({"language": "tlh"}, "system"),
+        ({"language": ["en"]}, "system"),
+        (3, "system"),
+    ],
+)
+def test_the_settings_name_it_before_they_are_read(config_dir: Path, kept: object, found: str) -> None:
+    store = SettingsStore(config_dir)
+    assert store.kept_language == "system"
+    store.path.write_text(json.dumps({"appearance": kept}))
+    assert store.kept_language == found
+
+
+def test_the_command_line_is_heard_in_any_form() -> None:
+    known = LANGUAGE_CHOICES
+    assert named_before(["--run", "--language", "zh_CN"], "--language", known) == "zh_CN"
+    assert named_before(["--language=en", "x.tokenscope"], "--language", known) == "en"
+    assert named_before(["--language", "zh_CN", "--language", "en"], "--language", known) == "en"
+    assert named_before(["--language", "tlh"], "--language", known) == ""
+    assert named_before(["--language"], "--language", known) == ""
+    assert named_before([], "--config-dir") == ""
+
+
+def test_a_mistake_is_told_in_the_language_that_the_line_names(config_dir: Path) -> None:
+    for line, code in ((["--language", "zh_CN", "--seed", "x"], "zh_CN"), (["--seed", "x"], "en")):
+        with pytest.raises(SystemExit):
+            main(["--config-dir", str(config_dir), *line])
+        assert current() == code
