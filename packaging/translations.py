@@ -19,6 +19,7 @@ import string
 import sys
 import tomllib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -46,6 +47,8 @@ CHANGING = re.compile(
     rb"|Language-Team):.*\n",
     re.MULTILINE,
 )
+COMPILED = datetime(2000, 1, 1, tzinfo=UTC)
+"""The date in every compiled catalogue: what it says does not change from day to day."""
 KEYWORDS = {"tr": None, "mark": None, "trn": (1, 2), "trc": ((1, "c"), 2)}
 READ: dict[str, frozenset[str]] = {
     "resources/tours": frozenset({"title", "about", "text", "otherwise", "notes", "question"}),
@@ -155,6 +158,7 @@ def as_po(catalogue: Catalog) -> bytes:
 def as_mo(catalogue: Catalog) -> bytes:
     """A catalogue compiled."""
     file = io.BytesIO()
+    catalogue.creation_date = COMPILED  # else the minute of now, which no second compiling repeats
     write_mo(file, catalogue)
     return file.getvalue()
 
