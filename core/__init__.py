@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from core.code.script import as_code, why_not_generate
     from core.decoding.prompt import encode
     from core.decoding.speculation.drafters.fit import why_not_draft
-    from core.explain import sizes, words
+    from core.explain import glossary, sizes, words
     from core.explain.beams import explain_candidate
     from core.explain.rounds import explain_draft, explain_round
     from core.explain.sentence import Sentence
@@ -58,6 +58,7 @@ __all__ = [
     "explain_extra",
     "explain_round",
     "explain_token",
+    "glossary",
     "load",
     "make_config",
     "page",
@@ -83,6 +84,7 @@ _MODULES = {
     "catalog": "core.models.catalog",
     "errors": "core.errors",
     "events": "core.events",
+    "glossary": "core.explain.glossary",
     "sizes": "core.explain.sizes",
     "strategies": "core.strategies",
     "trace": "core.trace",

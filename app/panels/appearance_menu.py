@@ -1,6 +1,8 @@
-"""The menu behind `Aa`: theme, text size, which panels are open, and the two windows of settings and keys."""
+"""The menu behind `Aa`: theme, text size, depth of words, which panels are open, the windows of settings and keys."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup
@@ -8,11 +10,16 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.panels.shortcuts import key_of
 from app.storage.settings import SCHEMES
+from resources.depth import EXACT, PLAIN, USUAL
 
 _ACTIONS = (
     ("enlarge_text", "Larger text"),
     ("reduce_text", "Smaller text"),
     ("reset_text", "Normal text size"),
+    ("", ""),
+    ("plain_words", "Plain words"),
+    ("usual_words", "Usual words"),
+    ("exact_words", "Exact words"),
     ("", ""),
     ("toggle_setup", "Prompt and parameters"),
     ("toggle_inspector", "Inspector"),
@@ -33,6 +40,10 @@ _ACTIONS = (
     ("open_settings", "Settings…"),
     ("open_shortcuts", "Keyboard shortcuts"),
 )
+
+
+_WORDS = {"plain_words": PLAIN, "usual_words": USUAL, "exact_words": EXACT}
+"""The depth of words that each of these actions asks for."""
 
 
 class AppearanceMenu(QMenu):
@@ -62,10 +73,17 @@ class AppearanceMenu(QMenu):
     @Slot(dict)
     def show_panels(self, panels: dict[str, bool]) -> None:
         """Tick the panels that are open, by the name of their action."""
+        self._tick(panels)
+
+    def show_depth(self, depth: str) -> None:
+        """Tick the depth of words in use."""
+        self._tick({name: wanted == depth for name, wanted in _WORDS.items()})
+
+    def _tick(self, on: Mapping[str, bool]) -> None:
         for action in self.actions():
-            if action.data() in panels:
+            if action.data() in on:
                 action.setCheckable(True)
-                action.setChecked(panels[action.data()])
+                action.setChecked(on[action.data()])
 
     @Slot(bool, bool)
     def show_steps(self, back: bool, forward: bool) -> None:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.storage.settings import LARGEST_HISTORY, LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
 from app.widgets.wrapped_label import WrappedLabel
+from resources.depth import DEPTHS
 
 DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))
 DTYPES = (("auto", "Automatic"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
@@ -31,6 +32,7 @@ WIDTH = 54
 LEFT_FREE, LEAST_HEIGHT = 160, 120
 """Pixels of the screen's height for the dialog's frame and foot; and what its settings take at least."""
 _TRACING = "Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed."
+_WORDS = "How explanations are worded: without a technical word, in the field's words, or with every figure."
 _ALLOWED = {"allow_pickle": "pickled weights", "allow_remote_code": "code of its own"}
 
 
@@ -137,7 +139,10 @@ class SettingsDialog(QDialog):
         scale.setSingleStep(10)
         scale.setSuffix(" %")
         scale.valueChanged.connect(self._on_scale)
-        return _Form(("Theme", theme), ("Text size", scale))
+        words = _combo("depthChoice", "Words", tuple((name, name.capitalize()) for name in DEPTHS), look.depth)
+        words.setToolTip(_WORDS)
+        words.currentIndexChanged.connect(self._on_depth)
+        return _Form(("Theme", theme), ("Text size", scale), ("Words", words))
 
     def _compute(self) -> QWidget:
         compute = self._settings.compute
@@ -247,6 +252,11 @@ class SettingsDialog(QDialog):
     @Slot()
     def _on_theme(self) -> None:
         self._settings.appearance.theme = self._chosen()
+        self.changed.emit("appearance")
+
+    @Slot()
+    def _on_depth(self) -> None:
+        self._settings.appearance.depth = self._chosen()
         self.changed.emit("appearance")
 
     @Slot(int)

@@ -23,6 +23,7 @@ from app.storage.checks import (
     one_of,
     up_to,
 )
+from resources.depth import DEPTHS, USUAL
 from resources.language import LANGUAGES
 
 SCHEMES = ("system", "light", "dark")
@@ -120,6 +121,8 @@ class Appearance(Section):
     theme: str = field(default="system", metadata={"check": one_of(SCHEMES)})
     font_scale: float = field(default=1.0, metadata={"check": between(SMALLEST_SCALE, LARGEST_SCALE)})
     language: str = field(default="system", metadata={"check": one_of(LANGUAGE_CHOICES)})
+    depth: str = field(default=USUAL, metadata={"check": one_of(DEPTHS)})
+    """How deep explanations go: `resources.depth`."""
 
 
 @dataclass(slots=True)

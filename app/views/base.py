@@ -103,6 +103,9 @@ class View(QFrame):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
 
+    def words_changed(self) -> None:
+        """Say again what is shown: explanations are worded otherwise from now on."""
+
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
 

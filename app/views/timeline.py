@@ -126,6 +126,10 @@ class Timeline(View):
         """Every place, with the surprise that its bar shows."""
         return of_track(self.replay.run.track) if self.replay.run is not None and self._values else ()
 
+    def words_changed(self) -> None:
+        """Say it all again."""
+        self._draw()
+
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
         self.replay.pause()

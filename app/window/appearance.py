@@ -1,4 +1,4 @@
-"""Theme and text size of the whole window, as the settings have them."""
+"""Theme, text size and depth of words of the whole window, as the settings have them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from app.panels.appearance_menu import AppearanceMenu
 from app.storage import settings
 from app.storage.settings import LARGEST_SCALE, SMALLEST_SCALE
 from app.theme.theme import Theme, theme_for
+from resources import depth
 
 STEP = 0.1
 
 
 class Appearance(QObject):
-    """`changed(Theme)`: everything is to be drawn in it."""
+    """`changed(Theme)`: everything is to be drawn in it. `wordsChanged`: what is shown is to be said again."""
 
     changed = Signal(object)
+    wordsChanged = Signal()
 
     def __init__(self, kept: settings.Appearance, menu: AppearanceMenu) -> None:
         super().__init__(menu)
@@ -27,10 +29,37 @@ class Appearance(QObject):
 
     @Slot()
     def apply(self) -> None:
-        """Draw everything in the theme and text size of the settings."""
+        """Draw everything in the theme and text size of the settings, and speak as they say."""
         self.theme = theme_for(self._kept.theme, self._kept.font_scale)
         self.menu.show_theme(self._kept.theme)
+        self._speak()
         self.changed.emit(self.theme)
+
+    def _speak(self) -> None:
+        self.menu.show_depth(self._kept.depth)
+        if depth.current() != self._kept.depth:
+            depth.use(self._kept.depth)
+            self.wordsChanged.emit()
+
+    def set_depth(self, name: str) -> None:
+        """Explain in plain, usual or exact words: one of `resources.depth.DEPTHS`."""
+        self._kept.depth = name
+        self._speak()
+
+    @Slot()
+    def speak_plainly(self) -> None:
+        """Without a technical word."""
+        self.set_depth(depth.PLAIN)
+
+    @Slot()
+    def speak_as_usual(self) -> None:
+        """In the field's words."""
+        self.set_depth(depth.USUAL)
+
+    @Slot()
+    def speak_exactly(self) -> None:
+        """With symbols and full figures."""
+        self.set_depth(depth.EXACT)
 
     @Slot(str)
     def set_theme(self, name: str) -> None:

@@ -68,6 +68,13 @@ class ViewFeed(QObject):
             if self._models is not None:
                 view.models_listed(self._models.entries)
 
+    @Slot()
+    def on_words_changed(self) -> None:
+        """Every view says again what it shows."""
+        for view in self._views():
+            view.words_changed()
+        self._inspector.show_report(self._centre.columns[0].shown.report)
+
     def _views(self) -> Iterator[View]:
         yield from self._centre.made
         yield self._inspector

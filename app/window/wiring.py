@@ -90,6 +90,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
     for part in (window, *themed, parts.export, parts.history_panel):
         appearance.changed.connect(part.set_theme)
+    appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
     parts.toolbar.text.setMenu(appearance.menu)
     appearance.menu.actionChosen.connect(parts.actions.do)
     parts.layout.changed.connect(appearance.menu.show_panels)

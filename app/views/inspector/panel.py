@@ -168,6 +168,11 @@ class Inspector(View):
         self._card_of_node.setVisible(report is not None)
         self._body.setVisible(report is None)
 
+    def words_changed(self) -> None:
+        """Say it all again."""
+        self._told = None
+        self._tell()
+
     def show_run(self, run: Run | None) -> None:
         """Speak of another run; None for no run at all."""
         self._run = run

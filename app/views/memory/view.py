@@ -61,6 +61,10 @@ class MemoryView(ScrolledPage):
         self._tools.set_theme(theme)
         self._draw()
 
+    def words_changed(self) -> None:
+        """Say it all again."""
+        self._draw()
+
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
         self._run, self.model = run, CacheHistory()

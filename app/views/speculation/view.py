@@ -74,6 +74,13 @@ class SpeculationView(View):
             part.set_theme(theme)
         self.update()
 
+    def words_changed(self) -> None:
+        """Say it all again."""
+        self._draw()
+        node = self.canvas.selection.selected
+        if self.report is not None and node is not None:
+            self._on_node(node)
+
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
         self.place = RoundPlace(run)

@@ -128,6 +128,11 @@ class TreeView(View):
         else:
             self._show_parts()
 
+    def words_changed(self) -> None:
+        """Say it all again."""
+        if self.report is not None:
+            self._say(self.canvas.selection.selected)
+
     def cursor_moved(self, run: Run) -> None:
         """Show the tree as it was after that many steps."""
         self._run = run
