@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from resources.language import tr
+
 
 @dataclass(frozen=True, slots=True)
 class Counterpart:
@@ -23,4 +25,4 @@ SAME = Counterpart()
 
 def gone(title: str) -> Counterpart:
     """Of a strategy that transformers had up to its version 4."""
-    return Counterpart(missing=f"transformers 5 no longer contains {title}.")
+    return Counterpart(missing=tr("transformers 5 no longer contains {title}.").format(title=title))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from resources.language import mark, tr
+
 
 class TokenscopeError(Exception):
     """Base class: `cause` says what is wrong, `remedy` what to do; `details` may unfold further."""
 
-    title = "Something went wrong"
+    title = mark("Something went wrong")
 
     def __init__(self, cause: str, remedy: str = "", details: str = "") -> None:
         self.cause = cause
@@ -18,7 +20,7 @@ class TokenscopeError(Exception):
 class ModelError(TokenscopeError):
     """A model could not be found or loaded."""
 
-    title = "The model could not be loaded"
+    title = mark("The model could not be loaded")
 
 
 class ModelNotFoundError(ModelError):
@@ -56,25 +58,25 @@ class RemoteCodeError(ModelError):
 class UnforeseenError(TokenscopeError):
     """Something failed that nothing here knows, most often in the model's own code; `details` say where."""
 
-    title = "The run failed"
+    title = mark("The run failed")
 
 
 class UnpredictableError(TokenscopeError):
     """A size cannot be told before it is there."""
 
-    title = "This cannot be told in advance"
+    title = mark("This cannot be told in advance")
 
 
 class TokenizerMissingError(TokenscopeError):
     """Text was given (or a chat) but the model has no tokenizer or no chat template."""
 
-    title = "Text cannot be turned into tokens"
+    title = mark("Text cannot be turned into tokens")
 
 
 class PromptError(TokenscopeError):
     """The prompt cannot be decoded from."""
 
-    title = "The prompt cannot be used"
+    title = mark("The prompt cannot be used")
 
 
 class EmptyPromptError(PromptError):
@@ -88,34 +90,42 @@ class PromptTooLongError(PromptError):
         self.tokens, self.context = tokens, context
         over = tokens - context
         super().__init__(
-            f"The prompt has {tokens:,} tokens, {over:,} more than the model's context of {context:,}.",
-            f"Shorten it by at least {over + 1:,} tokens, or choose a model with a longer context.",
+            tr("The prompt has {tokens:,} tokens, {over:,} more than the model's context of {context:,}.").format(
+                tokens=tokens, over=over, context=context
+            ),
+            tr("Shorten it by at least {over:,} tokens, or choose a model with a longer context.").format(
+                over=over + 1
+            ),
         )
 
 
 class TextTooLongError(PromptError):
     """A text to be scored has more tokens than the model's context."""
 
-    title = "The text cannot be scored"
+    title = mark("The text cannot be scored")
 
     def __init__(self, tokens: int, context: int) -> None:
         self.tokens, self.context = tokens, context
         super().__init__(
-            f"The text has {tokens:,} tokens, and the model's context has room for {context:,}.",
-            f"Leave out at least {tokens - context:,} of them, or choose a model with a longer context.",
+            tr("The text has {tokens:,} tokens, and the model's context has room for {context:,}.").format(
+                tokens=tokens, context=context
+            ),
+            tr("Leave out at least {tokens:,} of them, or choose a model with a longer context.").format(
+                tokens=tokens - context
+            ),
         )
 
 
 class ComparisonError(TokenscopeError):
     """Two models cannot be held against each other on one text."""
 
-    title = "These models cannot be compared"
+    title = mark("These models cannot be compared")
 
 
 class ParameterError(TokenscopeError):
     """A setting is out of range, of the wrong type or unknown."""
 
-    title = "A setting cannot be used"
+    title = mark("A setting cannot be used")
 
     def __init__(self, cause: str, remedy: str = "", parameter: str = "") -> None:
         self.parameter = parameter
@@ -125,40 +135,40 @@ class ParameterError(TokenscopeError):
 class StrategyError(TokenscopeError):
     """The strategy does not exist, or the model cannot do it."""
 
-    title = "This strategy cannot be used here"
+    title = mark("This strategy cannot be used here")
 
 
 class CacheError(TokenscopeError):
     """The cache back end does not exist, or cannot serve this model and strategy."""
 
-    title = "This cache cannot be used here"
+    title = mark("This cache cannot be used here")
 
 
 class DeviceError(TokenscopeError):
     """The device asked for is not there."""
 
-    title = "The device cannot be used"
+    title = mark("The device cannot be used")
 
 
 class NumericError(TokenscopeError):
     """The model produced logits that are not numbers."""
 
-    title = "The model's output is not a number"
+    title = mark("The model's output is not a number")
 
 
 class TraceError(TokenscopeError):
     """A recorded run cannot be written, or read: no such file, cut short, damaged, of a later version."""
 
-    title = "The recorded run cannot be used"
+    title = mark("The recorded run cannot be used")
 
 
 class OutOfMemoryError(TokenscopeError):
     """The device or the machine ran out of memory."""
 
-    title = "Out of memory"
+    title = mark("Out of memory")
 
 
 class FileNotWrittenError(TokenscopeError):
     """What was to be kept could not be written: no such folder, no permission, no room."""
 
-    title = "The file was not written"
+    title = mark("The file was not written")

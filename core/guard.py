@@ -12,6 +12,7 @@ from core.errors import OutOfMemoryError, TokenscopeError, UnforeseenError
 from core.events import Event
 from core.explain.words import size
 from core.models.model import LoadedModel
+from resources.language import tr
 
 
 @torch.inference_mode()
@@ -29,9 +30,10 @@ def guarded(model: LoadedModel, make: Callable[[], Iterator[Event]]) -> Iterator
 
 def _unforeseen(model: LoadedModel, error: Exception) -> UnforeseenError:
     kind, said = type(error).__name__, str(error).strip().split("\n")[0][:300]
+    cause = tr("{model} failed with {kind}: {said}.") if said else tr("{model} failed with {kind}.")
     return UnforeseenError(
-        f"{model.name} failed with {kind}{': ' if said else ''}{said}.",
-        "Another strategy or cache may serve this model; the details say where it happened.",
+        cause.format(model=model.name, kind=kind, said=said),
+        tr("Another strategy or cache may serve this model; the details say where it happened."),
         "".join(traceback.format_exception(error)),
     )
 
@@ -41,11 +43,14 @@ def _memory_error(model: LoadedModel, error: Exception) -> OutOfMemoryError:
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
         torch.cuda.empty_cache()
-        figures = f" ({size(free)} of {size(total)} were free)"
+        cause = tr("{device} ran out of memory ({free} of {total} were free); the weights of {model} take {size}.")
     else:
-        figures = ""
+        free = total = 0
+        cause = tr("{device} ran out of memory; the weights of {model} take {size}.")
     return OutOfMemoryError(
-        f"{device} ran out of memory{figures}; the weights of {model.name} take {size(model.weight_bytes)}.",
-        "Write fewer tokens or texts at once, shorten the prompt, or choose a smaller model or cache.",
+        cause.format(
+            device=device, free=size(free), total=size(total), model=model.name, size=size(model.weight_bytes)
+        ),
+        tr("Write fewer tokens or texts at once, shorten the prompt, or choose a smaller model or cache."),
         str(error),
     )

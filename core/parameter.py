@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from core.errors import ParameterError
 from core.token_values import SHAPES, Form, fits, ids_in
+from resources.language import mark, tr
 
 Settings = Mapping[str, Any]
 """Values by the names of their settings; which types they have, each `Parameter` says."""
@@ -51,9 +52,8 @@ def check(parameter: Parameter, value: object) -> None:
     wrong = _CHECKS[parameter.kind](parameter, value)
     if wrong is not None:
         shown = f"“{value}”" if isinstance(value, str) else shortened(value)
-        raise ParameterError(
-            f"{parameter.title} ({parameter.name}) is {shown}{wrong.more}.", f"{wrong.remedy}.", parameter.name
-        )
+        cause = wrong.cause.format(title=tr(parameter.title), parameter=parameter.name, value=shown)
+        raise ParameterError(cause, wrong.remedy, parameter.name)
 
 
 def shortened(value: object) -> str:
@@ -61,13 +61,22 @@ def shortened(value: object) -> str:
     try:
         words = repr(value)
     except ValueError:  # Python does not write numbers of more than 4,300 digits
-        return "a number of thousands of digits"
+        return tr("a number of thousands of digits")
     return words if len(words) <= 60 else f"{words[:59]}…"
+
+
+def it_knows(names: Iterable[str]) -> str:
+    """What to choose from where a name is not known, as a sentence."""
+    return tr("It knows: {names}.").format(names=", ".join(names) or tr("none"))
 
 
 class _Wrong(NamedTuple):
     remedy: str
-    more: str = ""
+    cause: str
+
+
+def _wrong(remedy: str) -> _Wrong:
+    return _Wrong(remedy, tr("{title} ({parameter}) is {value}."))
 
 
 def _number(parameter: Parameter, value: object) -> _Wrong | None:
@@ -76,36 +85,47 @@ def _number(parameter: Parameter, value: object) -> _Wrong | None:
         below = low is not None and (value < low or (parameter.exclusive and value == low))
         if not below and not (high is not None and value > high) and value == value:
             return None
-    kind = "a whole number" if parameter.kind == "int" else "a number"
-    more = "above" if parameter.exclusive else "from"
-    span = f" {more} {low:g} to {high:g}" if low is not None and high is not None else ""
-    return _Wrong(f"It must be {kind}{span}", ", out of its range")
+    return _Wrong(_range(parameter), tr("{title} ({parameter}) is {value}, out of its range."))
+
+
+def _range(parameter: Parameter) -> str:
+    """What a number has to be, as a sentence."""
+    low, high, is_whole = parameter.minimum, parameter.maximum, parameter.kind == "int"
+    if low is None or high is None:
+        return tr("It must be a whole number.") if is_whole else tr("It must be a number.")
+    sentence = {
+        (True, True): mark("It must be a whole number above {low:g} to {high:g}."),
+        (True, False): mark("It must be a whole number from {low:g} to {high:g}."),
+        (False, True): mark("It must be a number above {low:g} to {high:g}."),
+        (False, False): mark("It must be a number from {low:g} to {high:g}."),
+    }[is_whole, parameter.exclusive]
+    return tr(sentence).format(low=low, high=high)
 
 
 def _truth(parameter: Parameter, value: object) -> _Wrong | None:
-    return None if isinstance(value, bool) else _Wrong("Use true or false")
+    return None if isinstance(value, bool) else _wrong(tr("Use true or false."))
 
 
 def _choice(parameter: Parameter, value: object) -> _Wrong | None:
     if value in parameter.choices or (parameter.form is not None and fits(parameter.form, value)):
         return None
-    return _Wrong(f"Choose one of: {', '.join(str(choice) for choice in parameter.choices)}")
+    return _wrong(tr("Choose one of: {names}.").format(names=", ".join(str(choice) for choice in parameter.choices)))
 
 
 def _text(parameter: Parameter, value: object) -> _Wrong | None:
     if parameter.form is not None and fits(parameter.form, value):
         return None
-    return None if isinstance(value, str) and "\0" not in value else _Wrong("Give a text")
+    return None if isinstance(value, str) and "\0" not in value else _wrong(tr("Give a text."))
 
 
 def _lines(parameter: Parameter, value: object) -> _Wrong | None:
     several = isinstance(value, (list, tuple)) and all(isinstance(line, str) for line in value)
-    return None if several or isinstance(value, str) else _Wrong("Give a text, or a list of texts")
+    return None if several or isinstance(value, str) else _wrong(tr("Give a text, or a list of texts."))
 
 
 def _tokens(parameter: Parameter, value: object) -> _Wrong | None:
     form = parameter.form or "ids"
-    return None if fits(form, value) else _Wrong(f"Give {SHAPES[form]}")
+    return None if fits(form, value) else _wrong(tr("Give {shape}.").format(shape=tr(SHAPES[form])))
 
 
 _CHECKS: dict[Kind, Callable[[Parameter, object], _Wrong | None]] = {
@@ -118,8 +138,7 @@ def check_vocabulary(parameter: Parameter, value: object, vocabulary: int) -> No
     """The ids of a value that `check` has passed, against a model's vocabulary. Raises ParameterError."""
     outside = [i for i in ids_in(parameter.form or "ids", value) if i >= vocabulary]
     if outside:
-        raise ParameterError(
-            f"{parameter.title} ({parameter.name}) holds the token id {outside[0]}, and the model knows 0 to "
-            f"{vocabulary - 1:,}.",
-            "Use ids of this model's own tokenizer.", parameter.name,
-        )  # fmt: skip
+        cause = tr("{title} ({parameter}) holds the token id {id}, and the model knows 0 to {last:,}.").format(
+            title=tr(parameter.title), parameter=parameter.name, id=outside[0], last=vocabulary - 1
+        )
+        raise ParameterError(cause, tr("Use ids of this model's own tokenizer."), parameter.name)

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from core.errors import CacheError, ParameterError, StrategyError
 from core.parameter import Parameter, Settings, check, shortened
 from core.request import Request
+from resources.language import mark, tr
 
 _FIELDS = (
-    Parameter("top_n", "Alternatives", "int", 10, "", minimum=0, maximum=1_000_000),
-    Parameter("seed", "Seed", "int", 0, "", minimum=-(2**63), maximum=2**63 - 1),
-    Parameter("memory_fallback", "Fallback", "bool", True, ""),
-    Parameter("steady", "Steady", "bool", False, ""),
+    Parameter("top_n", mark("Alternatives"), "int", 10, "", minimum=0, maximum=1_000_000),
+    Parameter("seed", mark("Seed"), "int", 0, "", minimum=-(2**63), maximum=2**63 - 1),
+    Parameter("memory_fallback", mark("Fallback"), "bool", True, ""),
+    Parameter("steady", mark("Steady"), "bool", False, ""),
 )
 
 
@@ -21,9 +22,11 @@ def check_fields(request: Request) -> None:
     for parameter in _FIELDS:
         check(parameter, getattr(request, parameter.name))
     if not (request.strategy is None or isinstance(request.strategy, str)):
-        raise StrategyError(f"The strategy is {shortened(request.strategy)}.", "Give its name.")
+        raise StrategyError(
+            tr("The strategy is {strategy}.").format(strategy=shortened(request.strategy)), tr("Give its name.")
+        )
     if not isinstance(request.cache, str):
-        raise CacheError(f"The cache is {shortened(request.cache)}.", "Give its name.")
+        raise CacheError(tr("The cache is {cache}.").format(cache=shortened(request.cache)), tr("Give its name."))
     for name in ("options", "cache_options"):
         settings_by_name(name, getattr(request, name))
 
@@ -36,5 +39,7 @@ def check_top_n(value: object) -> None:
 def settings_by_name(field: str, value: object) -> Settings:
     """`value`, which has to be that. Raises ParameterError naming the request's field."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise ParameterError(f"{field} is {shortened(value)}.", "Give settings by name.", field)
+        raise ParameterError(
+            tr("{field} is {value}.").format(field=field, value=shortened(value)), tr("Give settings by name."), field
+        )
     return value

@@ -10,19 +10,20 @@ from core import strategies
 from core.defaults import DEFAULTS
 from core.errors import ParameterError, StrategyError
 from core.models.model import LoadedModel
-from core.parameter import Parameter, Settings, check, shortened
+from core.parameter import Parameter, Settings, check, it_knows, shortened
 from core.request import Request
 from core.request_fields import check_fields, settings_by_name
 from core.strategies.base import Strategy
+from resources.language import mark, tr
 
 _ALWAYS = (
-    Parameter("num_beams", "Beams", "int", 1, "", minimum=1, maximum=100_000),
-    Parameter("num_beam_groups", "Groups", "int", 1, "", minimum=1, maximum=100_000),
-    Parameter("num_return_sequences", "Texts", "int", 1, "", minimum=1, maximum=1_000_000),
-    Parameter("max_length", "Length with prompt", "int", 20, "", minimum=0, maximum=10_000_000),
-    Parameter("do_sample", "Sample", "bool", False, ""),
+    Parameter("num_beams", mark("Beams"), "int", 1, "", minimum=1, maximum=100_000),
+    Parameter("num_beam_groups", mark("Groups"), "int", 1, "", minimum=1, maximum=100_000),
+    Parameter("num_return_sequences", mark("Texts"), "int", 1, "", minimum=1, maximum=1_000_000),
+    Parameter("max_length", mark("Length with prompt"), "int", 20, "", minimum=0, maximum=10_000_000),
+    Parameter("do_sample", mark("Sample"), "bool", False, ""),
     Parameter(
-        "num_assistant_tokens_schedule", "Draft length", "choice", "constant", "",
+        "num_assistant_tokens_schedule", mark("Draft length"), "choice", "constant", "",
         choices=("auto", "constant", "heuristic", "heuristic_transient"),
     ),
 )  # fmt: skip
@@ -44,7 +45,10 @@ def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationC
         setattr(config, name, value)
     _check_ranges(strategy, config, request)
     if reason := strategy.why_not(model, request):
-        raise StrategyError(f"{strategy.title} cannot run: {reason}", "Choose another strategy or another model.")
+        raise StrategyError(
+            tr("{strategy} cannot run: {reason}").format(strategy=tr(strategy.title), reason=reason),
+            tr("Choose another strategy or another model."),
+        )
     return strategy, config
 
 
@@ -52,7 +56,8 @@ def _check_drafters(request: Request) -> None:
     given: object = request.drafters
     if not isinstance(given, (list, tuple)) or not all(isinstance(draft, LoadedModel) for draft in given):
         raise StrategyError(
-            f"The draft models are {shortened(given)}.", "Give a list of models as core.load and core.wrap make them."
+            tr("The draft models are {given}.").format(given=shortened(given)),
+            tr("Give a list of models as core.load and core.wrap make them."),
         )
 
 
@@ -92,9 +97,11 @@ def _by_flags(config: GenerationConfig, request: Request) -> Strategy:
     strategy = strategies.selected_by(strategies.flags_of(vars(config), bool(request.drafters)))
     if request.drafters and not strategy.takes_drafters:
         raise StrategyError(
-            f"A draft model is given, and the settings mean {strategy.title}: drafts are verified for greedy decoding "
-            "and sampling only, not for beams or contrastive search.",
-            "Remove the draft model, or set num_beams to 1 and penalty_alpha to none.",
+            tr(
+                "A draft model is given, and the settings mean {strategy}: drafts are verified for greedy "
+                "decoding and sampling only, not for beams or contrastive search."
+            ).format(strategy=tr(strategy.title)),
+            tr("Remove the draft model, or set num_beams to 1 and penalty_alpha to none."),
         )
     return strategy
 
@@ -107,6 +114,7 @@ def _check_ranges(strategy: Strategy, config: GenerationConfig, request: Request
     known = {parameter.name for parameter in strategy.parameters if parameter.option}
     if unknown := sorted(set(request.options) - known):
         raise ParameterError(
-            f"{strategy.title} has no option “{unknown[0]}”.", f"It knows: {', '.join(sorted(known)) or 'none'}.",
+            tr("{strategy} has no option “{name}”.").format(strategy=tr(strategy.title), name=unknown[0]),
+            it_knows(sorted(known)),
             unknown[0],
-        )  # fmt: skip
+        )

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
+from resources.language import mark
+
 Form = Literal["ids", "phrases", "biases", "decay", "alternatives"]
 
 HIGHEST = 2**31 - 1
 """No vocabulary is larger."""
 
 SHAPES: dict[Form, str] = {
-    "ids": "a token id or a list of token ids",
-    "phrases": "a list of phrases, each a list of token ids",
-    "biases": "a list of [[token ids], bias]",
-    "decay": "[number of tokens, factor]",
-    "alternatives": "a list of phrases, each a list of token ids, or of lists of such as alternatives",
+    "ids": mark("a token id or a list of token ids"),
+    "phrases": mark("a list of phrases, each a list of token ids"),
+    "biases": mark("a list of [[token ids], bias]"),
+    "decay": mark("[number of tokens, factor]"),
+    "alternatives": mark("a list of phrases, each a list of token ids, or of lists of such as alternatives"),
 }
 
 

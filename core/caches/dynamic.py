@@ -8,6 +8,7 @@ from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import own_memory
 from core.parameter import Settings
+from resources.language import mark
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -36,8 +37,8 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
 
 BACKEND = CacheBackend(
     name="dynamic",
-    title="Dynamic",
-    summary="keeps everything, grows with the text",
+    title=mark("Dynamic"),
+    summary=mark("keeps everything, grows with the text"),
     build=build,
     describe=describe,
     order=10,

@@ -10,6 +10,7 @@ from core.caches.description import Description, Situation
 from core.caches.reasons import own_memory
 from core.counterpart import SAME, Counterpart
 from core.parameter import Parameter, Settings
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 SELF = Parameter(
-    "self", "Self-attention", "choice", "dynamic",
-    "How the text written so far is kept. It grows with every token.",
+    "self", mark("Self-attention"), "choice", "dynamic",
+    mark("How the text written so far is kept. It grows with every token."),
     choices=("dynamic", "static", "quantized", "offloaded"), option=True,
 )  # fmt: skip
 CROSS = Parameter(
-    "cross", "Cross-attention", "choice", "dynamic",
-    "How what the encoder read is kept. It is filled once and never grows.",
+    "cross", mark("Cross-attention"), "choice", "dynamic",
+    mark("How what the encoder read is kept. It is filled once and never grows."),
     choices=("dynamic", "offloaded"), option=True,
 )  # fmt: skip
 
@@ -44,7 +45,7 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """There must be two halves, and the one that is written must do what is needed."""
     if not model.is_encoder_decoder:
-        return f"{model.name} has no encoder, so there is no second half to keep."
+        return tr("{model} has no encoder, so there is no second half to keep.").format(model=model.name)
     return own_memory(model) or _half(options, "self").why_not(model, needs)
 
 
@@ -58,13 +59,13 @@ def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Count
     """`generate` keeps both halves in one way; by itself dynamically."""
     if all((options.get(half.name) or "dynamic") == "dynamic" for half in (SELF, CROSS)):
         return SAME
-    return Counterpart(missing="transformers offers no choice of its own for each half of the cache.")
+    return Counterpart(missing=tr("transformers offers no choice of its own for each half of the cache."))
 
 
 BACKEND = CacheBackend(
     name="encoder_decoder",
-    title="Encoder–decoder",
-    summary="both halves, each kept in its own way",
+    title=mark("Encoder–decoder"),
+    summary=mark("both halves, each kept in its own way"),
     build=build,
     describe=describe,
     parameters=(SELF, CROSS),

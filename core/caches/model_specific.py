@@ -8,6 +8,7 @@ from core.caches.base import CacheBackend
 from core.caches.reasons import keeps_refused_drafts, layer_kinds, own_memory
 from core.caches.sliding_window import build, describe
 from core.parameter import Settings
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -26,14 +27,16 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
     if own_memory(model):
         return None
     if layer_kinds(model) == {"full_attention"}:
-        return f"every layer of {model.name} has plain full attention: its own cache is “Dynamic”."
-    return keeps_refused_drafts(model, needs, "Model's own")
+        return tr("every layer of {model} has plain full attention: its own cache is “Dynamic”.").format(
+            model=model.name
+        )
+    return keeps_refused_drafts(model, needs, tr("Model's own"))
 
 
 BACKEND = CacheBackend(
     name="model_specific",
-    title="Model's own",
-    summary="windows and states as the model was designed",
+    title=mark("Model's own"),
+    summary=mark("windows and states as the model was designed"),
     build=make,
     describe=describe,
     aliases=("hybrid", "mamba", "recurrent"),

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from typing import Literal
 
+from resources.language import mark, tr
+
 Need = Literal["reorder", "truncate", "select", "copy", "drafts"]
 """reorder: rows change places and repeat (beams, candidates); truncate: the last tokens are taken back (drafts);
 select: only some positions stay (token trees); copy: a second, independent cache (branches, prefixes);
 drafts: tokens behind the text are read through a mask of the text's own length."""
 
 _SENTENCES: dict[Need, str] = {
-    "reorder": "this strategy follows several candidates at once, and {title} cannot change the places of its rows.",
-    "truncate": "this strategy takes refused drafts back, and {title} cannot forget its last tokens exactly.",
-    "select": "this strategy keeps one path of a token tree, and {title} cannot keep tokens at chosen places only.",
-    "drafts": "this strategy reads drafts behind the text through a mask as long as the text, which {title} does not "
-    "allow; “Dynamic” does.",
-    "copy": "this strategy needs a second copy of the cache, and {title} cannot be copied.",
+    "reorder": mark(
+        "this strategy follows several candidates at once, and {title} cannot change the places of its rows."
+    ),
+    "truncate": mark("this strategy takes refused drafts back, and {title} cannot forget its last tokens exactly."),
+    "select": mark(
+        "this strategy keeps one path of a token tree, and {title} cannot keep tokens at chosen places only."
+    ),
+    "drafts": mark(
+        "this strategy reads drafts behind the text through a mask as long as the text, which {title} does not "
+        "allow; “Dynamic” does."
+    ),
+    "copy": mark("this strategy needs a second copy of the cache, and {title} cannot be copied."),
 }
 
 
 def explain(title: str, missing: frozenset[Need]) -> str | None:
     """Why a back end that does not offer what is `missing` cannot serve; None when nothing is."""
     first = next((sentence for need, sentence in _SENTENCES.items() if need in missing), None)
-    return first.format(title=f"the cache “{title}”") if first else None
+    return tr(first).format(title=tr("the cache “{title}”").format(title=tr(title))) if first else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from core.caches import CacheBackend, registry
 from core.caches.reasons import keeps_nothing
 from core.events import Notice
+from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -20,21 +21,27 @@ def notices(model: LoadedModel, backend: CacheBackend, config: GenerationConfig,
     if speculates and not model.counts_finely:
         yield Notice(
             "half_precision",
-            "Drafts are checked several at once, and in half precision such a pass rounds otherwise than one over a "
-            "single token: where two tokens are almost equally likely, the text may part from the one written without "
-            "drafts. In float32 it does not.",
+            tr(
+                "Drafts are checked several at once, and in half precision such a pass rounds otherwise than one over "
+                "a single token: where two tokens are almost equally likely, the text may part from the one written "
+                "without drafts. In float32 it does not."
+            ),
         )
     if keeps_nothing(model):
         yield Notice(
             "read_anew",
-            f"{model.name} keeps nothing between tokens, so the whole text is read anew for each of them: the longer "
-            "it grows, the slower it is written.",
+            tr(
+                "{model} keeps nothing between tokens, so the whole text is read anew for each of them: "
+                "the longer it grows, the slower it is written."
+            ).format(model=model.name),
         )
     wanted = config.cache_implementation
     if wanted and (known := registry.get(wanted)) is not backend:
-        how = f"Choose “{known.title}” for that." if known else "There is no such cache here."
+        there = tr("Choose “{title}” for that.").format(title=tr(known.title)) if known else ""
         yield Notice(
             "setting_ignored",
-            f"The generation settings ask for the cache “{wanted}” (cache_implementation); this run keeps its text in "
-            f"“{backend.title}”. {how}",
+            tr(
+                "The generation settings ask for the cache “{wanted}” (cache_implementation); this run "
+                "keeps its text in “{title}”. {how}"
+            ).format(wanted=wanted, title=tr(backend.title), how=there or tr("There is no such cache here.")),
         )

@@ -9,6 +9,7 @@ from core.caches.description import Description, Situation
 from core.caches.reasons import keys_and_values_only, relies_on_windows
 from core.counterpart import Counterpart
 from core.parameter import Parameter, Settings
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 PLACE = Parameter(
-    "place", "Where layers wait", "choice", "auto",
-    "host: main memory, for a model on a graphics card. disk: a temporary file, removed afterwards. "
-    "auto: host where there is a card, else disk.",
+    "place", mark("Where layers wait"), "choice", "auto",
+    mark("host: main memory, for a model on a graphics card. disk: a temporary file, removed afterwards. auto: host "
+         "where there is a card, else disk."),
     choices=("auto", "host", "disk"), option=True,
 )  # fmt: skip
 FOLDER = Parameter(
-    "folder", "Folder of the file", "text", "",
-    "Where the temporary file goes. Empty: the program's own cache folder.",
+    "folder", mark("Folder of the file"), "text", "",
+    mark("Where the temporary file goes. Empty: the program's own cache folder."),
     option=True, advanced=True,
 )  # fmt: skip
 
@@ -60,14 +61,16 @@ def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Count
 def offloaded_by(name: str, options: Settings, device: str) -> Counterpart:
     """The `cache_implementation` of that name, where a graphics card's layers wait in main memory."""
     if not device.startswith("cuda") or options.get("place") == "disk":
-        return Counterpart(missing="transformers offloads from a graphics card to main memory only, never to a disk.")
+        return Counterpart(
+            missing=tr("transformers offloads from a graphics card to main memory only, never to a disk.")
+        )
     return Counterpart({"cache_implementation": name})
 
 
 BACKEND = CacheBackend(
     name="offloaded",
-    title="Offloaded",
-    summary="layers wait in main memory or on disk",
+    title=mark("Offloaded"),
+    summary=mark("layers wait in main memory or on disk"),
     build=build,
     describe=describe,
     parameters=(PLACE, FOLDER),

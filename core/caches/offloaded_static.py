@@ -10,6 +10,7 @@ from core.caches.offloaded import FOLDER, PLACE, offloaded_by
 from core.caches.reasons import keeps_refused_drafts, keys_and_values_only, relies_on_windows
 from core.counterpart import Counterpart
 from core.parameter import Settings
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -48,21 +49,21 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
     if model.device.type != "cuda":  # on disk every layer keeps everything
         return relies_on_windows(model)
     if not model.model._can_compile_fullgraph:
-        return f"{model.name} cannot read a cache with empty places at its end."
-    return keeps_refused_drafts(model, needs, "Offloaded, static")
+        return tr("{model} cannot read a cache with empty places at its end.").format(model=model.name)
+    return keeps_refused_drafts(model, needs, tr("Offloaded, static"))
 
 
 def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
     """`generate` has it for graphics cards, except for drafts."""
     if "drafts" in needs:
-        return Counterpart(missing="transformers checks drafts with a dynamic cache only.")
+        return Counterpart(missing=tr("transformers checks drafts with a dynamic cache only."))
     return offloaded_by("offloaded_static", options, device)
 
 
 BACKEND = CacheBackend(
     name="offloaded_static",
-    title="Offloaded, static",
-    summary="all room taken at once, layers wait elsewhere",
+    title=mark("Offloaded, static"),
+    summary=mark("all room taken at once, layers wait elsewhere"),
     build=build,
     describe=describe,
     parameters=(PLACE, FOLDER),

@@ -9,6 +9,7 @@ from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
 from core.counterpart import Counterpart
 from core.parameter import Parameter, Settings
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -19,34 +20,35 @@ if TYPE_CHECKING:
 
 _AXES = ("channel", "token")
 BITS = Parameter(
-    "nbits", "Bits", "choice", 4,
-    "Bits for each number. 8 is hardly noticed, 4 seldom, 2 often; 1 shows how a text falls apart.",
+    "nbits", mark("Bits"), "choice", 4,
+    mark("Bits for each number. 8 is hardly noticed, 4 seldom, 2 often; 1 shows how a text falls apart."),
     choices=(1, 2, 4, 8), option=True,
 )  # fmt: skip
 ENGINE = Parameter(
-    "engine", "Quantizer", "choice", "built-in",
-    "How numbers become codes. Built-in: even steps between the extremes. quanto (2, 4 bits) and HQQ come with "
-    "tokenscope[quant]. fp8: 8-bit floating point.",
+    "engine", mark("Quantizer"), "choice", "built-in",
+    mark("How numbers become codes. Built-in: even steps between the extremes. quanto (2, 4 bits) and HQQ come with "
+         "tokenscope[quant]. fp8: 8-bit floating point."),
     choices=("built-in", "quanto", "hqq", "fp8"), option=True,
 )  # fmt: skip
 AXIS_KEY = Parameter(
-    "axis_key", "Keys share a scale by", "choice", "channel",
-    "Keys have a few channels much larger than the others, so each channel gets scales of its own (KIVI).",
+    "axis_key", mark("Keys share a scale by"), "choice", "channel",
+    mark("Keys have a few channels much larger than the others, so each channel gets scales of its own (KIVI)."),
     choices=_AXES, option=True, advanced=True,
 )  # fmt: skip
 AXIS_VALUE = Parameter(
-    "axis_value", "Values share a scale by", "choice", "token",
-    "Values have no such channels; each token gets scales of its own (KIVI).",
+    "axis_value", mark("Values share a scale by"), "choice", "token",
+    mark("Values have no such channels; each token gets scales of its own (KIVI)."),
     choices=_AXES, option=True, advanced=True,
 )  # fmt: skip
 GROUP = Parameter(
-    "q_group_size", "Group size", "int", 32,
-    "Numbers that share a scale and an offset. Smaller groups lose less and take more room.",
+    "q_group_size", mark("Group size"), "int", 32,
+    mark("Numbers that share a scale and an offset. Smaller groups lose less and take more room."),
     minimum=8, maximum=1024, soft_maximum=128, step=8, option=True, advanced=True,
 )  # fmt: skip
 RESIDUAL = Parameter(
-    "residual_length", "Exact tokens", "int", 64,
-    "So many of the latest tokens are collected unharmed, then written in one block. A multiple of the group size.",
+    "residual_length", mark("Exact tokens"), "int", 64,
+    mark("So many of the latest tokens are collected unharmed, then written in one block. A multiple of the "
+         "group size."),
     minimum=8, maximum=8192, soft_maximum=256, step=8, option=True, advanced=True,
 )  # fmt: skip
 
@@ -83,21 +85,23 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """Decoders with full attention in every layer."""
-    return plain_attention_only(model, "Quantized")
+    return plain_attention_only(model, tr("Quantized"))
 
 
 def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
     """`generate` has a cache of that name which keeps other numbers."""
     return Counterpart(
-        missing="transformers' quantized cache writes the prompt in few bits at once and groups its numbers otherwise, "
-        "so its text would be another."
+        missing=tr(
+            "transformers' quantized cache writes the prompt in few bits at once and groups its numbers otherwise, "
+            "so its text would be another."
+        )
     )
 
 
 BACKEND = CacheBackend(
     name="quantized",
-    title="Quantized",
-    summary="older tokens in 1 to 8 bits, the latest exact",
+    title=mark("Quantized"),
+    summary=mark("older tokens in 1 to 8 bits, the latest exact"),
     build=build,
     describe=describe,
     parameters=(BITS, ENGINE, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL),

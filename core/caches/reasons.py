@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from resources.language import tr
+
 if TYPE_CHECKING:
     from core.caches.needs import Need
     from core.models.model import LoadedModel
@@ -23,9 +25,13 @@ def layer_kinds(model: LoadedModel) -> frozenset[str]:
 def own_memory(model: LoadedModel) -> str | None:
     """Models whose memory transformers does not manage, or that have none."""
     if not model.model._supports_default_dynamic_cache():
-        return f"{model.name} makes a memory of its own kind, which only the model itself can lay out."
+        return tr("{model} makes a memory of its own kind, which only the model itself can lay out.").format(
+            model=model.name
+        )
     if keeps_nothing(model):
-        return f"{model.name} keeps nothing between tokens: it reads the whole text anew for each of them."
+        return tr("{model} keeps nothing between tokens: it reads the whole text anew for each of them.").format(
+            model=model.name
+        )
     return None
 
 
@@ -39,17 +45,23 @@ def cannot_follow(model: LoadedModel, needs: frozenset[Need]) -> str | None:
     if not needs:
         return None
     if not model.model._supports_default_dynamic_cache():
-        return f"{model.name} makes a memory of its own kind: rows cannot change places, nothing can be taken back."
+        return tr(
+            "{model} makes a memory of its own kind: rows cannot change places, nothing can be taken back."
+        ).format(model=model.name)
     memory = _memory(model)
     if memory == "inside":
-        return (
-            f"{model.name} keeps its state inside itself, for one text at a time: rows cannot change places, and "
-            "nothing can be taken back."
-        )
+        return tr(
+            "{model} keeps its state inside itself, for one text at a time: rows cannot change places, "
+            "and nothing can be taken back."
+        ).format(model=model.name)
     if memory == "none" and "truncate" in needs:
-        return f"{model.name} keeps nothing between tokens, so reading drafts would cost as much as writing."
+        return tr("{model} keeps nothing between tokens, so reading drafts would cost as much as writing.").format(
+            model=model.name
+        )
     if memory == "windows" and "truncate" in needs:
-        return f"{model.name} relies on windows that forget, so drafts they have pushed out cannot be taken back."
+        return tr("{model} relies on windows that forget, so drafts they have pushed out cannot be taken back.").format(
+            model=model.name
+        )
     return None
 
 
@@ -58,14 +70,16 @@ def windows_of_its_own(model: LoadedModel) -> str | None:
     from core.caches.tensors.reading import windows_of  # a model is there, so torch is loaded
 
     if any(windows_of(model)):
-        return f"{model.name} lays its windows over a cache that keeps everything; a shorter one would shift them."
+        return tr(
+            "{model} lays its windows over a cache that keeps everything; a shorter one would shift them."
+        ).format(model=model.name)
     return None
 
 
 def relies_on_windows(model: LoadedModel) -> str | None:
     """Refuses models whose text would change if their windowed layers kept everything."""
     if _memory(model) == "windows":
-        return f"{model.name} relies on windows that forget, and this cache keeps everything."
+        return tr("{model} relies on windows that forget, and this cache keeps everything.").format(model=model.name)
     return None
 
 
@@ -90,7 +104,9 @@ def no_states(model: LoadedModel) -> str | None:
     if reason := own_memory(model):
         return reason
     if has_states(model):
-        return f"{model.name} keeps recurrent states of constant size; there are no keys and values to keep this way."
+        return tr(
+            "{model} keeps recurrent states of constant size; there are no keys and values to keep this way."
+        ).format(model=model.name)
     return None
 
 
@@ -99,27 +115,29 @@ def plain_attention_only(model: LoadedModel, title: str) -> str | None:
     if reason := no_states(model):
         return reason
     if odd := layer_kinds(model) - {"full_attention"}:
-        return f"“{title}” needs full attention in every layer, and {model.name} has others too ({_listed(odd)})."
+        return tr("“{title}” needs full attention in every layer, and {model} has others too ({odd}).").format(
+            title=title, model=model.name, odd=_listed(odd)
+        )
     return None
 
 
 def keeps_refused_drafts(model: LoadedModel, needs: frozenset[Need], title: str) -> str | None:
     """Refuses drafts where layers keep their window only: a refused draft has pushed out what is needed again."""
     if "drafts" in needs and has_windows(model):
-        return (
-            f"this strategy takes refused drafts back, and in the cache “{title}” layers with a window have forgotten "
-            "by then what the drafts pushed out; “Dynamic” keeps everything."
-        )
+        return tr(
+            "this strategy takes refused drafts back, and in the cache “{title}” layers with a window "
+            "have forgotten by then what the drafts pushed out; “Dynamic” keeps everything."
+        ).format(title=title)
     return None
 
 
 def drafts_need_plain_layers(model: LoadedModel, needs: frozenset[Need], title: str) -> str | None:
     """Refuses drafts in a fixed cache whose layers keep more than keys and values."""
     if "drafts" in needs and (odd := layer_kinds(model) - {"full_attention"} - _WINDOWS):
-        return (
-            f"this strategy takes refused drafts back, and {model.name} has layers ({_listed(odd)}) from which the "
-            f"cache “{title}” cannot; “Dynamic” can."
-        )
+        return tr(
+            "this strategy takes refused drafts back, and {model} has layers ({odd}) from which the "
+            "cache “{title}” cannot; “Dynamic” can."
+        ).format(model=model.name, odd=_listed(odd), title=title)
     return None
 
 
@@ -128,7 +146,9 @@ def keys_and_values_only(model: LoadedModel) -> str | None:
     if reason := no_states(model):
         return reason
     if odd := layer_kinds(model) - _WINDOWS - {"full_attention"}:
-        return f"{model.name} has layers ({_listed(odd)}) that keep more than keys and values."
+        return tr("{model} has layers ({odd}) that keep more than keys and values.").format(
+            model=model.name, odd=_listed(odd)
+        )
     return None
 
 

@@ -9,6 +9,7 @@ from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
 from core.counterpart import Counterpart, gone
 from core.parameter import Parameter, Settings
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 WINDOW = Parameter(
-    "window_length", "Window", "int", 256,
-    "Tokens the model sees at a time, the sinks included. Memory never grows beyond it.",
+    "window_length", mark("Window"), "int", 256,
+    mark("Tokens the model sees at a time, the sinks included. Memory never grows beyond it."),
     minimum=3, maximum=1_000_000, soft_maximum=2048, step=16, option=True,
 )  # fmt: skip
 SINKS = Parameter(
-    "num_sink_tokens", "Sink tokens", "int", 4,
-    "First tokens of the text that are never forgotten. Models rest their attention on them; without any the text "
-    "falls apart as soon as the first ones leave.",
+    "num_sink_tokens", mark("Sink tokens"), "int", 4,
+    mark("First tokens of the text that are never forgotten. Models rest their attention on them; without any the "
+         "text falls apart as soon as the first ones leave."),
     minimum=0, maximum=100_000, soft_maximum=16, step=1, option=True,
 )  # fmt: skip
 
@@ -49,16 +50,18 @@ def describe(model: LoadedModel, situation: Situation) -> Description:
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
     """Keys must be turnable to another place."""
     if model.is_encoder_decoder:
-        return f"{model.name} is an encoder–decoder; a sink cache moves rotary positions, and it has none."
-    if reason := plain_attention_only(model, "Sink"):
+        return tr("{model} is an encoder–decoder; a sink cache moves rotary positions, and it has none.").format(
+            model=model.name
+        )
+    if reason := plain_attention_only(model, tr("Sink")):
         return reason
     from core.caches.tensors.rotary import rotary_functions  # a model is there, so torch is loaded
 
     if rotary_functions(model) is None:
-        return (
-            f"{model.name} does not mark positions by rotating whole keys (RoPE), so tokens cannot move up when older "
-            "ones are forgotten."
-        )
+        return tr(
+            "{model} does not mark positions by rotating whole keys (RoPE), so tokens cannot move up "
+            "when older ones are forgotten."
+        ).format(model=model.name)
     return None
 
 
@@ -70,13 +73,13 @@ def _sizes(options: Settings) -> tuple[int, int]:
 
 def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
     """`generate` had it once."""
-    return gone("the sink cache")
+    return gone(tr("the sink cache"))
 
 
 BACKEND = CacheBackend(
     name="sink",
-    title="Sink",
-    summary="the first tokens and the latest: text without end",
+    title=mark("Sink"),
+    summary=mark("the first tokens and the latest: text without end"),
     build=build,
     describe=describe,
     parameters=(WINDOW, SINKS),

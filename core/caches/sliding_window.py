@@ -8,6 +8,7 @@ from core.caches.base import CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import has_windows, keeps_refused_drafts, no_states, windows_of_its_own
 from core.parameter import Settings
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -39,17 +40,17 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
     if not has_windows(model) and (reason := windows_of_its_own(model)):
         return reason
     if not has_windows(model):
-        return (
-            f"{model.name} was trained without a window: leaving out old tokens would change its text. "
+        return tr(
+            "{model} was trained without a window: leaving out old tokens would change its text. "
             "“Sink” does that knowingly."
-        )
-    return keeps_refused_drafts(model, needs, "Sliding window")
+        ).format(model=model.name)
+    return keeps_refused_drafts(model, needs, tr("Sliding window"))
 
 
 BACKEND = CacheBackend(
     name="sliding_window",
-    title="Sliding window",
-    summary="windowed layers keep their window only",
+    title=mark("Sliding window"),
+    summary=mark("windowed layers keep their window only"),
     build=build,
     describe=describe,
     paper="Beltagy et al. 2020, Longformer; Jiang et al. 2023, Mistral 7B",

@@ -9,6 +9,7 @@ from core.caches.description import Description, Situation
 from core.caches.reasons import drafts_need_plain_layers, keeps_refused_drafts, no_states
 from core.counterpart import Counterpart
 from core.parameter import Parameter, Settings
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from core.models.model import LoadedModel
 
 COMPILE = Parameter(
-    "compile", "Compile", "bool", False,
-    "Translate the decoding step into machine code for this size. The first run waits for it, a minute or so; later "
-    "ones are faster. Needs a C++ compiler.",
+    "compile", mark("Compile"), "bool", False,
+    mark("Translate the decoding step into machine code for this size. The first run waits for it, a minute or so; "
+         "later ones are faster. Needs a C++ compiler."),
     option=True,
 )  # fmt: skip
 ROOM = Parameter(
-    "max_cache_len", "Room for at least", "int", 0,
-    "Tokens to allocate for. 0: exactly the prompt and the new tokens.",
+    "max_cache_len", mark("Room for at least"), "int", 0,
+    mark("Tokens to allocate for. 0: exactly the prompt and the new tokens."),
     minimum=0, maximum=10_000_000, soft_maximum=8192, step=64, option=True, advanced=True, unset=0,
 )  # fmt: skip
 
@@ -53,26 +54,26 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
     if reason := no_states(model):
         return reason
     if not model.model._can_compile_fullgraph:
-        return f"{model.name} cannot read a cache with empty places at its end."
+        return tr("{model} cannot read a cache with empty places at its end.").format(model=model.name)
     if "drafts" in needs and options.get("compile"):
-        return "a compiled step reads one token at a time, and drafts are read several at once; switch Compile off."
-    return keeps_refused_drafts(model, needs, "Static") or drafts_need_plain_layers(model, needs, "Static")
+        return tr("a compiled step reads one token at a time, and drafts are read several at once; switch Compile off.")
+    return keeps_refused_drafts(model, needs, tr("Static")) or drafts_need_plain_layers(model, needs, tr("Static"))
 
 
 def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
     """`generate` has it, except for drafts."""
     if "drafts" in needs:
-        return Counterpart(missing="transformers checks drafts with a dynamic cache only.")
+        return Counterpart(missing=tr("transformers checks drafts with a dynamic cache only."))
     room, compiles = options.get("max_cache_len") or 0, bool(options.get("compile"))
     more = ({"max_cache_len": room} if room else {}) | ({} if compiles else {"disable_compile": True})
-    note = "Whether the step is compiled, transformers decides by the device." if compiles else ""
+    note = tr("Whether the step is compiled, transformers decides by the device.") if compiles else ""
     return Counterpart({"cache_implementation": "static", **more}, note=note)
 
 
 BACKEND = CacheBackend(
     name="static",
-    title="Static",
-    summary="room for the whole text, allocated once",
+    title=mark("Static"),
+    summary=mark("room for the whole text, allocated once"),
     build=build,
     describe=describe,
     parameters=(COMPILE, ROOM),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, library
+from resources.language import mark
 
 if TYPE_CHECKING:
     from core.processors.base import Transform
@@ -24,12 +25,12 @@ PROCESSOR = Processor(
     name="begin_suppress_tokens",
     make=_make,
     order=150,
-    label="not first {v}",
-    phrase="the list of tokens that may not come first",
+    label=mark("not first {v}"),
+    phrase=mark("the list of tokens that may not come first"),
     kind="ban",
     parameter=Parameter(
-        "begin_suppress_tokens", "Suppressed at the start", "tokens", None,
-        "Token ids that are not written first.", advanced=True,
+        "begin_suppress_tokens", mark("Suppressed at the start"), "tokens", None,
+        mark("Token ids that are not written first."), advanced=True,
     ),
     shown=50,
 )  # fmt: skip

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_no_repeat_ngram_size",
     make=lambda value, context: library().EncoderNoRepeatNGramLogitsProcessor(value, context.encoder_ids),
     order=60,
-    label="no {v}-gram of the source",
-    phrase="the ban on any {v} tokens of the source",
+    label=mark("no {v}-gram of the source"),
+    phrase=mark("the ban on any {v} tokens of the source"),
     kind="ban",
     parameter=Parameter(
-        "encoder_no_repeat_ngram_size", "No n-gram of the prompt", "int", 0,
-        "No run of this many tokens may be copied from the source text. 0 switches it off.",
+        "encoder_no_repeat_ngram_size", mark("No n-gram of the prompt"), "int", 0,
+        mark("No run of this many tokens may be copied from the source text. 0 switches it off."),
         minimum=0, maximum=1000, soft_maximum=10, step=1, advanced=True,
     ),
     shown=70,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library, not_one
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_repetition_penalty",
@@ -11,11 +12,11 @@ PROCESSOR = Processor(
         penalty=float(value), encoder_input_ids=context.encoder_ids
     ),
     order=30,
-    label="faithfulness {v}",
-    phrase="the faithfulness of {v}",
+    label=mark("faithfulness {v}"),
+    phrase=mark("the faithfulness of {v}"),
     parameter=Parameter(
-        "encoder_repetition_penalty", "Prompt faithfulness", "float", 1.0,
-        "Above 1, tokens of the source text gain likelihood (encoder–decoder and prompt alike).",
+        "encoder_repetition_penalty", mark("Prompt faithfulness"), "float", 1.0,
+        mark("Above 1, tokens of the source text gain likelihood (encoder–decoder and prompt alike)."),
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.01, exclusive=True, advanced=True,
     ),
     shown=60,

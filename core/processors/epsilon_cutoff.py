@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, inside_unit, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="epsilon_cutoff",
@@ -11,11 +12,11 @@ PROCESSOR = Processor(
         epsilon=value, min_tokens_to_keep=context.keep
     ),
     order=220,
-    label="epsilon {v}",
+    label=mark("epsilon {v}"),
     kind="cut",
     parameter=Parameter(
-        "epsilon_cutoff", "Epsilon cut-off", "float", 0.0,
-        "Cut every token less likely than this. 0 switches it off; 0.0003 to 0.0009 is usual.",
+        "epsilon_cutoff", mark("Epsilon cut-off"), "float", 0.0,
+        mark("Cut every token less likely than this. 0 switches it off; 0.0003 to 0.0009 is usual."),
         minimum=0.0, maximum=1.0, soft_maximum=0.01, step=0.0001, advanced=True,
     ),
     panel="sampling_advanced",

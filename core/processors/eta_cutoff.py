@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, inside_unit, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="eta_cutoff",
@@ -11,11 +12,11 @@ PROCESSOR = Processor(
         epsilon=value, min_tokens_to_keep=context.keep, device=context.model.device
     ),
     order=230,
-    label="eta {v}",
+    label=mark("eta {v}"),
     kind="cut",
     parameter=Parameter(
-        "eta_cutoff", "Eta cut-off", "float", 0.0,
-        "Cut unlikely tokens, more of them when the model is sure. 0 switches it off; 0.0003 to 0.002 is usual.",
+        "eta_cutoff", mark("Eta cut-off"), "float", 0.0,
+        mark("Cut unlikely tokens, more of them when the model is sure. 0 switches it off; 0.0003 to 0.002 is usual."),
         minimum=0.0, maximum=1.0, soft_maximum=0.01, step=0.0001, advanced=True,
     ),
     panel="sampling_advanced",

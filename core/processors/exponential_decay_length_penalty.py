@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, given, has_end, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="exponential_decay_length_penalty",
@@ -11,11 +12,11 @@ PROCESSOR = Processor(
         tuple(value), context.eos, context.start
     ),
     order=130,
-    label="hurry",
-    phrase="the hurry to the end",
+    label=mark("hurry"),
+    phrase=mark("the hurry to the end"),
     parameter=Parameter(
-        "exponential_decay_length_penalty", "Hurry to the end", "tokens", None,
-        "[start, factor]: from that many new tokens on, the end token gains likelihood exponentially.",
+        "exponential_decay_length_penalty", mark("Hurry to the end"), "tokens", None,
+        mark("[start, factor]: from that many new tokens on, the end token gains likelihood exponentially."),
         form="decay", advanced=True,
     ),
     shown=100,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, given, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="forced_bos_token_id",
     make=lambda value, context: library().ForcedBOSTokenLogitsProcessor(value),
     order=100,
-    label="forced first",
-    phrase="the forced first token",
+    label=mark("forced first"),
+    phrase=mark("the forced first token"),
     kind="ban",
     parameter=Parameter(
-        "forced_bos_token_id", "First token", "int", None,
-        "The first token written, by id (translation models use it for the language).",
+        "forced_bos_token_id", mark("First token"), "int", None,
+        mark("The first token written, by id (translation models use it for the language)."),
         minimum=0, maximum=10_000_000, step=1, form="ids", advanced=True,
     ),
     shown=80,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, given, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="forced_eos_token_id",
@@ -11,12 +12,12 @@ PROCESSOR = Processor(
         context.max_length, value, device=context.model.device
     ),
     order=110,
-    label="forced last",
-    phrase="the forced last token",
+    label=mark("forced last"),
+    phrase=mark("the forced last token"),
     kind="ban",
     parameter=Parameter(
-        "forced_eos_token_id", "Last token", "tokens", None,
-        "The token written when the length limit is reached, by id.", advanced=True,
+        "forced_eos_token_id", mark("Last token"), "tokens", None,
+        mark("The token written when the length limit is reached, by id."), advanced=True,
     ),
     shown=90,
     is_on=given,

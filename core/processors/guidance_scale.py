@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, library, not_one
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     import torch
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def _make(value: float, context: Context) -> Transform:
     if context.model.is_encoder_decoder or context.model.is_recurrent:
-        raise ValueError("guidance works with decoder-only transformers")
+        raise ValueError(tr("guidance works with decoder-only transformers"))
     processor: Transform = library().UnbatchedClassifierFreeGuidanceLogitsProcessor(
         value, context.model.model, unconditional_ids=context.negative_ids, use_cache=True
     )
@@ -34,10 +35,10 @@ PROCESSOR = Processor(
     name="guidance_scale",
     make=_make,
     order=10,
-    label="guidance {v}",
+    label=mark("guidance {v}"),
     parameter=Parameter(
-        "guidance_scale", "Guidance", "float", None,
-        "Above 1, steer away from what the model would write without the prompt. Twice the work.",
+        "guidance_scale", mark("Guidance"), "float", None,
+        mark("Above 1, steer away from what the model would write without the prompt. Twice the work."),
         minimum=0.0, maximum=100.0, soft_maximum=5.0, step=0.1, advanced=True, unset=1.0,
     ),
     shown=10,

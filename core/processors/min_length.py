@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, has_end, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_length",
@@ -11,12 +12,12 @@ PROCESSOR = Processor(
         value, context.eos, device=context.model.device
     ),
     order=80,
-    label="min length {v}",
-    phrase="the minimum length of {v}",
+    label=mark("min length {v}"),
+    phrase=mark("the minimum length of {v}"),
     kind="ban",
     parameter=Parameter(
-        "min_length", "Least length with prompt", "int", 0,
-        "The end token is forbidden until prompt and text together have this many tokens.",
+        "min_length", mark("Least length with prompt"), "int", 0,
+        mark("The end token is forbidden until prompt and text together have this many tokens."),
         minimum=0, maximum=1_000_000, soft_maximum=400, step=1, advanced=True,
     ),
     panel="length",

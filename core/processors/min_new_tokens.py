@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, has_end, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_new_tokens",
@@ -11,12 +12,12 @@ PROCESSOR = Processor(
         context.start, value, context.eos, device=context.model.device
     ),
     order=90,
-    label="at least {v}",
-    phrase="the minimum of {v} new tokens",
+    label=mark("at least {v}"),
+    phrase=mark("the minimum of {v} new tokens"),
     kind="ban",
     parameter=Parameter(
-        "min_new_tokens", "At least", "int", None,
-        "The end token is forbidden until this many tokens are written.",
+        "min_new_tokens", mark("At least"), "int", None,
+        mark("The end token is forbidden until this many tokens are written."),
         minimum=0, maximum=1_000_000, soft_maximum=400, step=1, advanced=True, unset=0,
     ),
     panel="length",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_p",
@@ -11,11 +12,11 @@ PROCESSOR = Processor(
         min_p=float(value), min_tokens_to_keep=context.keep
     ),
     order=200,
-    label="min-p {v}",
+    label=mark("min-p {v}"),
     kind="cut",
     parameter=Parameter(
-        "min_p", "Min-p", "float", None,
-        "Keep tokens at least this share as likely as the likeliest one.",
+        "min_p", mark("Min-p"), "float", None,
+        mark("Keep tokens at least this share as likely as the likeliest one."),
         minimum=0.0, maximum=1.0, step=0.01, unset=0.0,
     ),
     panel="sampling",

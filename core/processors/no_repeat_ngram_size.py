@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="no_repeat_ngram_size",
     make=lambda value, context: library().NoRepeatNGramLogitsProcessor(value),
     order=50,
-    label="no {v}-gram twice",
-    phrase="the ban on any {v} tokens coming twice",
+    label=mark("no {v}-gram twice"),
+    phrase=mark("the ban on any {v} tokens coming twice"),
     kind="ban",
     parameter=Parameter(
-        "no_repeat_ngram_size", "No repeated n-gram", "int", 0,
-        "No run of this many tokens may come twice. 0 switches it off.",
+        "no_repeat_ngram_size", mark("No repeated n-gram"), "int", 0,
+        mark("No run of this many tokens may come twice. 0 switches it off."),
         minimum=0, maximum=1000, soft_maximum=10, step=1,
     ),
     panel="penalties",

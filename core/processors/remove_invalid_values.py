@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="remove_invalid_values",
     make=lambda value, context: library().InfNanRemoveLogitsProcessor(),
     order=120,
-    label="repaired",
-    phrase="the repair of invalid numbers",
+    label=mark("repaired"),
+    phrase=mark("the repair of invalid numbers"),
     parameter=Parameter(
-        "remove_invalid_values", "Repair invalid numbers", "bool", False,
-        "Replace NaN and infinity in the model's output instead of ending the run with an error.", advanced=True,
+        "remove_invalid_values", mark("Repair invalid numbers"), "bool", False,
+        mark("Replace NaN and infinity in the model's output instead of ending the run with an error."), advanced=True,
     ),
     shown=110,
     blind=True,

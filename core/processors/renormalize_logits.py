@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="renormalize_logits",
     make=lambda value, context: library().LogitNormalization(),
     order=250,
-    label="renormalised",
+    label=mark("renormalised"),
     parameter=Parameter(
-        "renormalize_logits", "Renormalise", "bool", False,
-        "Make the processed scores a distribution again.", advanced=True,
+        "renormalize_logits", mark("Renormalise"), "bool", False,
+        mark("Make the processed scores a distribution again."), advanced=True,
     ),
     shown=120,
     blind=True,

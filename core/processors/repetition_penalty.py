@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library, not_one
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="repetition_penalty",
     make=lambda value, context: library().RepetitionPenaltyLogitsProcessor(float(value)),
     order=40,
-    label="repetition {v}",
-    phrase="the repetition penalty of {v}",
+    label=mark("repetition {v}"),
+    phrase=mark("the repetition penalty of {v}"),
     parameter=Parameter(
-        "repetition_penalty", "Repetition penalty", "float", 1.0,
-        "Above 1, tokens already in the text lose likelihood. 1 is no penalty.",
+        "repetition_penalty", mark("Repetition penalty"), "float", 1.0,
+        mark("Above 1, tokens already in the text lose likelihood. 1 is no penalty."),
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.01, exclusive=True,
     ),
     panel="penalties",

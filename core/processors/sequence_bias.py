@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="sequence_bias",
     make=lambda value, context: library().SequenceBiasLogitsProcessor(sequence_bias=value),
     order=20,
-    label="sequence bias",
-    phrase="the sequence bias",
+    label=mark("sequence bias"),
+    phrase=mark("the sequence bias"),
     parameter=Parameter(
-        "sequence_bias", "Sequence bias", "tokens", None,
-        "Make phrases likelier or less likely: list of [[token ids], bias].", form="biases", advanced=True,
+        "sequence_bias", mark("Sequence bias"), "tokens", None,
+        mark("Make phrases likelier or less likely: list of [[token ids], bias]."), form="biases", advanced=True,
     ),
     shown=30,
     before_diversity=True,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="suppress_tokens",
     make=lambda value, context: library().SuppressTokensLogitsProcessor(value, device=context.model.device),
     order=140,
-    label="suppressed {v}",
-    phrase="the list of suppressed tokens",
+    label=mark("suppressed {v}"),
+    phrase=mark("the list of suppressed tokens"),
     kind="ban",
     parameter=Parameter(
-        "suppress_tokens", "Suppressed tokens", "tokens", None,
-        "Token ids that are never written.", advanced=True,
+        "suppress_tokens", mark("Suppressed tokens"), "tokens", None,
+        mark("Token ids that are never written."), advanced=True,
     ),
     shown=40,
     blind=True,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library, not_one
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="temperature",
     make=lambda value, context: library().TemperatureLogitsWarper(float(value)),
     order=160,
-    label="T {v}",
-    phrase="temperature {v}",
+    label=mark("T {v}"),
+    phrase=mark("temperature {v}"),
     parameter=Parameter(
-        "temperature", "Temperature", "float", 1.0,
-        "Below 1 the likely tokens gain, above 1 the unlikely ones do. Near 0 it is greedy decoding.",
+        "temperature", mark("Temperature"), "float", 1.0,
+        mark("Below 1 the likely tokens gain, above 1 the unlikely ones do. Near 0 it is greedy decoding."),
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.05, exclusive=True,
     ),
     panel="sampling",

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, given, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_h",
     make=lambda value, context: library().TopHLogitsWarper(top_h=value),
     order=170,
-    label="top-H {v}",
+    label=mark("top-H {v}"),
     kind="cut",
     parameter=Parameter(
-        "top_h", "Top-H", "float", None,
-        "Keep the likeliest tokens until their entropy reaches this share of the whole distribution's entropy.",
+        "top_h", mark("Top-H"), "float", None,
+        mark("Keep the likeliest tokens until their entropy reaches this share of the whole distribution's entropy."),
         minimum=0.0, maximum=1.0, step=0.01, exclusive=True, advanced=True,
     ),
     panel="sampling_advanced",

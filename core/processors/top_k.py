@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_k",
@@ -11,11 +12,11 @@ PROCESSOR = Processor(
         top_k=value, min_tokens_to_keep=context.keep
     ),
     order=180,
-    label="top-k {v}",
+    label=mark("top-k {v}"),
     kind="cut",
     parameter=Parameter(
-        "top_k", "Top-k", "int", 50,
-        "Keep only the k most likely tokens. 0 switches it off.",
+        "top_k", mark("Top-k"), "int", 50,
+        mark("Keep only the k most likely tokens. 0 switches it off."),
         minimum=0, maximum=1_000_000, soft_maximum=100, step=1, unset=0,
     ),
     panel="sampling",

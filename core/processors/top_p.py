@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, below_one, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_p",
@@ -11,11 +12,11 @@ PROCESSOR = Processor(
         top_p=float(value), min_tokens_to_keep=context.keep
     ),
     order=190,
-    label="top-p {v}",
+    label=mark("top-p {v}"),
     kind="cut",
     parameter=Parameter(
-        "top_p", "Top-p", "float", 1.0,
-        "Keep the smallest set of likeliest tokens that together hold at least this share. 1 switches it off.",
+        "top_p", mark("Top-p"), "float", 1.0,
+        mark("Keep the smallest set of likeliest tokens that together hold at least this share. 1 switches it off."),
         minimum=0.0, maximum=1.0, step=0.01,
     ),
     panel="sampling",

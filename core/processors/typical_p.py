@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, below_one, library
+from resources.language import mark
 
 PROCESSOR = Processor(
     name="typical_p",
@@ -11,12 +12,12 @@ PROCESSOR = Processor(
         mass=value, min_tokens_to_keep=context.keep
     ),
     order=210,
-    label="typical {v}",
-    phrase="typical sampling {v}",
+    label=mark("typical {v}"),
+    phrase=mark("typical sampling {v}"),
     kind="cut",
     parameter=Parameter(
-        "typical_p", "Typical", "float", 1.0,
-        "Keep the tokens whose surprise is closest to the average surprise, up to this share. 1 switches it off.",
+        "typical_p", mark("Typical"), "float", 1.0,
+        mark("Keep the tokens whose surprise is closest to the average surprise, up to this share. 1 switches it off."),
         minimum=0.0, maximum=1.0, step=0.01, exclusive=True, advanced=True,
     ),
     panel="sampling_advanced",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.processors.base import Context, Processor, given, library
+from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
@@ -29,8 +30,8 @@ PROCESSOR = Processor(
     name="watermarking_config",
     make=_make,
     order=240,
-    label="watermark",
-    phrase="the watermark",
+    label=mark("watermark"),
+    phrase=mark("the watermark"),
     is_on=given,
     drafts=False,
     follow=_follow,

@@ -5,6 +5,7 @@ from core.parameter import Parameter
 from core.registry import Registry
 from core.strategies.base import Strategy
 from core.strategies.flags import Flags, flags_of
+from resources.language import tr
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
 
@@ -19,7 +20,10 @@ def named(name: str) -> Strategy:
     try:
         return registry[name]
     except KeyError:
-        raise StrategyError(f"There is no strategy “{name}”.", f"Choose one of: {', '.join(registry)}.") from None
+        raise StrategyError(
+            tr("There is no strategy “{name}”.").format(name=name),
+            tr("Choose one of: {names}.").format(names=", ".join(registry)),
+        ) from None
 
 
 def of_dice() -> tuple[Parameter, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from core.strategies.speculative import needs_draft, speculative
+from resources.language import mark
 
 STRATEGY = speculative(
     "decode_assisted",
     name="assisted",
-    title="Assisted decoding",
-    summary="A small draft model runs ahead and the model checks its words in one go. The same text, sooner.",
+    title=mark("Assisted decoding"),
+    summary=mark("A small draft model runs ahead and the model checks its words in one go. The same text, sooner."),
     paper="Leviathan et al. 2023, Fast Inference from Transformers via Speculative Decoding",
     aliases=("assisted_generation", "speculative"),
     order=60,

@@ -15,6 +15,7 @@ from core.strategies.parameters import (
     SAMPLING,
     SAMPLING_ADVANCED,
 )
+from resources.language import mark
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -31,8 +32,8 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 
 STRATEGY = Strategy(
     name="beam_sampling",
-    title="Beam sampling",
-    summary="Beam search with dice: likely texts, but not the same ones every time.",
+    title=mark("Beam sampling"),
+    summary=mark("Beam search with dice: likely texts, but not the same ones every time."),
     parameters=(NEW_TOKENS, *BEAM_SETTINGS, *SAMPLING, *PENALTIES, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
     flags={

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.strategies.base import Strategy, beams
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -26,13 +27,15 @@ def refuse(model: LoadedModel, request: Request | None) -> str | None:
     """Beams change places in the memory, which must be a cache or a state that transformers can reorder."""
     if model.model._supports_default_dynamic_cache():
         return None
-    return f"{model.name} keeps a memory of its own kind, whose rows cannot change places as beams do."
+    return tr("{model} keeps a memory of its own kind, whose rows cannot change places as beams do.").format(
+        model=model.name
+    )
 
 
 STRATEGY = Strategy(
     name="beam_search",
-    title="Beam search",
-    summary="Follows several texts at once and returns the likeliest whole one, not the likeliest next word.",
+    title=mark("Beam search"),
+    summary=mark("Follows several texts at once and returns the likeliest whole one, not the likeliest next word."),
     parameters=(NEW_TOKENS, *BEAM_SETTINGS, *PENALTIES, *EVERYWHERE),
     decode=decode,
     flags={

@@ -10,26 +10,27 @@ from core.parameter import Parameter
 from core.strategies.base import Strategy, beams
 from core.strategies.beam_search import refuse
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
 
 MUST_CONTAIN = Parameter(
-    "must_contain", "Must contain", "text", "",
-    "Words the text must contain: a comma parts one from the next, a bar offers alternatives, as in "
-    "“dragon | knight, lived happily”. What the prompt says does not count.",
+    "must_contain", mark("Must contain"), "text", "",
+    mark("Words the text must contain: a comma parts one from the next, a bar offers alternatives, as in “dragon | "
+         "knight, lived happily”. What the prompt says does not count."),
     option=True,
 )  # fmt: skip
 FORCE_WORDS = Parameter(
-    "force_words_ids", "Must contain (token ids)", "tokens", None,
-    "The same as token ids: a list of phrases, or of lists of alternative phrases. The prompt does not count.",
+    "force_words_ids", mark("Must contain (token ids)"), "tokens", None,
+    mark("The same as token ids: a list of phrases, or of lists of alternative phrases. The prompt does not count."),
     form="alternatives", advanced=True,
 )  # fmt: skip
 POOL = Parameter(
-    "pool", "Candidates", "choice", "auto",
-    "paper: every hypothesis keeps its best continuation, so that what was met early can still win (Post and Vilar). "
-    "transformers: as its version 4 did it. auto: paper for words, transformers for token ids.",
+    "pool", mark("Candidates"), "choice", "auto",
+    mark("paper: every hypothesis keeps its best continuation, so that what was met early can still win (Post and "
+         "Vilar). transformers: as its version 4 did it. auto: paper for words, transformers for token ids."),
     choices=("auto", "paper", "transformers"), option=True, advanced=True,
 )  # fmt: skip
 
@@ -44,8 +45,8 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 
 STRATEGY = Strategy(
     name="constrained_beam_search",
-    title="Constrained beam search",
-    summary="Beam search whose every result contains the words you ask for.",
+    title=mark("Constrained beam search"),
+    summary=mark("Beam search whose every result contains the words you ask for."),
     parameters=(NEW_TOKENS, MUST_CONTAIN, *BEAM_SETTINGS, *PENALTIES, FORCE_WORDS, POOL, *EVERYWHERE),
     decode=decode,
     flags={"do_sample": False, "num_beam_groups": 1, "penalty_alpha": None, "dola_layers": None},
@@ -58,5 +59,5 @@ STRATEGY = Strategy(
     needs=frozenset({"reorder"}),
     rows=beams,
     refuse=refuse,
-    counterpart=lambda request: gone("constrained beam search"),
+    counterpart=lambda request: gone(tr("constrained beam search")),
 )

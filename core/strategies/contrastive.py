@@ -9,6 +9,7 @@ from core.counterpart import gone
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from core.request import Request
 
 ALPHA = Parameter(
-    "penalty_alpha", "Penalty alpha", "float", 0.6,
-    "How much a candidate loses for resembling what was said before. 0 is greedy decoding.",
+    "penalty_alpha", mark("Penalty alpha"), "float", 0.6,
+    mark("How much a candidate loses for resembling what was said before. 0 is greedy decoding."),
     minimum=0.0, maximum=1.0, step=0.05,
 )  # fmt: skip
 CANDIDATES = Parameter(
-    "top_k", "Candidates (k)", "int", 4,
-    "How many of the most likely tokens are compared at every step.",
+    "top_k", mark("Candidates (k)"), "int", 4,
+    mark("How many of the most likely tokens are compared at every step."),
     minimum=1, maximum=1_000_000, soft_maximum=20, step=1,
 )  # fmt: skip
 
@@ -38,17 +39,19 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 def refuse(model: LoadedModel, request: Request | None) -> str | None:
     """The candidates are tried on copies of the cache, which a recurrent state does not offer."""
     if model.is_recurrent:
-        return (
-            f"{model.name} keeps a recurrent state instead of a key–value cache; contrastive search must look ahead "
-            "with several candidates from one cache."
-        )
+        return tr(
+            "{model} keeps a recurrent state instead of a key–value cache; contrastive search must "
+            "look ahead with several candidates from one cache."
+        ).format(model=model.name)
     return None
 
 
 STRATEGY = Strategy(
     name="contrastive",
-    title="Contrastive search",
-    summary="Among the likeliest tokens takes the one least like what was said before. Breaks loops without dice.",
+    title=mark("Contrastive search"),
+    summary=mark(
+        "Among the likeliest tokens takes the one least like what was said before. Breaks loops without dice."
+    ),
     parameters=(NEW_TOKENS, ALPHA, CANDIDATES, *PENALTIES, *EVERYWHERE),
     decode=decode,
     flags={"do_sample": False, "num_beams": 1, "dola_layers": None},
@@ -60,5 +63,5 @@ STRATEGY = Strategy(
     needs=frozenset({"reorder"}),
     rows=lambda config, vocabulary: min(int(config.top_k or 1), vocabulary),
     refuse=refuse,
-    counterpart=lambda request: gone("contrastive search"),
+    counterpart=lambda request: gone(tr("contrastive search")),
 )

@@ -10,19 +10,20 @@ from core.parameter import Parameter
 from core.strategies.base import Strategy, beams
 from core.strategies.beam_search import refuse
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
 
 GROUPS = Parameter(
-    "num_beam_groups", "Groups", "int", 4,
-    "The beams are shared out among this many groups, which choose one after another at every step.",
+    "num_beam_groups", mark("Groups"), "int", 4,
+    mark("The beams are shared out among this many groups, which choose one after another at every step."),
     minimum=1, maximum=100_000, soft_maximum=16, step=1,
 )  # fmt: skip
 DIVERSITY = Parameter(
-    "diversity_penalty", "Diversity penalty", "float", 1.0,
-    "What a token's log-probability loses for every beam of an earlier group that chose it at this step.",
+    "diversity_penalty", mark("Diversity penalty"), "float", 1.0,
+    mark("What a token's log-probability loses for every beam of an earlier group that chose it at this step."),
     minimum=0.0, maximum=1000.0, soft_maximum=3.0, step=0.1,
 )  # fmt: skip
 
@@ -37,8 +38,10 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 
 STRATEGY = Strategy(
     name="diverse_beam_search",
-    title="Diverse beam search",
-    summary="Beams in groups, each discouraged from the words the groups before it chose. Answers that really differ.",
+    title=mark("Diverse beam search"),
+    summary=mark(
+        "Beams in groups, each discouraged from the words the groups before it chose. Answers that really differ."
+    ),
     parameters=(NEW_TOKENS, BEAM_SETTINGS[0], GROUPS, DIVERSITY, *BEAM_SETTINGS[1:], *PENALTIES, *EVERYWHERE),
     decode=decode,
     flags={
@@ -56,5 +59,5 @@ STRATEGY = Strategy(
     needs=frozenset({"reorder"}),
     rows=beams,
     refuse=refuse,
-    counterpart=lambda request: gone("beams in groups"),
+    counterpart=lambda request: gone(tr("beams in groups")),
 )

@@ -15,6 +15,7 @@ from core.strategies.parameters import (
     SAMPLING,
     SAMPLING_ADVANCED,
 )
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from core.request import Request
 
 LAYERS = Parameter(
-    "dola_layers", "Premature layers", "choice", "low",
-    "Which layers are candidates to be contrasted with the last: the lower half, the upper half, or a list.",
+    "dola_layers", mark("Premature layers"), "choice", "low",
+    mark("Which layers are candidates to be contrasted with the last: the lower half, the upper half, or a list."),
     choices=("low", "high"), form="ids",
 )  # fmt: skip
-SAMPLE = Parameter("do_sample", "Sample", "bool", False, "Draw from the contrasted distribution instead of its best.")
+SAMPLE = Parameter(
+    "do_sample", mark("Sample"), "bool", False, mark("Draw from the contrasted distribution instead of its best.")
+)
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
@@ -40,18 +43,20 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 def refuse(model: LoadedModel, request: Request | None) -> str | None:
     """Needs the hidden state of every layer of a decoder-only stack, readable by the output head."""
     if model.is_encoder_decoder:
-        return f"{model.name} is an encoder–decoder; DoLa is defined for decoder-only models."
+        return tr("{model} is an encoder–decoder; DoLa is defined for decoder-only models.").format(model=model.name)
     if model.is_recurrent:
-        return f"{model.name} is a recurrent model; DoLa contrasts the layers of a transformer."
+        return tr("{model} is a recurrent model; DoLa contrasts the layers of a transformer.").format(model=model.name)
     if model.layers < 4:
-        return f"{model.name} has {model.layers} layers; DoLa needs at least 4 to have earlier ones to contrast with."
+        return tr("{model} has {layers} layers; DoLa needs at least 4 to have earlier ones to contrast with.").format(
+            model=model.name, layers=model.layers
+        )
     return None
 
 
 STRATEGY = Strategy(
     name="dola",
-    title="DoLa",
-    summary="Subtracts what an early layer already believed from what the last layer knows, to favour facts.",
+    title=mark("DoLa"),
+    summary=mark("Subtracts what an early layer already believed from what the last layer knows, to favour facts."),
     parameters=(
         NEW_TOKENS, LAYERS, SAMPLE, *PENALTIES, *SAMPLING, *SAMPLING_ADVANCED,
         *EVERYWHERE,

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.strategies.speculative import speculative
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
     from core.request import Request
 
 LAYERS = Parameter(
-    "assistant_early_exit", "Draft layers", "int", 2,
-    "How many of the model's layers, from below, draft before its final norm and head.",
+    "assistant_early_exit", mark("Draft layers"), "int", 2,
+    mark("How many of the model's layers, from below, draft before its final norm and head."),
     minimum=1, maximum=1000, soft_maximum=32, step=1,
 )  # fmt: skip
 
@@ -23,18 +24,22 @@ def has_lower_layers(model: LoadedModel, request: Request | None) -> str | None:
     from core.decoding.speculation.drafters.early_exit import reads_half_way  # a model is there, so torch is loaded
 
     if not reads_half_way(model):
-        return f"{model.name} has no single stack of layers that its head could read half-way up."
+        return tr("{model} has no single stack of layers that its head could read half-way up.").format(
+            model=model.name
+        )
     wanted = (request.asked("assistant_early_exit") if request is not None else None) or 1
     if int(wanted) >= model.layers:
-        return f"{model.name} has {model.layers} layers; drafting with {wanted} of them would save nothing."
+        return tr("{model} has {layers} layers; drafting with {wanted} of them would save nothing.").format(
+            model=model.name, layers=model.layers, wanted=wanted
+        )
     return None
 
 
 STRATEGY = speculative(
     "decode_early_exit",
     name="early_exit",
-    title="Early exit",
-    summary="The model's lower layers guess ahead and all its layers check the guess. Needs no second model.",
+    title=mark("Early exit"),
+    summary=mark("The model's lower layers guess ahead and all its layers check the guess. Needs no second model."),
     defaults={"assistant_early_exit": 2},
     paper="Elhoushi et al. 2024, LayerSkip: Enabling Early Exit Inference and Self-Speculative Decoding",
     aliases=("self_speculative",),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
+from resources.language import mark
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -22,8 +23,8 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 
 STRATEGY = Strategy(
     name="greedy",
-    title="Greedy",
-    summary="Always takes the most likely token. Predictable, and easily caught in a loop.",
+    title=mark("Greedy"),
+    summary=mark("Always takes the most likely token. Predictable, and easily caught in a loop."),
     parameters=(NEW_TOKENS, *PENALTIES, *EVERYWHERE),
     decode=decode,
     flags={"do_sample": False, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},

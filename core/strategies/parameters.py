@@ -5,30 +5,31 @@ from __future__ import annotations
 from core import processors
 from core.parameter import Parameter
 from core.processors.base import Panel
+from resources.language import mark
 
 NEW_TOKENS = Parameter(
-    "max_new_tokens", "New tokens", "int", 120,
-    "The most tokens to write. The run also ends when the model writes its end token.",
+    "max_new_tokens", mark("New tokens"), "int", 120,
+    mark("The most tokens to write. The run also ends when the model writes its end token."),
     minimum=1, maximum=1_000_000, soft_maximum=400, step=1,
 )  # fmt: skip
 
 MAX_TIME = Parameter(
-    "max_time", "Time limit (s)", "float", None,
-    "Stop after this many seconds; the token under way is still finished.",
+    "max_time", mark("Time limit (s)"), "float", None,
+    mark("Stop after this many seconds; the token under way is still finished."),
     minimum=0.0, maximum=86_400.0, soft_maximum=60.0, step=0.5, exclusive=True, advanced=True,
 )  # fmt: skip
 STOP_STRINGS = Parameter(
-    "stop_strings", "Stop at text", "lines", None,
-    "Stop as soon as one of these is written, one a line.", advanced=True,
+    "stop_strings", mark("Stop at text"), "lines", None,
+    mark("Stop as soon as one of these is written, one a line."), advanced=True,
 )  # fmt: skip
 SEQUENCES = Parameter(
-    "num_return_sequences", "Texts at once", "int", 1,
-    "How many texts to write side by side from the same prompt.",
+    "num_return_sequences", mark("Texts at once"), "int", 1,
+    mark("How many texts to write side by side from the same prompt."),
     minimum=1, maximum=1_000_000, soft_maximum=8, step=1, advanced=True,
 )  # fmt: skip
 EOS = Parameter(
-    "eos_token_id", "End tokens", "tokens", None,
-    "Token ids that end a text; unset, the model's own.", advanced=True,
+    "eos_token_id", mark("End tokens"), "tokens", None,
+    mark("Token ids that end a text; unset, the model's own."), advanced=True,
 )  # fmt: skip
 
 
@@ -45,25 +46,25 @@ EVERYWHERE = (*_of_panel("length"), MAX_TIME, STOP_STRINGS, EOS, *_of_panel("mor
 """What every strategy understands besides its own settings."""
 
 BEAMS = Parameter(
-    "num_beams", "Beams", "int", 4,
-    "How many hypotheses are followed side by side. More find likelier texts and take more work.",
+    "num_beams", mark("Beams"), "int", 4,
+    mark("How many hypotheses are followed side by side. More find likelier texts and take more work."),
     minimum=1, maximum=100_000, soft_maximum=16, step=1,
 )  # fmt: skip
 LENGTH_PENALTY = Parameter(
-    "length_penalty", "Length penalty", "float", 1.0,
-    "Finished texts are ranked by log-probability ÷ length^penalty: above 0 longer ones gain, below 0 shorter ones; "
-    "0 ranks by log-probability alone.",
+    "length_penalty", mark("Length penalty"), "float", 1.0,
+    mark("Finished texts are ranked by log-probability ÷ length^penalty: above 0 longer ones gain, below 0 shorter "
+         "ones; 0 ranks by log-probability alone."),
     minimum=-100.0, maximum=100.0, soft_minimum=-2.0, soft_maximum=3.0, step=0.1,
 )  # fmt: skip
 EARLY_STOPPING = Parameter(
-    "early_stopping", "Early stopping", "choice", False,
-    "True: stop once as many texts have ended as there are beams. False: stop when none better is likely. "
-    "never: stop when none better is possible.",
+    "early_stopping", mark("Early stopping"), "choice", False,
+    mark("True: stop once as many texts have ended as there are beams. False: stop when none better is likely. "
+         "never: stop when none better is possible."),
     choices=(False, True, "never"),
 )  # fmt: skip
 RETURNED = Parameter(
-    "num_return_sequences", "Texts shown", "int", 1,
-    "How many of the best texts to return; at most as many as beams.",
+    "num_return_sequences", mark("Texts shown"), "int", 1,
+    mark("How many of the best texts to return; at most as many as beams."),
     minimum=1, maximum=100_000, soft_maximum=16, step=1,
 )  # fmt: skip
 BEAM_SETTINGS = (BEAMS, LENGTH_PENALTY, EARLY_STOPPING, RETURNED)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.strategies.speculative import speculative
+from resources.language import mark
 
 TOKENS = Parameter(
-    "prompt_lookup_num_tokens", "Copied tokens", "int", 10,
-    "The most tokens to copy from an earlier place in a round.",
+    "prompt_lookup_num_tokens", mark("Copied tokens"), "int", 10,
+    mark("The most tokens to copy from an earlier place in a round."),
     minimum=1, maximum=256, soft_maximum=20, step=1,
 )  # fmt: skip
 NGRAM = Parameter(
-    "max_matching_ngram_size", "Longest match", "int", 3,
-    "How many of the latest tokens are looked up at most; shorter matches are tried when there is none.",
+    "max_matching_ngram_size", mark("Longest match"), "int", 3,
+    mark("How many of the latest tokens are looked up at most; shorter matches are tried when there is none."),
     minimum=1, maximum=64, soft_maximum=8, step=1,
 )  # fmt: skip
 
 STRATEGY = speculative(
     "decode_lookup",
     name="prompt_lookup",
-    title="Prompt lookup",
-    summary="Copies what followed the same words before and checks it in one go. Needs no second model.",
+    title=mark("Prompt lookup"),
+    summary=mark("Copies what followed the same words before and checks it in one go. Needs no second model."),
     defaults={"prompt_lookup_num_tokens": 10, "max_matching_ngram_size": 3},
     paper="Saxena 2023, Prompt Lookup Decoding",
     aliases=("prompt_lookup_decoding",),

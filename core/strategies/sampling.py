@@ -16,6 +16,7 @@ from core.strategies.parameters import (
     SAMPLING_ADVANCED,
     SEQUENCES,
 )
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 
 SEED_EACH = Parameter(
-    "seed_each", "A seed for each text", "bool", False,
-    "Of several texts, the second is what a run with the next seed writes, and so on. Off: one die is rolled for all.",
+    "seed_each", mark("A seed for each text"), "bool", False,
+    mark("Of several texts, the second is what a run with the next seed writes, and so on. Off: one die is "
+         "rolled for all."),
     option=True, advanced=True,
 )  # fmt: skip
 
@@ -46,13 +48,13 @@ def decode(run: DecodingRun) -> Iterator[Event]:
 def counterpart(request: Request) -> Counterpart:
     """`generate` rolls one die for all texts of a batch."""
     own = request.options.get(SEED_EACH.name) and (request.asked("num_return_sequences") or 1) > 1
-    return Counterpart(missing="each text has a seed of its own, and it rolls one die for all.") if own else SAME
+    return Counterpart(missing=tr("each text has a seed of its own, and it rolls one die for all.")) if own else SAME
 
 
 STRATEGY = Strategy(
     name="sampling",
-    title="Sampling",
-    summary="Rolls a die weighted by the probabilities, so every run can tell another story.",
+    title=mark("Sampling"),
+    summary=mark("Rolls a die weighted by the probabilities, so every run can tell another story."),
     parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, SEED_EACH, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
     counterpart=counterpart,

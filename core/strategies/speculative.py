@@ -11,6 +11,7 @@ from core.counterpart import Counterpart
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
@@ -22,30 +23,31 @@ Check = Callable[["LoadedModel", "Request | None"], "str | None"]
 """(model, request or None) → why it cannot serve; None when it can."""
 
 SAMPLE = Parameter(
-    "do_sample", "Sample", "bool", False,
-    "Roll dice as sampling does; off, the text is that of greedy decoding (in half precision a near tie may fall "
-    "otherwise).",
+    "do_sample", mark("Sample"), "bool", False,
+    mark("Roll dice as sampling does; off, the text is that of greedy decoding (in half precision a near tie may "
+         "fall otherwise)."),
 )  # fmt: skip
 SCHEDULE = Parameter(
-    "schedule", "Draft length", "choice", "auto",
-    "auto drafts while it pays on this machine; constant drafts the same number always; heuristic takes 2 more after a "
-    "draft accepted whole, else 1 less, and without dice remembers it; heuristic_transient begins anew with every run.",
+    "schedule", mark("Draft length"), "choice", "auto",
+    mark("auto drafts while it pays on this machine; constant drafts the same number always; heuristic takes 2 "
+         "more after a draft accepted whole, else 1 less, and without dice remembers it; heuristic_transient "
+         "begins anew with every run."),
     choices=("auto", "constant", "heuristic", "heuristic_transient"), option=True,
 )  # fmt: skip
 DRAFT_TOKENS = Parameter(
-    "num_assistant_tokens", "Drafted tokens", "int", None,
-    "How many tokens to draft in a round: always (constant), or at first (heuristic). Unset, 5.",
+    "num_assistant_tokens", mark("Drafted tokens"), "int", None,
+    mark("How many tokens to draft in a round: always (constant), or at first (heuristic). Unset, 5."),
     minimum=1, maximum=256, soft_maximum=20, step=1,
 )  # fmt: skip
 THRESHOLD = Parameter(
-    "assistant_confidence_threshold", "Confidence threshold", "float", None,
-    "Stop drafting behind a token that its drafter gave less than this probability. 0 switches it off.",
+    "assistant_confidence_threshold", mark("Confidence threshold"), "float", None,
+    mark("Stop drafting behind a token that its drafter gave less than this probability. 0 switches it off."),
     minimum=0.0, maximum=1.0, step=0.05, unset=0.0, advanced=True,
 )  # fmt: skip
 VERIFIER = Parameter(
-    "verifier", "Verifier", "choice", "auto",
-    "greedy follows the target's first choice; sampling throws a die for every drafted token; auto takes the one that "
-    "keeps the text's distribution.",
+    "verifier", mark("Verifier"), "choice", "auto",
+    mark("greedy follows the target's first choice; sampling throws a die for every drafted token; auto takes the "
+         "one that keeps the text's distribution."),
     choices=("auto", "greedy", "sampling"), option=True, advanced=True,
 )  # fmt: skip
 SETTINGS = (*SAMPLING, *PENALTIES, *SAMPLING_ADVANCED, *EVERYWHERE)
@@ -91,10 +93,14 @@ def counterpart(request: Request) -> Counterpart:
     samples = bool(request.asked("do_sample"))
     verifier = request.options.get("verifier") or "auto"
     if verifier != "auto" and (verifier == "sampling") != samples:
-        return Counterpart(missing=f"transformers has no choice of the verifier, which here is “{verifier}”.")
+        return Counterpart(
+            missing=tr("transformers has no choice of the verifier, which here is “{verifier}”.").format(
+                verifier=verifier
+            )
+        )
     schedule = request.options.get("schedule") or "auto"
     settings = {"num_assistant_tokens_schedule": schedule} if schedule in ("heuristic", "heuristic_transient") else {}
-    dice = "Drafts are checked there with other dice: the same chances, not the same words." if samples else ""
+    dice = tr("Drafts are checked there with other dice: the same chances, not the same words.") if samples else ""
     return Counterpart(settings, note=dice)
 
 
@@ -117,7 +123,7 @@ def needs_draft(model: LoadedModel, request: Request | None) -> str | None:
     if request is None:
         return None
     if not request.drafters:
-        return "no draft model is chosen."
+        return tr("no draft model is chosen.")
     reasons = (why_not_draft(model, draft) for draft in request.drafters)
     return next((reason for reason in reasons if reason), None)
 
@@ -132,9 +138,9 @@ def _one_text(model: LoadedModel, request: Request | None) -> str | None:
     if request is None:
         return None
     if (request.asked("num_beams") or 1) > 1:
-        return "drafts are verified for one text at a time, and beam search keeps several (num_beams is above 1)."
+        return tr("drafts are verified for one text at a time, and beam search keeps several (num_beams is above 1).")
     if (request.asked("num_return_sequences") or 1) > 1:
-        return "it writes one text at a time (num_return_sequences is above 1)."
+        return tr("it writes one text at a time (num_return_sequences is above 1).")
     if "SynthID" in type(request.asked("watermarking_config")).__name__:
-        return "a SynthID watermark keeps a state that cannot be rolled back."
+        return tr("a SynthID watermark keeps a state that cannot be rolled back.")
     return None

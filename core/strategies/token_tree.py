@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING
 from core.counterpart import Counterpart
 from core.parameter import Parameter
 from core.strategies.speculative import CHAINS, needs_draft, speculative
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
     from core.request import Request
 
 WIDTHS = Parameter(
-    "widths", "Widths", "text", None,
-    "Children of every node at depth 1, 2, …, as in “1 1 3 1 1”. Unset, the widths follow from the drafter's doubts.",
+    "widths", mark("Widths"), "text", None,
+    mark("Children of every node at depth 1, 2, …, as in “1 1 3 1 1”. Unset, the widths follow from the "
+         "drafter's doubts."),
     option=True, form="ids",
 )  # fmt: skip
 CHILDREN = Parameter(
-    "children", "Children", "choice", "auto",
-    "likeliest takes the drafter's best tokens, drawn rolls its dice; auto takes what the verifier allows.",
+    "children", mark("Children"), "choice", "auto",
+    mark("likeliest takes the drafter's best tokens, drawn rolls its dice; auto takes what the verifier allows."),
     choices=("auto", "likeliest", "drawn"), option=True, advanced=True,
 )  # fmt: skip
 
@@ -29,24 +31,24 @@ def takes_trees(model: LoadedModel, request: Request | None) -> str | None:
     from core.decoding.speculation.tree_support import places_nodes  # a model is there, so torch is loaded
 
     if model.is_encoder_decoder:
-        return (
-            f"{model.name} places tokens by their order in its decoder, so two branches cannot stand at one place. "
-            "Assisted decoding with chains works."
-        )
+        return tr(
+            "{model} places tokens by their order in its decoder, so two branches cannot stand at one "
+            "place. Assisted decoding with chains works."
+        ).format(model=model.name)
     for each in (model, *(request.drafters if request is not None else ())):
         if not places_nodes(each):
-            return (
-                f"{each.name} places tokens by their order, or reads a tree otherwise than its paths: two branches "
-                "cannot stand at one place. Assisted decoding with chains works."
-            )
+            return tr(
+                "{model} places tokens by their order, or reads a tree otherwise than its paths: two "
+                "branches cannot stand at one place. Assisted decoding with chains works."
+            ).format(model=each.name)
     return None
 
 
 STRATEGY = speculative(
     "decode_tree",
     name="token_tree",
-    title="Token tree",
-    summary="Drafts several continuations as a tree and checks all of them in one go. Misses less than a chain.",
+    title=mark("Token tree"),
+    summary=mark("Drafts several continuations as a tree and checks all of them in one go. Misses less than a chain."),
     paper="Miao et al. 2024, SpecInfer: Accelerating LLM Serving with Tree-based Speculative Inference",
     aliases=("specinfer", "tree"),
     order=66,
@@ -55,5 +57,5 @@ STRATEGY = speculative(
     own=(WIDTHS,),
     advanced=(CHILDREN,),
     checks=(takes_trees, needs_draft),
-    counterpart=lambda request: Counterpart(missing="transformers checks drafts as chains only, never as a tree."),
+    counterpart=lambda request: Counterpart(missing=tr("transformers checks drafts as chains only, never as a tree.")),
 )
