@@ -13,6 +13,7 @@ from app.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, r
 from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import TokenscopeError
+from resources.language import tr
 
 __all__ = ["LaunchProblem", "apply", "show_recorded", "start"]
 
@@ -133,7 +134,7 @@ def _values(strategy_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str,
     for name, text in pairs:
         if name not in strategy.parameter_names:
             raise LaunchProblem(
-                f"{strategy.title} has no setting “{short(name)}”.{near(name, strategy.parameter_names)} "
+                f"{tr(strategy.title)} has no setting “{short(name)}”.{near(name, strategy.parameter_names)} "
                 f"It has: {', '.join(strategy.parameter_names)}."
             )
         try:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from core.models.blueprint import blueprint
     from core.models.catalog import ModelEntry
     from core.models.model import LoadedModel, load, wrap
+    from core.processors.wording import stage_label, stage_phrase
     from core.request import Request
     from core.running import Result, effective_settings, run, stream
     from core.scoring import score, score_stream
@@ -70,6 +71,8 @@ __all__ = [
     "score_stream",
     "shared_length",
     "sizes",
+    "stage_label",
+    "stage_phrase",
     "strategies",
     "stream",
     "trace",
@@ -118,6 +121,8 @@ _HOMES = {
     "score": "core.scoring",
     "score_stream": "core.scoring",
     "shared_length": "core.caches.prefixes.store",
+    "stage_label": "core.processors.wording",
+    "stage_phrase": "core.processors.wording",
     "stream": "core.running",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
     "why_not_generate": "core.code.script",

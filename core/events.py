@@ -130,7 +130,7 @@ class Stage:
     top: tuple[tuple[int, float], ...] = ()
     """The n likeliest (token id, probability) after the stage, most likely first."""
     value: float | None = None
-    """The setting's value, where it is one number."""
+    """The setting's value where it is one number, or how many a list holds: what its label says."""
     kind: StageKind = "shift"
     phrase: str = ""
     """What a sentence calls it: `top-p 0.92`, `the repetition penalty of 1.3`."""

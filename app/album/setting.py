@@ -18,6 +18,7 @@ from app.waiting import loaded, next_value, painted, run_to_the_end
 from app.window.main_window import MainWindow
 from core import caches
 from core.strategies import Parameter
+from resources.language import tr
 
 
 async def begin(window: MainWindow, picture: Picture) -> None:
@@ -71,8 +72,8 @@ def _set(window: MainWindow, picture: Picture) -> None:
         raise AlbumProblem(" ".join(problems))
     strategy, cache = parts.chosen.strategy.strategy, parts.chosen.cache
     backend = caches.registry[cache.name]
-    parts.controller.set_more_values(_checked(strategy.title, strategy.parameters, picture.parameters))
-    cache.parameters.set_values(_checked(backend.title, backend.parameters, picture.cache_parameters))
+    parts.controller.set_more_values(_checked(tr(strategy.title), strategy.parameters, picture.parameters))
+    cache.parameters.set_values(_checked(tr(backend.title), backend.parameters, picture.cache_parameters))
     if picture.prompt is not None:
         parts.setup.prompt.set_prompt(picture.prompt, picture.chat)
     _lock_seed(window, picture)

@@ -14,6 +14,7 @@ from app.widgets.picker_combo import PickerCombo, PickerItem
 from core import strategies
 from core.caches import CacheBackend
 from core.strategies import Strategy
+from resources.language import tr
 
 Kept = dict[str, dict[str, Any]]
 """Settings by the name of the entry they were made for."""
@@ -61,7 +62,9 @@ class Choice(QObject):
     def show_refusals(self, refused: Mapping[str, str]) -> None:
         """List every entry; those the model refuses greyed out, with the reason."""
         self._picker.set_items(
-            PickerItem(entry.title, name, entry.summary, refused.get(name, ""), entry.paper or entry.summary)
+            PickerItem(
+                tr(entry.title), name, tr(entry.summary), refused.get(name, ""), entry.paper or tr(entry.summary)
+            )
             for name, entry in self._registry.items()
         )
 

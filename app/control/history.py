@@ -20,6 +20,7 @@ from app.state.run import Run
 from app.storage.files import StorageError
 from app.storage.settings import History as Kept
 from core.errors import TokenscopeError
+from resources.language import tr
 
 if TYPE_CHECKING:
     from app.storage.history.recordings import Recordings
@@ -183,7 +184,7 @@ class History(QObject):
             self._store = HistoryStore(self._folder() / FOLDER)
         except TokenscopeError as error:
             self.why_not = str(error)
-            self.noticed.emit(self.why_not, error.title)
+            self.noticed.emit(self.why_not, tr(error.title))
         else:
             self._tell_notices(self._store)
         self.opened.emit()

@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.storage.files import StorageError
 from app.storage.settings_file import SettingsStore
+from resources.language import tr
 
 
 class Keeper(QObject):
@@ -39,4 +40,4 @@ class Keeper(QObject):
         """Tell what could not be written, if that has not been told yet."""
         if error.cause not in self._told:
             self._told.add(error.cause)
-            self.refused.emit(str(error), error.title)
+            self.refused.emit(str(error), tr(error.title))

@@ -15,6 +15,7 @@ from app.control.setup import SetupController
 from app.panels.preset_bar import PresetBar
 from app.storage import presets
 from app.storage.files import StorageError
+from resources.language import tr
 
 
 class Library(QObject):
@@ -90,7 +91,7 @@ class Library(QObject):
         self._bar.show_presets(shipped, presets.folder_presets(self._folder))
 
     def _complain(self, problem: presets.PresetProblem | StorageError) -> None:
-        self._messages.show_setup_error(problem.title, problem.cause, problem.remedy)
+        self._messages.show_setup_error(tr(problem.title), problem.cause, problem.remedy)
 
     @Slot(str)
     def _on_preset_file(self, path: str) -> None:

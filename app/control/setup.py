@@ -14,6 +14,7 @@ from app.state.requests import ModelInfo, RunRequest
 from app.storage.examples import Example
 from app.storage.presets import Preset
 from app.storage.settings import Choices
+from resources.language import tr
 
 
 class SetupController(QObject):
@@ -64,7 +65,7 @@ class SetupController(QObject):
             self._chosen.seed.spin.setValue(example.seed)
             self._chosen.seed.lock.setChecked(True)  # its caption speaks of the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
-        self._panel.set_summary(example.about or self._chosen.strategy.strategy.summary)
+        self._panel.set_summary(example.about or tr(self._chosen.strategy.strategy.summary))
         if problems:
             self.notice.emit(" ".join(problems))
 
@@ -140,4 +141,4 @@ class SetupController(QObject):
     @Slot()
     def _show_strategy(self) -> None:
         self._preset_extra = {}
-        self._panel.set_summary(self._chosen.strategy.strategy.summary)
+        self._panel.set_summary(tr(self._chosen.strategy.strategy.summary))

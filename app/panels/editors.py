@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QLineEdit, Q
 
 from app.state import values
 from core.strategies import Parameter
+from resources.language import tr
 
 LARGEST_INT = 2**31 - 1
 MOST_DECIMALS = 6
@@ -279,8 +280,8 @@ _CLASSES: dict[str, type[Any]] = {
 def make_editor(parameter: Parameter, parent: QWidget | None = None) -> Editor:
     """The editor for a parameter's kind, showing its default."""
     editor: Editor = _CLASSES[parameter.kind](parameter, parent)
-    editor.setAccessibleName(parameter.title)
-    editor.setAccessibleDescription(parameter.help)
+    editor.setAccessibleName(tr(parameter.title))
+    editor.setAccessibleDescription(tr(parameter.help))
     with QSignalBlocker(editor):
         editor.set_plain_value(parameter.default)
     return editor

@@ -14,6 +14,7 @@ from app.state import values
 from app.theme.theme import Theme
 from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
+from resources.language import tr
 
 MARGIN = 16
 _WIDE = ("text", "lines", "tokens")
@@ -81,7 +82,7 @@ class ParameterRow(QWidget):
         for part in (self.label, self.editor, self.slider):
             if part is not None:
                 part.setEnabled(not reason)
-        self.editor.setAccessibleDescription(reason or self.parameter.help)
+        self.editor.setAccessibleDescription(reason or tr(self.parameter.help))
         self.setToolTip(_tip(self.parameter, self.unavailable, self.default))
 
     def set_theme(self, theme: Theme) -> None:
@@ -135,7 +136,7 @@ class ParameterRow(QWidget):
 
     def _fit(self) -> None:
         """The editor stands under the name where the name's longest word would be cut beside it."""
-        word = self.label.fontMetrics().horizontalAdvance(max(self.parameter.title.split(), key=len)) + 2
+        word = self.label.fontMetrics().horizontalAdvance(max(tr(self.parameter.title).split(), key=len)) + 2
         needed = word + self._top.spacing() + (self._editor_width or self.editor.width())
         beside = self.parameter.kind in _WIDE or needed <= self.width() - 2 * MARGIN
         directions = QBoxLayout.Direction
@@ -145,7 +146,7 @@ class ParameterRow(QWidget):
         self.editor = make_editor(self.parameter, self)
         self.editor.edited.connect(self._on_edited)
         self.editor.installEventFilter(self)
-        self.label = WrappedLabel(self.parameter.title, self)
+        self.label = WrappedLabel(tr(self.parameter.title), self)
         self.label.setBuddy(self.editor)
         self.label.installEventFilter(self)
         self.note = QLabel(self, wordWrap=True)
@@ -185,5 +186,5 @@ class ParameterRow(QWidget):
 
 
 def _tip(parameter: Parameter, unavailable: str, default: Any) -> str:
-    lines = [f"<b>{parameter.title}</b>", unavailable, parameter.help]
+    lines = [f"<b>{tr(parameter.title)}</b>", unavailable, tr(parameter.help)]
     return "<br>".join(line for line in lines if line) + f"<br>Default: {values.short(default)}."

@@ -12,6 +12,7 @@ from app.panels.parameter_row import MARGIN, ParameterRow
 from app.theme.theme import Theme
 from core import strategies
 from core.strategies import Parameter
+from resources.language import tr
 
 _DRAWING = strategies.drawing()
 
@@ -88,7 +89,7 @@ class ParameterPanel(QWidget):
 
     def problems(self) -> list[str]:
         """Why some of what is typed cannot be used, a sentence each."""
-        return [f"{row.parameter.title}: {row.problem}" for row in self._rows.values() if row.problem]
+        return [f"{tr(row.parameter.title)}: {row.problem}" for row in self._rows.values() if row.problem]
 
     @Slot()
     def reset(self) -> None:
@@ -190,7 +191,7 @@ def _grey_out(rows: Mapping[str, ParameterRow]) -> None:
     draws = rows.get("do_sample")
     if draws is None:
         return
-    reason = "" if draws.value else f"Has an effect only with “{draws.parameter.title}” on."
+    reason = "" if draws.value else f"Has an effect only with “{tr(draws.parameter.title)}” on."
     for row in rows.values():
         if row.parameter.name in _DRAWING:
             row.set_unavailable(reason)

@@ -14,6 +14,7 @@ from app.panels.prompt import PromptPanel
 from app.state import values
 from app.storage.examples import Example
 from app.theme.theme import Theme
+from resources.language import tr
 
 
 class SetupPanel(QFrame):
@@ -50,7 +51,7 @@ class SetupPanel(QFrame):
     @Slot(object)
     def show_help(self, row: ParameterRow) -> None:
         """Explain one setting, and first why it has no effect, if so."""
-        parts = [f"<b>{row.parameter.title}</b> ·", row.unavailable, row.parameter.help]
+        parts = [f"<b>{tr(row.parameter.title)}</b> ·", row.unavailable, tr(row.parameter.help)]
         self.help.setText(" ".join(part for part in parts if part) + f" Default {values.short(row.default)}.")
 
     def add(self, page: QWidget) -> None:

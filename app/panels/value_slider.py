@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QSlider, QWidget
 from app.panels.editors import FloatEditor, IntEditor
 from app.panels.slider_scale import SliderScale, scale_of
 from core.strategies import Parameter
+from resources.language import tr
 
 SLIDER_STEPS = 1000
 
@@ -22,7 +23,7 @@ class ValueSlider(QSlider):
         self._step = parameter.step or (1 if isinstance(editor, IntEditor) else 0.01)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setRange(0, SLIDER_STEPS)
-        self.setAccessibleName(f"{parameter.title} slider")
+        self.setAccessibleName(f"{tr(parameter.title)} slider")
         self.valueChanged.connect(self._on_value)
 
     def follow(self) -> None:

@@ -10,6 +10,7 @@ from app.state.requests import RunRequest
 from core import caches, strategies
 from core.caches import CacheBackend
 from core.strategies import Parameter, Strategy
+from resources.language import tr
 
 Change = tuple[str, str]
 """What was changed, and how: `("Temperature", "0.8 → 1.9")`."""
@@ -20,9 +21,9 @@ def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
     strategy, cache = strategies.registry[now.strategy], caches.registry[now.cache]
     found = [
         ("Model", ran.model, now.model),
-        ("Strategy", _title(strategies.registry, ran.strategy), strategy.title),
+        ("Strategy", _title(strategies.registry, ran.strategy), tr(strategy.title)),
         ("Drafts", _names(ran.draft_names), _names(now.draft_names)),
-        ("Cache", _title(caches.registry, ran.cache), cache.title),
+        ("Cache", _title(caches.registry, ran.cache), tr(cache.title)),
         ("Seed", str(ran.seed), str(now.seed)),
         ("Device", ran.load.device, now.load.device),
         ("Number type", ran.load.dtype, now.load.dtype),
@@ -36,13 +37,13 @@ def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
 
 def _title(registry: Mapping[str, Strategy | CacheBackend], name: str) -> str:
     """What an entry is called; its name where this program has no such entry, as a recorded run's may be."""
-    return registry[name].title if name in registry else name
+    return tr(registry[name].title) if name in registry else name
 
 
 def _differing(
     parameters: Iterable[Parameter], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> list[tuple[str, str, str]]:
-    names = ((p.title, before.get(p.name), after.get(p.name)) for p in parameters)
+    names = ((tr(p.title), before.get(p.name), after.get(p.name)) for p in parameters)
     return [(title, values.short(one), values.short(other)) for title, one, other in names if one != other]
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from app.state.run import Run
 from core import strategies, words
+from resources.language import tr
 
 LONGEST_WORDS = 48
 """Characters of a text that stand for it."""
@@ -33,7 +34,7 @@ class Member(NamedTuple):
     def about(self) -> str:
         """`Greedy · 60 tokens`."""
         entry = strategies.registry.get(self.strategy)
-        how = "Scored" if self.is_scored else entry.title if entry is not None else self.strategy
+        how = "Scored" if self.is_scored else tr(entry.title) if entry is not None else self.strategy
         return f"{how} · {words.count(self.tokens, 'token')}"
 
 

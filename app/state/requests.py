@@ -9,6 +9,7 @@ from typing import Any, Literal
 from core import Request, strategies
 from core.errors import ParameterError, TokenscopeError
 from core.strategies import Strategy
+from resources.language import tr
 
 Prompt = str | tuple[Mapping[str, str], ...]
 """Text, or the turns of a chat: `{"role", "content"}` each."""
@@ -188,4 +189,4 @@ def report(error: BaseException, details: str = "") -> ErrorReport:
         return ErrorReport("Something unexpected went wrong", str(error) or kind, remedy, details, kind)
     unfolded = "\n\n".join(part for part in (error.details, details) if part)
     blamed = error.parameter if isinstance(error, ParameterError) else ""
-    return ErrorReport(error.title, error.cause, error.remedy, unfolded, kind, blamed)
+    return ErrorReport(tr(error.title), error.cause, error.remedy, unfolded, kind, blamed)

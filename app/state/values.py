@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from resources.language import tr
+
 if TYPE_CHECKING:
     from core.strategies import Parameter
 
@@ -109,7 +111,7 @@ def short(value: Any) -> str:
 def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], most: int = 2) -> str:
     """`temperature 0.8 · top-p 0.92`: the first few of `values`, in the order of `parameters`, the length last."""
     told = sorted((p for p in parameters if p.name in values), key=lambda p: p.name == "max_new_tokens")
-    parts = [f"{_lower(p.title)} {short(values[p.name])}" for p in told]
+    parts = [f"{_lower(tr(p.title))} {short(values[p.name])}" for p in told]
     more = len(parts) - most
     return " · ".join(parts[:most]) + (f" · +{more}" if more > 0 else "")
 

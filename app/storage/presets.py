@@ -19,6 +19,7 @@ from app.storage.files import StorageError, UnreadableError, read_object, write_
 from core import strategies
 from core.errors import ParameterError, TokenscopeError
 from core.strategies import Strategy
+from resources.language import tr
 
 OWN_KEY = "tokenscope"
 _HOUSEKEEPING = {"transformers_version", "_from_model_config"}
@@ -172,7 +173,7 @@ def _strategy(name: str, preset: str) -> Strategy:
     try:
         return strategies.registry[name]
     except KeyError:
-        known = ", ".join(strategy.title for strategy in strategies.registry.values())
+        known = ", ".join(tr(strategy.title) for strategy in strategies.registry.values())
         words = name.replace("_", " ")
         raise PresetProblem(
             f"“{preset}” asks for {words}, which is not among the strategies here.", f"There are: {known}."

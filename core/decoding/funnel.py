@@ -116,4 +116,7 @@ def _short(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
+    """What stands in the label, where it is a number: the value, or how many a list holds."""
+    if isinstance(value, (list, tuple)):
+        return len(value)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from app.storage.history.record import Record
 from core import strategies, words
+from resources.language import tr
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _OUTCOMES = {"stopped": "stopped", "failed": "failed"}
@@ -43,7 +44,7 @@ def figures(record: Record) -> str:
 
 def strategy_title(name: str) -> str:
     """As the picker calls it; what is none of these by its name: `Scored`, or a later version's."""
-    return strategies.registry[name].title if name in strategies.registry else name.replace("_", " ").capitalize()
+    return tr(strategies.registry[name].title) if name in strategies.registry else name.replace("_", " ").capitalize()
 
 
 def in_full(record: Record) -> str:

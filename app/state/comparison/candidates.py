@@ -10,6 +10,7 @@ from app.state.requests import LoadRequest, ModelInfo, RunRequest
 from app.state.run import Run
 from core import ModelEntry, caches, catalog, strategies
 from core.strategies import Strategy
+from resources.language import tr
 
 _BITS = (8, 4, 2)
 _FIRST_STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive")
@@ -51,9 +52,9 @@ def of_caches(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
     for name, backend in caches.registry.items():
         reason = cache_refusal(name, base.strategy, info)
         own = dict(base.cache_options) if base.cache == name else {}
-        for title, key, params in _variants(name, backend.title, own):
+        for title, key, params in _variants(name, tr(backend.title), own):
             request = replace(base, cache=name, cache_options=params)
-            found.append(Candidate(key, title, backend.summary, request, reason))
+            found.append(Candidate(key, title, tr(backend.summary), request, reason))
     return sorted(found, key=lambda candidate: candidate.key != "dynamic")
 
 
@@ -79,7 +80,14 @@ def of_strategies(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
         request = base if own else base.with_strategy(strategy, _params(strategy, base.settings))
         chosen = own or name in _FIRST_STRATEGIES
         found.append(
-            Candidate(name, strategy.title, strategy.summary, request, _strategy_refusal(strategy, base, info), chosen)
+            Candidate(
+                name,
+                tr(strategy.title),
+                tr(strategy.summary),
+                request,
+                _strategy_refusal(strategy, base, info),
+                chosen,
+            )
         )
     return sorted(found, key=lambda candidate: candidate.key != base.strategy)
 
@@ -112,7 +120,7 @@ def why_no_seeds(request: RunRequest) -> str:
     strategy = strategies.registry[request.strategy]
     if request.settings.get("do_sample") or strategy.flags.get("do_sample"):
         return ""
-    return f"{strategy.title} rolls no dice as it is set: every seed writes the same text."
+    return f"{tr(strategy.title)} rolls no dice as it is set: every seed writes the same text."
 
 
 def of_models(base: RunRequest, entries: Sequence[ModelEntry]) -> list[Candidate]:
@@ -149,7 +157,7 @@ def of_runs(runs: Sequence[Run]) -> list[Candidate]:
 
 def _of_run(number: int, run: Run, chosen: bool) -> Candidate:
     request, strategy = run.request, strategies.registry.get(run.request.strategy)
-    title = f"{number}. {strategy.title if strategy is not None else request.strategy}, seed {request.seed}"
+    title = f"{number}. {tr(strategy.title) if strategy is not None else request.strategy}, seed {request.seed}"
     start = " ".join(run.sequences[0].text.split())[:60]
     reason = "" if run.outcome is not None and run.sequences[0].tokens else "It has written nothing."
     return Candidate(run.id, title, f"{request.model}: {start}…", request, reason, chosen, run)

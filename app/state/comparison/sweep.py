@@ -14,6 +14,7 @@ from app.state.requests import RunRequest, divided
 from app.state.values import ValueProblem
 from core import strategies
 from core.strategies import Parameter
+from resources.language import tr
 
 MOST_RUNS = 400
 """Of one sweep: each keeps its text with all that is known of every token."""
@@ -101,7 +102,7 @@ def why_not(sweep: Sweep) -> str:
 
 def candidates(base: RunRequest, sweep: Sweep) -> list[Candidate]:
     """Every value with every seed, value by value."""
-    title, several = sweep.parameter.title, len(sweep.seeds) > 1
+    title, several = tr(sweep.parameter.title), len(sweep.seeds) > 1
     return [
         Candidate(
             f"{label}-{seed}", f"{title} {label}, seed {seed}" if several else f"{title} {label}", "",

@@ -14,6 +14,7 @@ from app.views.compare.columns import DISTINCT_2, ENTROPY, LENGTH, REPEATED, SPE
 from app.widgets.plots import Axis, Bars, Dots, Figure, Line
 from core import words
 from core.events import Metrics
+from resources.language import tr
 
 BINS = 10
 """Pieces of the histogram: from 0 to 100 %."""
@@ -79,7 +80,7 @@ def _swept(
     means = tuple((place, sum(values) / len(values)) for place, values in sorted(by_place.items()))
     several = len(sweep.seeds) > 1
     dots = [Dots(f"seed {seed}", "accent", tuple((p, v) for p, s, v in found if s == seed)) for seed in sweep.seeds]
-    axis = Axis(sweep.parameter.title, labels=sweep.labels)
+    axis = Axis(tr(sweep.parameter.title), labels=sweep.labels)
     line = Line("mean" if several else "", "accent", means)
     return Figure(axis, Axis(words=told), lines=(line,), dots=tuple(d for d in dots if d.points))
 

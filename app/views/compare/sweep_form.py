@@ -15,6 +15,7 @@ from app.state.values import ValueProblem
 from app.theme.theme import Theme
 from app.widgets.flow_layout import FlowRow
 from core.strategies import Parameter
+from resources.language import tr
 
 _FIRST = "temperature"
 """Swept unless the reader chooses otherwise, where the strategy has it."""
@@ -96,7 +97,7 @@ class SweepForm(QWidget):
             with QSignalBlocker(self.parameter):
                 self.parameter.clear()
                 for parameter in found:
-                    self.parameter.addItem(parameter.title, parameter.name)
+                    self.parameter.addItem(tr(parameter.title), parameter.name)
                 names = [parameter.name for parameter in found]
                 self.parameter.setCurrentIndex(names.index(chosen) if chosen in names else 0)
             self._on_parameter()

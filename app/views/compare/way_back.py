@@ -9,6 +9,7 @@ from app.state.comparison.results import Entry
 from app.state.run import Run
 from app.theme.theme import Theme
 from core import strategies
+from resources.language import tr
 
 
 class WayBack(QWidget):
@@ -40,5 +41,5 @@ class WayBack(QWidget):
         if shown is not None and base is not None:
             self._words.setText(f"The other views show “{shown.candidate.title}”.")
             strategy = strategies.registry.get(base.request.strategy)  # a recorded run's may not be here
-            title = strategy.title if strategy is not None else base.request.strategy
+            title = tr(strategy.title) if strategy is not None else base.request.strategy
             self.button.setText(f"Back to {title}, seed {base.request.seed}")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from app.views.text.wording import bits, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
-from core import Sentence, words
+from core import Sentence, stage_label, words
 from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
 
 SAME = 5e-4
@@ -168,7 +168,7 @@ def layer_rows(choice: LayerChoice) -> list[BarRow]:
 def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
     """The stages of the funnel, and the one token that came out."""
     stages = [
-        FunnelStage(stage.survivors, _stage_label(stage), _stage_tip(stage, before))
+        FunnelStage(stage.survivors, stage_label(stage), _stage_tip(stage, before))
         for before, stage in zip((None, *token.funnel), token.funnel, strict=False)
     ]
     if stages:
@@ -177,18 +177,14 @@ def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
     return stages
 
 
-def _stage_label(stage: Stage) -> str:
-    return "model" if stage.name == "raw" else stage.label
-
-
 def _stage_tip(stage: Stage, before: Stage | None) -> str:
     if before is None:
         return f"The model's own distribution over {stage.survivors:,} tokens."
     cut = before.survivors - stage.survivors
     if cut <= 0:
-        return f"{stage.label}: changes the probabilities and cuts no token."
+        return f"{stage_label(stage)}: changes the probabilities and cuts no token."
     return (
-        f"{stage.label}: cuts {cut:,} of {before.survivors:,} tokens. The {stage.survivors:,} left hold "
+        f"{stage_label(stage)}: cuts {cut:,} of {before.survivors:,} tokens. The {stage.survivors:,} left hold "
         f"{words.percent(stage.mass)} of what came in, {words.percent(stage.raw_mass)} of the model's own distribution."
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from core.events import Alternative, LayerChoice, Stage, TokenChosen, TokenCompared
 from core.explain.tokens import explain_token
 from core.explain.words import visible
+from core.processors.wording import stage_label
 from core.trace.page.names import Names
 from core.trace.page.plain import Plain, number, parts
 
@@ -22,7 +23,7 @@ class Stages:
         key = (stage.name, stage.label)
         if key not in self._numbers:
             self._numbers[key] = len(self.heads)
-            self.heads.append(["model" if stage.name == "raw" else stage.label, stage.kind])
+            self.heads.append([stage_label(stage), stage.kind])
         return self._numbers[key]
 
 
