@@ -26,6 +26,7 @@ from app.views import ViewSpec
 from app.views.base import View
 from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
+from resources.language import tr
 
 LEFT, GAP, RIGHT = 13, 4, 10
 
@@ -314,6 +315,7 @@ class Centre(QWidget):
             for name, is_there in self._offered.items():
                 column.offer_view(name, is_there)
             self.splitter.addWidget(column)
+            self.splitter.handle(self.splitter.count() - 1).setAccessibleName(tr("Room for the left view"))
             if self._theme is not None:
                 column.set_theme(self._theme)
             for view in column.made:

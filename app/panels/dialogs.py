@@ -31,6 +31,7 @@ class TableDialog(QDialog):
             self._add_group(heading, rows)
         scroll = QScrollArea(widgetResizable=True)
         scroll.setWidget(content)
+        scroll.setAccessibleName(title)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         column = QVBoxLayout(self)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSplitter, QWidget
 
 from app.theme.theme import Theme
+from resources.language import tr
 
 WANTED_WIDTHS, LEAST_WIDTHS, NEEDED_WIDTHS = (300, 324), (236, 250), (173, 194)
 """In pixels at 100 %. Below what is needed, which grows with the text in full, a panel's content would be cut."""
@@ -33,6 +34,8 @@ class SideSplitter(QSplitter):
         for part in (left, middle, right):
             self.addWidget(part)
         self.setStretchFactor(1, 1)
+        self.handle(1).setAccessibleName(tr("Width of the panel on the left"))
+        self.handle(2).setAccessibleName(tr("Width of the panel on the right"))
         self.splitterMoved.connect(self._on_moved)
 
     @property

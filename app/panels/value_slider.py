@@ -8,14 +8,17 @@ from PySide6.QtWidgets import QSlider, QWidget
 
 from app.panels.editors import FloatEditor, IntEditor
 from app.panels.slider_scale import SliderScale, scale_of
+from app.widgets.spoken import Role, Spoken, Value
 from core.strategies import Parameter
 from resources.language import tr
 
 SLIDER_STEPS = 1000
 
 
-class ValueSlider(QSlider):
+class ValueSlider(QSlider, Spoken):
     """Leaves the wheel to the panel and the keyboard to the editor, which it follows and sets."""
+
+    spoken_role = Role.Slider
 
     def __init__(self, parameter: Parameter, editor: IntEditor | FloatEditor, scale: SliderScale) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -30,6 +33,15 @@ class ValueSlider(QSlider):
         """Stand where the editor's value is."""
         with QSignalBlocker(self):
             self.setValue(round(self._scale.share(self._editor.value()) * SLIDER_STEPS))
+
+    def spoken_value(self) -> Value:
+        """The setting's, not the handle's place on its way."""
+        low, high = (self._scale.value(end, self._step) for end in (0.0, 1.0))
+        editor = self._editor
+        return Value(editor.value(), low, high, self._step, editor.text(), self._put)
+
+    def _put(self, value: float) -> None:
+        self.setValue(round(self._scale.share(value) * SLIDER_STEPS))
 
     @Slot(int)
     def _on_value(self, place: int) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QGuiApplication,
@@ -20,13 +21,15 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 from app.theme.theme import Theme
 from app.widgets.bars_layout import BarRow, BarsLayout
 from app.widgets.bars_painting import paint_bars, paint_mark
+from app.widgets.spoken import Part, Role, Spoken
 
 
-class Bars(QWidget):
+class Bars(QWidget, Spoken):
     """Painted rows; the tip of a row appears on hover, and the whole can be copied as a table. Rows with a key can be
     clicked."""
 
     rowPicked = Signal(int)
+    spoken_role = Role.List
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None, whole_labels: bool = False) -> None:
         """`whole_labels`: the column is as wide as its longest label; else the same whatever stands in it."""
@@ -57,6 +60,21 @@ class Bars(QWidget):
     def rows(self) -> tuple[BarRow, ...]:
         """What is shown."""
         return self._layout.rows
+
+    def spoken_parts(self) -> list[Part]:
+        """A row after the other, by its label and figures."""
+        return [self._part(number, row) for number, row in enumerate(self.rows)]
+
+    def _part(self, number: int, row: BarRow) -> Part:
+        figures = ", ".join(row.figures)
+        press = partial(self.rowPicked.emit, row.key) if row.key is not None else None
+        marked = row.key == self._marked if row.key is not None else None
+        place = partial(self._row_rect, number)
+        return Part(f"{number + 1}: {row.label} {figures}", place, value=figures, selected=marked, press=press)
+
+    def _row_rect(self, number: int) -> QRect:
+        layout = self._layout
+        return QRect(0, layout.head_height + number * layout.row_height, self.width(), layout.row_height)
 
     def mark(self, key: int | None) -> None:
         """Shade the row of that key; None for none."""

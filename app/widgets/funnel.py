@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.spoken import Part, Role, Spoken
 
 SIDE_BY_SIDE = 5
 """More stages than this are listed below each other."""
@@ -33,8 +35,14 @@ def heights(survivors: Sequence[int]) -> list[float]:
     return [max(0.05, math.log1p(count) / most) if most else 0.05 for count in survivors]
 
 
-class Funnel(QWidget):
+def _said(stage: FunnelStage) -> str:
+    return f"{stage.label}: {stage.survivors:,} left"
+
+
+class Funnel(QWidget, Spoken):
     """Painted stages; what a stage did appears on hover."""
+
+    spoken_role = Role.List
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,7 +61,7 @@ class Funnel(QWidget):
         """Show these stages."""
         resized = len(stages) != len(self._stages)
         self._stages = tuple(stages)
-        self.setAccessibleDescription("; ".join(f"{s.label}: {s.survivors:,} left" for s in stages))
+        self.setAccessibleDescription("; ".join(map(_said, stages)))
         if resized:
             self.updateGeometry()
         self.update()
@@ -62,6 +70,21 @@ class Funnel(QWidget):
     def stages(self) -> tuple[FunnelStage, ...]:
         """What is shown."""
         return self._stages
+
+    def spoken_parts(self) -> list[Part]:
+        """A stage after the other: its label, how many it left, what it did."""
+        return [
+            Part(f"{number + 1}: {said}, {stage.tip}" if stage.tip else f"{number + 1}: {said}",
+                 partial(self._stage_rect, number), value=f"{stage.survivors:,}")
+            for number, (stage, said) in enumerate(zip(self._stages, map(_said, self._stages), strict=True))
+        ]  # fmt: skip
+
+    def _stage_rect(self, number: int) -> QRect:
+        if self.listed:
+            height = self._theme.px(24)
+            return QRect(0, number * height, self.width(), height)
+        cell = self._cells()[number].toAlignedRect()
+        return cell.adjusted(0, 0, 0, self.height() - cell.height())
 
     @property
     def listed(self) -> bool:

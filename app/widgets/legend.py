@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QLinearGradient, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
+from app.widgets.spoken import Spoken
 
 WEDGE = 96
 """Its length in pixels at 100 %, where there is room."""
@@ -25,7 +26,7 @@ class Step(NamedTuple):
     thickness: float
 
 
-class Legend(QWidget):
+class Legend(QWidget, Spoken):
     """Drawn on one line; the wedge is thick at the first word, as the marks it explains are."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QStyle, QStyledItemD
 
 from app.theme.theme import Theme
 from app.widgets import icons
+from app.widgets.spoken import Spoken
+from app.widgets.spoken.combo import ComboInterface
 
 LEAST_LIST, MOST_LIST = 300, 640
 """Width of the list in pixels at 100 %; what is longer goes on in another line."""
@@ -89,7 +91,7 @@ def two_lines(painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle
         painter.drawText(bottom, side, metrics.elidedText(subtitle, Qt.TextElideMode.ElideRight, bottom.width()))
 
 
-class PickerCombo(QComboBox):
+class PickerCombo(QComboBox, Spoken):
     """Title and subtitle in the box and in its list; the wheel changes nothing."""
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
@@ -103,6 +105,10 @@ class PickerCombo(QComboBox):
         self._use_delegate(TwoLineDelegate(self))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMaxVisibleItems(12)
+
+    def accessible_interface(self) -> ComboInterface:
+        """A box with its name and its choice apart."""
+        return ComboInterface(self)
 
     def _use_delegate(self, delegate: TwoLineDelegate) -> None:
         self._delegate = delegate

@@ -45,6 +45,7 @@ class Segmented(QWidget):
         for number, (value, title) in enumerate(choices):
             button = SegmentButton(title, self)
             button.setCheckable(True)
+            button.setAutoExclusive(True)  # screen readers then call it one of several
             button.setObjectName(f"{value}Segment")
             button.setProperty("role", "quiet")
             button.setAccessibleName(f"{label}: {title}")

@@ -11,6 +11,7 @@ from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEv
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.spoken import Role, Spoken, Value
 
 CEILING = 12.0
 """Values from here on are drawn at full height; a fixed scale, so that nothing jumps when a large one comes."""
@@ -31,10 +32,11 @@ def binned(values: Sequence[float], count: int) -> list[tuple[int, int, float]]:
     return [(a, b, max(values[a:b])) for a, b in itertools.pairwise(edges)]
 
 
-class Sparkline(QWidget):
+class Sparkline(QWidget, Spoken):
     """Bars up to the cursor in the accent colour, the rest faint. `picked(n)`: the user wants n of them played."""
 
     picked = Signal(int)
+    spoken_role = Role.Slider
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -67,6 +69,10 @@ class Sparkline(QWidget):
     def cursor_place(self) -> int:
         """How many values are played."""
         return self._cursor
+
+    def spoken_value(self) -> Value:
+        """The cursor; what its place means stands in the description."""
+        return Value(self._cursor, 0, self._count, put=lambda place: self._go(round(place)))
 
     def sizeHint(self) -> QSize:
         """Wide and low."""
@@ -118,9 +124,11 @@ class Sparkline(QWidget):
                 painter.drawRects(bars)
 
     def _pick(self, x: float) -> None:
+        self._go(round((x - 2) / self.slot) if self.slot else 0)
+
+    def _go(self, place: int) -> None:
         if self._values:
-            count = round((x - 2) / self.slot) if self.slot else 0
-            self.picked.emit(min(max(count, 0), len(self._values)))
+            self.picked.emit(min(max(place, 0), len(self._values)))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Put the cursor there."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal, Slot
+from functools import partial
+
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
@@ -17,16 +19,19 @@ from app.views.text.wording import figures, token_text
 from app.views.tokens.headings import is_waiting
 from app.widgets.hover_area import HoverArea
 from app.widgets.popover import Popover
+from app.widgets.spoken import Part, Role, Spoken
+from resources.language import mark, tr
 
 HOVER_MS = 250
 TITLE = "A chat, turn by turn"
 HINT = "Choose Chat above the prompt, write a message and press Ctrl+Enter. Each answer says what it could reuse."
 
 
-class ChatArea(HoverArea):
+class ChatArea(HoverArea, Spoken):
     """Draws `conversation`; the tokens of the latest answer can be picked. Keys go on to the view around it."""
 
     tokenPicked = Signal(int)
+    spoken_role = Role.List
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -98,6 +103,14 @@ class ChatArea(HoverArea):
         if bubble is None or bubble.column is None or run is None or not run.cursor:
             return None
         return step(bubble.column, key, run.selected, run.cursor, 1)
+
+    def spoken_parts(self) -> list[Part]:
+        """A turn after the other."""
+        turns = enumerate(self._bubbles.all, 1)
+        return [Part(_spoken(bubble, number), partial(self._place, bubble)) for number, bubble in turns]
+
+    def _place(self, bubble: Bubble) -> QRect:
+        return bubble.rect.translated(self._origin).toAlignedRect()
 
     # Painting
 
@@ -178,3 +191,16 @@ class ChatArea(HoverArea):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """The view's: nothing scrolls by itself."""
         event.ignore()
+
+
+_SPEAKERS = {
+    "system": mark("{number}, the rules: {words}"),
+    "user": mark("{number}, you: {words}"),
+    "assistant": mark("{number}, the model: {words}"),
+}
+
+
+def _spoken(bubble: Bubble, number: int) -> str:
+    turn = bubble.turn
+    said = bubble.column.text.text[: bubble.column.limit] if bubble.column is not None else turn.content
+    return tr(_SPEAKERS[turn.role]).format(number=number, words=said or "…")

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWid
 
 from app.state.conversation import ANEW, DROP, Conversation
 from app.theme.theme import Theme
+from app.widgets.spoken import Role, Spoken, Value
 
 POLICIES = {DROP: "drop the oldest turns", ANEW: "start anew"}
 _TIGHT = 0.85
@@ -59,8 +60,10 @@ class ChatTools(QWidget):
         return button
 
 
-class ContextMeter(QWidget):
+class ContextMeter(QWidget, Spoken):
     """A bar and figures: how much of the context the chat takes."""
+
+    spoken_role = Role.ProgressBar
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -74,6 +77,10 @@ class ContextMeter(QWidget):
         if not self.context:
             return f"{self.used:,} tokens of context"
         return f"{self.used:,} of {self.context:,} tokens of context"
+
+    def spoken_value(self) -> Value | None:
+        """How full it is; nothing where there is no end."""
+        return Value(self.used, 0, self.context, words=self.words) if self.context else None
 
     def set_figures(self, used: int, context: int | None) -> None:
         """Tokens used, and all there are; None where there is no end."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.memory.tokens import EVICTED, EXACT, HELD, PACKED, RECENT, ROOM, SINK, SOURCE, WORDS, TokenRow
+from app.widgets.spoken import Part, Role, Spoken
 
 COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "kept", EXACT: "refused",
            ROOM: "pruned", SOURCE: "finished"}  # fmt: skip
@@ -20,8 +22,10 @@ MOST_HEIGHT = 108
 """Pixels that the cells of all halves may take together."""
 
 
-class TokenCells(QWidget):
+class TokenCells(QWidget, Spoken):
     """A grid of cells under a title for each half of the cache; `describe(row, place)` says the tip of one."""
+
+    spoken_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,6 +49,15 @@ class TokenCells(QWidget):
             self._rows = tuple(rows)
             self.setAccessibleDescription("; ".join(_spoken(row) for row in rows))
             self._measure()
+
+    def spoken_parts(self) -> list[Part]:
+        """A half after the other, how many of its tokens are in which state."""
+        return [Part(_spoken(row), partial(self._half, number)) for number, row in enumerate(self._rows)]
+
+    def _half(self, number: int) -> QRect:
+        top = self._tops()[number] - self._title_height
+        lines = -(-self._cells(self._rows[number]) // self._columns)
+        return QRectF(0, top, self.width(), self._title_height + lines * self._pitch).toAlignedRect()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Another width holds another number of cells."""

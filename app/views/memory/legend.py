@@ -10,6 +10,7 @@ from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen, QR
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.spoken import Spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Key:
     mark: str = "area"
 
 
-class MemoryLegend(QWidget):
+class MemoryLegend(QWidget, Spoken):
     """Marks and words, as many lines as they need."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -29,6 +30,7 @@ class MemoryLegend(QWidget):
         self._theme = theme_for("light")
         self._keys: tuple[Key, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.hide()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -40,6 +42,7 @@ class MemoryLegend(QWidget):
         """Explain these."""
         if tuple(keys) != self._keys:
             self._keys = tuple(keys)
+            self.setVisible(bool(keys))
             self.setAccessibleName("Colours: " + ", ".join(key.word for key in keys))
             self.updateGeometry()
             self.update()

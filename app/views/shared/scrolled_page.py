@@ -20,6 +20,7 @@ class ScrolledPage(View):
         self._title, self._hint = title, hint
         self._page, self._scroll = QFrame(self), QScrollArea(self)
         self._column = QVBoxLayout(self._page)
+        self._scroll.setAccessibleName(title)
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -12,6 +12,7 @@ from app.views.speculation.place import RoundPlace
 from app.views.speculation.report import EXTRA, describe, tree_of
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import DraftRound
+from resources.language import tr
 
 READABLE = 0.72
 """Zoom below which a tree is not shrunk to be seen whole."""
@@ -30,6 +31,7 @@ class RoundPage(QScrollArea):
         self.canvas.setAccessibleName("Tree of the round")
         self._words.setWordWrap(True)
         self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.setAccessibleName(tr("The round"))
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

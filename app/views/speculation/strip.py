@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.speculation.report import describe
+from app.widgets.spoken import Part, Role, Spoken
 from core.events import DraftRound
 
 MOST_CELLS = 8
 """Accepted tokens that have a cell of their own; a cell more is for the model's."""
 
 
-class RoundStrip(QWidget):
+class RoundStrip(QWidget, Spoken):
     """Click, ← and → choose a round; the wheel moves along when not all fit."""
 
     roundPicked = Signal(int)
+    spoken_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,6 +54,18 @@ class RoundStrip(QWidget):
         if 0 <= chosen < len(rounds):
             self.setAccessibleDescription(describe(rounds[chosen]))
         self.update()
+
+    def spoken_parts(self) -> list[Part]:
+        """A round after the other."""
+        return [
+            Part(describe(entry), partial(self._place, number), selected=number == self._chosen,
+                 press=partial(self.roundPicked.emit, number))
+            for number, entry in enumerate(self._rounds[: self._shown])
+        ]  # fmt: skip
+
+    def _place(self, number: int) -> QRect:
+        in_sight = self._first <= number < self._first + self._room
+        return self._rect(number).toAlignedRect() if in_sight else QRect()
 
     @property
     def _pitch(self) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
@@ -12,17 +14,22 @@ from app.views.text.column import Column
 from app.views.text.paint import Look, paint_rows
 from app.views.tokens.headings import is_waiting, paint_empty, paint_heading
 from app.views.tokens.page import Page
+from app.views.tokens.reading import TokenParts, passage
 from app.views.tokens.selection import TextChoice
 from app.widgets.hover_area import HoverArea
+from app.widgets.spoken import Part, Passage, Role, Spoken
 
 
-class TokenArea(HoverArea):
+class TokenArea(HoverArea, Spoken):
     """Draws `page` as `look` says, and scrolls. Keys go on to the view around it."""
 
     arranged = Signal()
     """Columns, scroll bar and look have followed the run, or the room."""
     focused = Signal()
     """The keyboard has come here."""
+    tokenPicked = Signal(int)
+    """A screen reader has gone to that token."""
+    spoken_role = Role.EditableText
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -147,6 +154,20 @@ class TokenArea(HoverArea):
         bar, pad = self.verticalScrollBar(), self.padding.y()
         low, high = round(top + height + 2 * pad - self.viewport().height()) + around, round(top) - around
         bar.setValue(max(min(bar.value(), high), low) if low <= high else high)
+
+    # For screen readers
+
+    def spoken_parts(self) -> Sequence[Part]:
+        """The drawn tokens."""
+        return TokenParts(self)
+
+    def spoken_focus(self) -> int | None:
+        """The selected token."""
+        return self.run.selected if self.run is not None else None
+
+    def spoken_text(self) -> Passage | None:
+        """What is drawn, as a text."""
+        return passage(self)
 
     # Painting
 

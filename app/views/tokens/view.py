@@ -94,6 +94,7 @@ class TokenView(View):
         self._tools.whitespaceToggled.connect(self.set_whitespace)
         self.area.arranged.connect(self._on_arranged)
         self.area.focused.connect(self._announce)
+        self.area.tokenPicked.connect(self.signals.tokenActivated)
 
     # What the shell calls
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QSplitter, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.tree.rows_table import RowsTable
+from resources.language import tr
 
 BESIDE_FROM = 1000
 """Pixels (at 100 %) of width from which the table stands beside the tree."""
@@ -27,6 +28,7 @@ class TreeSplit(QSplitter):
         self.addWidget(tree)
         for table in tables:
             self.addWidget(table)
+            self.handle(self.count() - 1).setAccessibleName(tr("Room for the tree"))
         self.show_table(self._table)
         self.setStretchFactor(0, 1)
         self.splitterMoved.connect(self._on_moved)

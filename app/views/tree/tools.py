@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QTo
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.icons import IconButton
+from app.widgets.spoken import Role, Spoken
 from app.widgets.tree_canvas import PRUNED
 from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
 
@@ -226,8 +227,10 @@ class FindBar(QFrame):
         self.moved.emit(1)
 
 
-class PathLine(QWidget):
+class PathLine(QWidget, Spoken):
     """The text so far on one line: what leads to the selected node, the node's own token last and strong."""
+
+    spoken_role = Role.StaticText
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -276,7 +279,7 @@ class PathLine(QWidget):
         painter.drawText(room.adjusted(fm.horizontalAdvance(before), 0, 0, 0), flags, self.last)
 
 
-class TreeLegend(QWidget):
+class TreeLegend(QWidget, Spoken):
     """The marks of the tree on one line; those that do not fit are left out."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -14,6 +14,7 @@ from app.widgets.plots import words
 from app.widgets.plots.figure import Figure
 from app.widgets.plots.menu import PlotMenu
 from app.widgets.plots.overlay import FocusFrame, ResetButton, Tag
+from app.widgets.spoken import Part, Role, Spoken
 
 if TYPE_CHECKING:
     from app.widgets.plots.canvas import PlotCanvas
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 _ZOOM_KEYS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
 
 
-class PlotPanel(QWidget):
+class PlotPanel(QWidget, Spoken):
     """`hovered(x)`: the place under the mouse, -1 for none; `picked(x)`: the place that was gone to."""
 
     hovered = Signal(int)
     picked = Signal(int)
+    spoken_role = Role.Chart
 
     def __init__(self, name: str, parent: QWidget | None = None, size: tuple[int, int] = (520, 260),
                  least: tuple[int, int] = (120, 150)) -> None:  # fmt: skip
@@ -144,6 +146,14 @@ class PlotPanel(QWidget):
     def minimumSizeHint(self) -> QSize:
         """As small as it still says something."""
         return QSize(*map(self._theme.px, self._least))
+
+    def spoken_parts(self) -> list[Part]:
+        """Bars or curves; where each is drawn, pyqtgraph keeps to itself."""
+        return [Part(f"{number}: {said}", self.rect) for number, said in enumerate(words.parts(self._figure), 1)]
+
+    def spoken_controls(self) -> list[QWidget]:
+        """The way back from a zoom."""
+        return [self._reset]
 
     # The mouse and the keys
 

@@ -14,6 +14,17 @@ def shape(figure: Figure) -> str:
     """The shape in a sentence with its figures, for those who cannot see it."""
     if figure.is_empty:
         return "Nothing to show yet."
+    return ". ".join(_capital(text) for text in _told(figure)) + "."
+
+
+def parts(figure: Figure) -> list[str]:
+    """Every bar, with what stands beside it at its place, or the course of every curve."""
+    if figure.bars:
+        return [", ".join(at(figure, place).split("\n")) for place in range(figure.count)]
+    return [] if figure.is_empty else _told(figure)
+
+
+def _told(figure: Figure) -> list[str]:
     told = [_bars(figure, bars) for bars in figure.bars]
     if figure.areas:
         name = figure.areas[0].name if len(figure.areas) == 1 else "all together"
@@ -24,7 +35,7 @@ def shape(figure: Figure) -> str:
             told.append(_course(line.name, xs, ys, figure))
     if figure.dots:
         told.append(f"dots for {', '.join(dots.name for dots in figure.dots)}")
-    return ". ".join(_capital(text) for text in told) + "."
+    return told
 
 
 def at(figure: Figure, place: int) -> str:

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface, QAccessibleObject
 from PySide6.QtWidgets import QWidget
 
+from app.widgets.spoken import Spoken
 from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.stage import Stage
 
@@ -206,11 +207,10 @@ def _place_of(child: QAccessibleInterface, nodes: list[int]) -> int:
     return nodes.index(child.node) if isinstance(child, NodeItem) and child.node in nodes else -1
 
 
-class SpokenTree(QWidget):
+class SpokenTree(QWidget, Spoken):
     """A widget with a stage, which screen readers meet as a tree."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        _install()
         super().__init__(parent)
         self.stage = Stage(self)
         self._items: TreeItems | None = None
@@ -222,6 +222,10 @@ class SpokenTree(QWidget):
             items = self._items = TreeItems(self.stage, self)
             self.destroyed.connect(items.release)
         return self._items
+
+    def accessible_interface(self) -> QAccessibleInterface:
+        """The tree, instead of a list of parts."""
+        return self.accessible_items()
 
     @Slot(int)
     def say_focus(self, node: int) -> None:
@@ -235,18 +239,3 @@ class SpokenTree(QWidget):
     def _release(self) -> None:
         if self._items is not None:
             self._items.release()
-
-
-def _make(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:
-    return owner.accessible_items() if isinstance(owner, SpokenTree) else None
-
-
-_installed = False
-
-
-def _install() -> None:
-    """Tell Qt, once, how trees answer screen readers."""
-    global _installed
-    if not _installed:
-        QAccessible.installFactory(_make)
-        _installed = True

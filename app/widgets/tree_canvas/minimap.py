@@ -6,6 +6,7 @@ from PySide6.QtCore import QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QShowEvent, QTransform
 from PySide6.QtWidgets import QWidget
 
+from app.widgets.spoken import Spoken
 from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.style import DIMMED, ORDER, Look
 
@@ -18,7 +19,7 @@ FEW = 800
 """Nodes up to which the map draws boxes instead of dots."""
 
 
-class Minimap(QWidget):
+class Minimap(QWidget, Spoken):
     """`moved(point)`: the canvas is to be centred there."""
 
     moved = Signal(QPointF)
