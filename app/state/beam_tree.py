@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
+import core
+
+if TYPE_CHECKING:
+    from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
+
 
 LIVE = ("kept", "finished", "early_stopped")
 """Fates of candidates that were not pruned."""
@@ -44,7 +48,7 @@ class BeamTree:
 
     def append(self, event: BeamStep | BeamsRanked) -> None:
         """Add a step, or the final ranking."""
-        if isinstance(event, BeamsRanked):
+        if isinstance(event, core.events.BeamsRanked):
             self.ranking = event
             return
         before = self.leading(len(self.steps))
@@ -202,7 +206,7 @@ def _ending(candidate: BeamCandidate) -> str:
 def _as_token(candidate: BeamCandidate, step: BeamStep, place: int, sequence: int) -> TokenChosen:
     """The candidate as the token of a text; its alternatives are the other continuations of the same parent."""
     siblings = sorted((c for c in step.candidates if c.parent == candidate.parent), key=lambda c: c.raw_rank)
-    return TokenChosen(
+    return core.events.TokenChosen(
         step=place, sequence=sequence, id=candidate.id, piece=candidate.piece, text=candidate.text,
         raw_probability=candidate.raw_probability, probability=candidate.probability,
         raw_log_probability=candidate.raw_log_probability, log_probability=_log(candidate.probability),
@@ -212,7 +216,7 @@ def _as_token(candidate: BeamCandidate, step: BeamStep, place: int, sequence: in
 
 
 def _alternative(candidate: BeamCandidate) -> Alternative:
-    return Alternative(
+    return core.events.Alternative(
         candidate.id, candidate.piece, candidate.raw_probability, candidate.probability,
         candidate.raw_log_probability, _log(candidate.probability), candidate.raw_rank,
     )  # fmt: skip

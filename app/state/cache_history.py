@@ -6,9 +6,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING
 
+import core
 from app.state.forecast import Forecast, Polyline
-from core.events import BeamStep, CacheMeasured, CachePlan, Event, Notice, TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import CacheMeasured, CachePlan, Event
 
 Part = tuple[str, str]
 """(place, part) as `CacheMeasured.parts` names them."""
@@ -59,14 +63,14 @@ class CacheHistory:
         self._curve = None
         for event in events:
             match event:
-                case TokenChosen() | BeamStep():
+                case core.events.TokenChosen() | core.events.BeamStep():
                     self.written = max(self.written, event.step + 1)
-                case CachePlan():
+                case core.events.CachePlan():
                     self.forecast = Forecast(event)
-                case Notice(kind="memory_fallback"):
+                case core.events.Notice(kind="memory_fallback"):
                     self.notices.append(event.message)
                     self._switch()
-                case CacheMeasured():
+                case core.events.CacheMeasured():
                     self._add(event)
 
     def _add(self, event: CacheMeasured) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from core.events import CachePlan
+if TYPE_CHECKING:
+    from core.events import CachePlan
+
 
 Polyline = list[tuple[float, float]]
 """Points (x, bytes) to draw."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from core import words
-from core.events import SequenceFinished
+
+if TYPE_CHECKING:
+    from core.events import SequenceFinished
 
 
 def ending(finished: SequenceFinished | None, tokens: int) -> str:

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import core
 from app.state import outcomes
 from app.state.request_json import RequestProblem, from_plain
 from app.state.requests import ErrorReport, Outcome, RunRequest
 from app.state.run import Run
 from core import words
 from core.errors import TraceError
-from core.events import BeamStep, DraftRound, Event, RunStarted, SequenceFinished, TokenChosen
 
 if TYPE_CHECKING:
+    from core.events import Event, RunStarted
     from core.trace import Trace
 
 WINDOWS = "request"
@@ -38,7 +39,7 @@ def run_of(trace: Trace) -> Run:
 
 def _request(trace: Trace) -> RunRequest:
     """The window's own request where the window has recorded it, else what the core's says, else what the run does."""
-    started = next((event for event in trace.events if isinstance(event, RunStarted)), None)
+    started = next((event for event in trace.events if isinstance(event, core.events.RunStarted)), None)
     for plain in (trace.header.extra.get(WINDOWS), _completed(trace.header.request, started)):
         with suppress(RequestProblem):
             return from_plain(plain)
@@ -48,13 +49,13 @@ def _request(trace: Trace) -> RunRequest:
 def _is_possible(event: Event) -> bool:
     """Whether no view would have to go on for ever: so many texts, and parents before their children."""
     match event:
-        case RunStarted():
+        case core.events.RunStarted():
             return 0 <= event.sequences <= MOST_TEXTS
-        case TokenChosen() | SequenceFinished():
+        case core.events.TokenChosen() | core.events.SequenceFinished():
             return 0 <= event.sequence <= MOST_TEXTS
-        case BeamStep():
+        case core.events.BeamStep():
             return all(0 <= node.parent < node.node for node in event.candidates)
-        case DraftRound():
+        case core.events.DraftRound():
             return all(0 <= node.parent < node.node for node in event.nodes)
     return True
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from core.events import CostCurve, DraftNode, DraftRound, Event
+import core
+
+if TYPE_CHECKING:
+    from core.events import DraftNode, DraftRound, Event
 
 
 @dataclass(slots=True)
@@ -47,9 +51,9 @@ class Rounds:
     def append(self, events: Iterable[Event]) -> None:
         """Take what concerns speculation."""
         for event in events:
-            if isinstance(event, DraftRound):
+            if isinstance(event, core.events.DraftRound):
                 self._add(event)
-            elif isinstance(event, CostCurve):
+            elif isinstance(event, core.events.CostCurve):
                 self.curve = event.curve
 
     def _add(self, entry: DraftRound) -> None:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+import core
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
 from app.state.requests import Outcome, RunRequest
 from app.state.rounds import Rounds
-from core.events import (
-    BeamsRanked,
-    BeamStep,
-    CacheMeasured,
-    Event,
-    Finished,
-    Notice,
-    Prefilled,
-    PromptToken,
-    RunStarted,
-    SequenceFinished,
-    TokenChosen,
-    TokenCompared,
-)
+
+if TYPE_CHECKING:
+    from core.events import (
+        CacheMeasured,
+        Event,
+        Finished,
+        Notice,
+        Prefilled,
+        PromptToken,
+        RunStarted,
+        SequenceFinished,
+        TokenChosen,
+        TokenCompared,
+    )
 
 
 @dataclass(slots=True)
@@ -189,27 +191,27 @@ class Run:
 
     def _sort_in(self, event: Event) -> None:
         match event:
-            case TokenChosen():
+            case core.events.TokenChosen():
                 self._sequence(event.sequence).tokens.append(event)
-            case TokenCompared():
+            case core.events.TokenCompared():
                 self.compared.append(event)
-            case BeamStep() | BeamsRanked():
+            case core.events.BeamStep() | core.events.BeamsRanked():
                 self.beams = self.beams or BeamTree()
                 self.beams.append(event)
-            case SequenceFinished():
+            case core.events.SequenceFinished():
                 self._sequence(event.sequence).finished = self._endings[event.sequence] = event
-            case RunStarted():
+            case core.events.RunStarted():
                 self.started = event
                 self._sequence(event.sequences - 1)
                 for sequence in self.sequences:
                     sequence.before = "".join(token.text for token in event.beginning)
-            case Prefilled():
+            case core.events.Prefilled():
                 self.prefilled = event
-            case CacheMeasured():
+            case core.events.CacheMeasured():
                 self.cache = event
-            case Notice():
+            case core.events.Notice():
                 self.notices.append(event)
-            case Finished():
+            case core.events.Finished():
                 self.finished = event
 
     def _sequence(self, index: int) -> Sequence:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from core import words
-from core.events import TokenChosen, TokenCompared
+
+if TYPE_CHECKING:
+    from core.events import TokenChosen, TokenCompared
 
 BANDS = (10, 100, 1000)
 """Ranks up to which a token is in the first, second, third band of GLTR; the fourth has no end."""

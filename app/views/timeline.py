@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QAction, QActionGroup, QKeyEvent
@@ -17,7 +18,9 @@ from app.views.text.wording import bits, token_text
 from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
 from core import words
-from core.events import Event
+
+if TYPE_CHECKING:
+    from core.events import Event
 
 
 class PlayButton(QToolButton):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Slot
 
+import core
 from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.panels.status_line import StatusLine
@@ -13,7 +15,9 @@ from app.session.session import Session
 from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from app.widgets.run_button import RunButton
-from core.events import Event, Notice
+
+if TYPE_CHECKING:
+    from core.events import Event
 
 LONG_STOP_MS = 5000
 """After so long without an end, it is said why a stopped run goes on."""
@@ -59,7 +63,7 @@ class RunFeed(QObject):
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
         """A batch has come; that memory ended and how the run goes on is said at once."""
         for event in events:
-            if isinstance(event, Notice) and event.kind == "memory_fallback":
+            if isinstance(event, core.events.Notice) and event.kind == "memory_fallback":
                 self._messages.show_notice(event.message, "Memory ran out; the run goes on")
         if len(run.sequences) != self._centre.texts.count():
             self._centre.show_texts(run)

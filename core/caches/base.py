@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.arithmetic import worked_out
 from core.caches.description import Description, Situation
 from core.caches.measurement import Measurement
 from core.caches.needs import Need, explain
@@ -83,6 +82,8 @@ class CacheBackend:
         Encoder–decoders read the length of their source from `options["source_length"]` (as long as the text itself
         where it is missing). Raises UnpredictableError.
         """
+        from core.arithmetic import worked_out  # its classes take a while to make: not before somebody asks
+
         source = int(options.get("source_length") or length) if model.is_encoder_decoder else None
         size = self.describe(model, Situation(rows, length, source, options)).size
         return worked_out(size, int(options.get("tokens") or length))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from core.arithmetic import Term
 from core.parameter import Settings
+
+if TYPE_CHECKING:
+    from core.arithmetic import Term
 
 
 @dataclass(frozen=True, slots=True)

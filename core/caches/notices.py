@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from core.caches import CacheBackend, registry
 from core.caches.reasons import keeps_nothing
-from core.events import Notice
 from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
+    from core.events import Notice
     from core.models.model import LoadedModel
 
 
 def notices(model: LoadedModel, backend: CacheBackend, config: GenerationConfig, speculates: bool) -> Iterator[Notice]:
     """For a run of `config`, every default filled in, on the cache `backend`; `speculates`: drafts are checked."""
+    from core.events import Notice  # the events' classes take a while to make: only once something runs
+
     if speculates and not model.counts_finely:
         yield Notice(
             "half_precision",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.arithmetic import worked_out
 from core.caches import registry
 from core.caches.description import Description, Situation
 from core.errors import UnpredictableError
-from core.events import CachePlan
 
 if TYPE_CHECKING:
     from core.caches.base import CacheBackend
+    from core.events import CachePlan
     from core.models.model import LoadedModel
 
 _POINTS = 16
@@ -22,6 +21,9 @@ _MOST_BLOCKS = 8
 
 def plan_of(model: LoadedModel, backend: CacheBackend, situation: Situation, start: int, most: int) -> CachePlan | None:
     """Predictions for a text that grows from `start` to `most` tokens; None for a memory that only the model knows."""
+    from core.arithmetic import worked_out
+    from core.events import CachePlan  # the events' classes take a while to make: only once something runs
+
     try:
         described = backend.describe(model, situation)
         plain = registry["dynamic"].describe(model, situation)

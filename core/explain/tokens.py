@@ -7,10 +7,13 @@ it. Shares are those after the settings unless a sentence says “by the model a
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from core.events import Alternative, Stage, TokenChosen
 from core.explain.sentence import Figure, Sentence, fill, say, together
 from core.explain.words import decimal, ordinal, percent, quote
+
+if TYPE_CHECKING:
+    from core.events import Alternative, Stage, TokenChosen
 
 _CERTAIN = 0.95
 _NEARLY_ALL = 0.9995

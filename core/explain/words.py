@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from core.events import Ending
+if TYPE_CHECKING:
+    from core.events import Ending
+
 
 _ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

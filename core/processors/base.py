@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.events import StageKind
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
     import torch
     from transformers import GenerationConfig
 
+    from core.events import StageKind
     from core.models.model import LoadedModel
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

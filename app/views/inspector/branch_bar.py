@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -10,7 +11,9 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from core import words
-from core.events import Alternative, TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import Alternative, TokenChosen
 
 
 class BranchBar(QWidget):

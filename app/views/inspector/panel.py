@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
@@ -23,7 +24,9 @@ from app.widgets.focus_ring import FocusRing
 from app.widgets.funnel import Funnel
 from app.widgets.text_block import TextBlock
 from core import explain_token, words
-from core.events import Event, TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import Event, TokenChosen
 
 FOLLOW_MS = 100
 """While text streams the inspector follows the newest token ten times a second; more only tires the eye."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from app.views.text.wording import bits, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, stage_label, words
-from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
+
+if TYPE_CHECKING:
+    from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
 
 SAME = 5e-4
 """Probabilities closer than this are the same to the eye."""

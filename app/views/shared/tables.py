@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
 from app.state.chorus import Chorus
 from app.views.base import Table
 from app.views.text.wording import bits
-from core.events import DraftRound, TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import DraftRound, TokenChosen
 
 
 def of_tokens(tokens: Sequence[TokenChosen]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF
 
@@ -10,7 +11,9 @@ from app.theme.theme import Theme
 from app.views.text.flow import Flow
 from app.views.text.pieces import TokenText
 from app.views.text.shape import Mark, Metrics, RowArt, RowShaper
-from core.events import PromptToken, TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import PromptToken, TokenChosen
 
 CACHED_ROWS = 300
 

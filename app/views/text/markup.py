@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from app.theme.theme import Theme, theme_for
 from app.views.text.origins import COLOURS
 from app.views.text.paint import Look
 from core import words
-from core.events import PromptToken, TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import PromptToken, TokenChosen
 
 
 def coloured(prompt: Sequence[PromptToken], tokens: Sequence[TokenChosen], tail: str, look: Look) -> str:

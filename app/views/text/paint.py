@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
@@ -14,7 +15,9 @@ from app.theme.theme import Theme
 from app.views.text.column import Column
 from app.views.text.origins import paint_origin
 from app.views.text.shape import Mark, RowArt
-from core.events import TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import TokenChosen
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {
     "probability": ("Probability", "unlikely", "certain"),

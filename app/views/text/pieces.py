@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from core import words
-from core.events import PromptToken, TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import PromptToken, TokenChosen
 
 _THIN, _TIE = "\u2009", "\u202f"
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from core import words
-from core.events import TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import TokenChosen
 
 
 def token_text(piece: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
@@ -12,7 +14,9 @@ from app.theme.theme import Theme
 from app.views.text.wording import token_text
 from app.widgets.elided_label import ElidedLabel
 from core import words
-from core.events import TokenCompared
+
+if TYPE_CHECKING:
+    from core.events import TokenCompared
 
 MOST = 8
 """Places that are listed."""

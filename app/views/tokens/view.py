@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent, QResizeEvent
@@ -27,7 +28,9 @@ from app.views.tokens.tools import TokenTools
 from app.widgets.focus_ring import FocusRing
 from app.widgets.legend import Legend, Step
 from core import strategies
-from core.events import Event
+
+if TYPE_CHECKING:
+    from core.events import Event
 
 HINT = "click a token, or ← →"
 CHANGED = "▾ the search changed its mind here"
