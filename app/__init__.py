@@ -37,4 +37,5 @@ def build_window(
         window.assemble()
         window.parts.centre.make_all()
         window.parts.history_panel.make()
+        window.parts.setup.make_all()
     return window

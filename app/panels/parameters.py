@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from app.panels.held_setting import HeldSetting
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.theme.theme import Theme
 from core import strategies
@@ -29,14 +30,17 @@ class ParameterPanel(QWidget):
         self._heading = heading
         self._kept: dict[Parameter, Any] = {}
         self._model: Mapping[str, Any] = {}
-        self._rows: dict[str, ParameterRow] = {}
+        self._settings: dict[str, ParameterRow | HeldSetting] = {}
+        self._is_whole = False
+        """Whether the rarer settings have rows as well while they are folded: not before there is time for them."""
         self._theme: Theme | None = None
         self._build()
 
     @property
     def rows(self) -> Mapping[str, ParameterRow]:
         """The rows by the setting's name."""
-        return self._rows
+        self.make_all()
+        return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
 
     @property
     def is_advanced(self) -> bool:
@@ -45,19 +49,30 @@ class ParameterPanel(QWidget):
 
     def show_parameters(self, parameters: Sequence[Parameter]) -> None:
         """Draw editors for `parameters`, with the values they had when they were last shown."""
-        for row in self._rows.values():
-            row.setParent(None)
-            row.deleteLater()
-        self._rows = {}
+        for row in self._settings.values():
+            if isinstance(row, ParameterRow):
+                row.setParent(None)
+                row.deleteLater()
+        self._settings = {}
         for parameter in parameters:
             self._add(parameter)
-        self.setVisible(bool(self._rows))
+        self.setVisible(bool(self._settings))
         self._after_change()
+
+    @Slot()
+    def make_all(self) -> None:
+        """Give the folded settings their rows, too: from now on all have one."""
+        self._is_whole = True
+        for name, held in self._settings.items():
+            if isinstance(held, HeldSetting):
+                row = self._settings[name] = self._row(held.parameter)
+                row.set_value(held.value)
+                row.set_unavailable(held.unavailable)
 
     def set_model_defaults(self, own: Mapping[str, Any]) -> None:
         """The numbers a model's own generation_config sets become the defaults; unchanged settings follow them."""
         self._model = {name: value for name, value in own.items() if _is_number(value)}
-        for row in self._rows.values():
+        for row in self._settings.values():
             unchanged = not row.is_changed
             row.set_default(self._default(row.parameter))
             if unchanged:
@@ -67,7 +82,7 @@ class ParameterPanel(QWidget):
     def values(self) -> dict[str, Any]:
         """Every setting that a run must be told, unset ones left out."""
         found = {}
-        for name, row in self._rows.items():
+        for name, row in self._settings.items():
             value = row.value
             if value is None and name in self._model:
                 value = row.parameter.unset
@@ -77,19 +92,19 @@ class ParameterPanel(QWidget):
 
     def changed_values(self) -> dict[str, Any]:
         """Only what differs from the defaults."""
-        return {name: row.value for name, row in self._rows.items() if row.is_changed}
+        return {name: row.value for name, row in self._settings.items() if row.is_changed}
 
     def set_values(self, new: Mapping[str, Any]) -> list[str]:
         """Show `new`, everything else at its default; gives back the names there is no editor for."""
-        for name, row in self._rows.items():
+        for name, row in self._settings.items():
             row.set_value(new.get(name, row.default))
         self._after_change()
         self.changed.emit()
-        return [name for name in new if name not in self._rows]
+        return [name for name in new if name not in self._settings]
 
     def problems(self) -> list[str]:
         """Why some of what is typed cannot be used, a sentence each."""
-        return [f"{tr(row.parameter.title)}: {row.problem}" for row in self._rows.values() if row.problem]
+        return [f"{tr(row.parameter.title)}: {row.problem}" for row in self._settings.values() if row.problem]
 
     @Slot()
     def reset(self) -> None:
@@ -103,8 +118,9 @@ class ParameterPanel(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
         self._theme = theme
-        for row in self._rows.values():
-            row.set_theme(theme)
+        for row in self._settings.values():
+            if isinstance(row, ParameterRow):
+                row.set_theme(theme)
 
     def _build(self) -> None:
         heading = QLabel(self._heading)
@@ -142,15 +158,21 @@ class ParameterPanel(QWidget):
         column.addWidget(self._folded)
 
     def _add(self, parameter: Parameter) -> None:
+        is_seen = self._is_whole or self.is_advanced or not parameter.advanced
+        setting = self._row(parameter) if is_seen else HeldSetting(parameter)
+        setting.set_default(self._default(parameter))
+        setting.set_value(self._kept.get(parameter, setting.default))
+        self._settings[parameter.name] = setting
+
+    def _row(self, parameter: Parameter) -> ParameterRow:
         row = ParameterRow(parameter)
         row.set_default(self._default(parameter))
-        row.set_value(self._kept.get(parameter, row.default))
         row.edited.connect(self._on_edited)
         row.helpWanted.connect(self.helpWanted)
         if self._theme is not None:
             row.set_theme(self._theme)
-        self._rows[parameter.name] = row
         (self._advanced if parameter.advanced else self._common).addWidget(row)
+        return row
 
     def _default(self, parameter: Parameter) -> Any:
         if parameter.kind not in ("int", "float"):
@@ -164,29 +186,31 @@ class ParameterPanel(QWidget):
 
     @Slot(bool)
     def _on_more(self, unfolded: bool) -> None:
+        if unfolded:
+            self.make_all()
         self._folded.setVisible(unfolded)
         self._name_more()
         self.advancedToggled.emit(unfolded)
 
     def _after_change(self) -> None:
         """Remember what differs, and bring the buttons and greyed rows up to date."""
-        for row in self._rows.values():
+        for row in self._settings.values():
             self._kept.pop(row.parameter, None)
             if row.is_changed:
                 self._kept[row.parameter] = row.value
-        self.reset_button.setEnabled(any(row.is_changed for row in self._rows.values()))
-        _grey_out(self._rows)
+        self.reset_button.setEnabled(any(row.is_changed for row in self._settings.values()))
+        _grey_out(self._settings)
         self._name_more()
 
     def _name_more(self) -> None:
-        hidden = [row for row in self._rows.values() if row.parameter.advanced]
+        hidden = [row for row in self._settings.values() if row.parameter.advanced]
         changed = sum(row.is_changed for row in hidden)
         marks = f" · {changed} changed" if changed else ""
         self.more.setVisible(bool(hidden))
         self.more.setText("Fewer settings" if self.is_advanced else f"{len(hidden)} more settings{marks}")
 
 
-def _grey_out(rows: Mapping[str, ParameterRow]) -> None:
+def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting]) -> None:
     """Settings of the draw have no effect while a strategy that could draw does not."""
     draws = rows.get("do_sample")
     if draws is None:

@@ -48,6 +48,12 @@ class SetupPanel(QFrame):
         self._resting_help = text
         self.help.setText(text)
 
+    @Slot()
+    def make_all(self) -> None:
+        """Give every setting its row, those that are folded away as well."""
+        self.parameters.make_all()
+        self.cache_parameters.make_all()
+
     @Slot(object)
     def show_help(self, row: ParameterRow) -> None:
         """Explain one setting, and first why it has no effect, if so."""

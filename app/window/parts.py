@@ -45,7 +45,7 @@ from app.window.run_feed import RunFeed
 from app.window.view_feed import ViewFeed
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Panels:
     """What is to be seen."""
 
@@ -58,7 +58,7 @@ class Panels:
     splitter: SideSplitter
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Controllers:
     """What acts on it."""
 
@@ -89,7 +89,7 @@ class Controllers:
     steps: Steps
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Parts(Panels, Controllers):
     """Everything, by one name each. No part is handed this: each gets the few that it works on."""
 

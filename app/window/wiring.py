@@ -100,3 +100,4 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     window.painted.connect(parts.loading.warm_up)
     window.painted.connect(parts.history.open_later)
     window.painted.connect(parts.centre.make_the_rest)
+    window.painted.connect(parts.setup.make_all)

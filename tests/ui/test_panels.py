@@ -186,6 +186,19 @@ def test_rare_settings_are_folded(qtbot: QtBot, panel: ParameterPanel) -> None:
     assert panel.rows["typical_p"].isVisible()
 
 
+def test_rarer_settings_have_a_value_before_anybody_unfolds_them(qtbot):
+    panel = ParameterPanel()
+    qtbot.addWidget(panel)
+    panel.show_parameters(strategies.registry["sampling"].parameters)
+    assert panel.findChild(QWidget, "param.typical_p") is None
+    assert panel.set_values({"typical_p": 0.5, "top_k": 9}) == []
+    assert panel.changed_values() == {"typical_p": 0.5, "top_k": 9}
+    panel.set_advanced(True)
+    assert panel.findChild(QWidget, "param.typical_p").plain_value() == 0.5
+    assert panel.values()["typical_p"] == 0.5
+    assert "1 changed" not in panel.more.text()
+
+
 def test_shared_settings_keep_their_values_between_strategies(panel: ParameterPanel) -> None:
     panel.rows["max_new_tokens"].editor.setValue(33)
     panel.rows["temperature"].editor.setValue(0.5)
