@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from core import processors
-from core.events import Stage
 from resources.language import ENGLISH, current, tr
+
+if TYPE_CHECKING:
+    from core.events import Stage
 
 
 def stage_label(stage: Stage) -> str:
