@@ -49,6 +49,7 @@ class Options:
     drafts: tuple[str, ...] = ()
     seed: int | None = None
     run: bool = False
+    present: bool = False
     view: str = ""
     size: tuple[int, int] | None = None
     theme: str = ""
@@ -145,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         help="draft model, for strategies that take one; repeatable: several are merged")  # fmt: skip
     add("--seed", type=_seed, metavar="N", help="seed, locked")
     add("--run", action="store_true", help="run at once")
+    add("--present", action="store_true", help="present: one view, large, and why in a sentence")
     add("--view", default="", metavar="V", help="view to show; names below")
     add("--size", type=_size, metavar="WxH",
         help=f"size of the window in points; a picture's is else {PICTURE_SIZE[0]}x{PICTURE_SIZE[1]}")  # fmt: skip

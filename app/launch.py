@@ -46,6 +46,8 @@ async def _stay(window: MainWindow, options: Options) -> int:
         window.parts.messages.show_notice(problem, "The command line could not be followed in full")
     elif options.run:
         window.parts.runs.run()
+    if options.present:
+        window.parts.stage.enter()
     await next_value(window.closed)
     return 0
 
@@ -58,6 +60,9 @@ async def _leave_files(window: MainWindow, options: Options) -> int:
         window.show()
         await painted(window)
         await _ready(window, options)
+        if options.present:
+            window.parts.stage.enter()
+            await painted(window)
         await settled(window)
         if options.still:
             await draw_anew(window)

@@ -37,6 +37,7 @@ _ACTIONS = (
     ("copy_coloured", "Copy the text with its colours"),
     ("copy_code", "Copy the run as code…"),
     ("", ""),
+    ("present", "Present"),
     ("open_settings", "Settings…"),
     ("open_shortcuts", "Keyboard shortcuts"),
 )

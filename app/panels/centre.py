@@ -47,6 +47,7 @@ class ViewColumn(QWidget):
         self._theme: Theme | None = None
         self._made: dict[int, View] = {}
         self._row_height = 40
+        self._is_presenting = False
         self.tabs = ViewTabs(spec.title for spec in self._specs)
         self.stack = QStackedWidget()
         self.tools = QStackedWidget()
@@ -128,6 +129,13 @@ class ViewColumn(QWidget):
         self.tabs.measure()
         self.fit_header()
 
+    def set_presenting(self, on: bool) -> None:
+        """Only the view is to be seen, as it is on a stage; those that are made meanwhile, too."""
+        self._is_presenting = on
+        self.header.setVisible(not on)
+        for view in self.made:
+            view.set_presenting(on)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.fit_header()
@@ -138,6 +146,8 @@ class ViewColumn(QWidget):
             view.setObjectName(view.objectName() + self._suffix)
             if self._theme is not None:
                 view.set_theme(self._theme)
+            if self._is_presenting:
+                view.set_presenting(True)
             _replace(self.stack, index, view)
             _replace(self.tools, index, view.header_widget() or QWidget())
             self._fit_tools()
@@ -323,6 +333,20 @@ class Centre(QWidget):
             column.show_view("tree")
         elif not split and len(self.columns) == 2:
             self.columns.pop().deleteLater()
+
+    def set_presenting(self, on: bool) -> None:
+        """One view, and nothing else to be seen; or everything again."""
+        for column in self.columns:
+            column.set_presenting(on)
+        self.progress.setVisible(not on)
+        for column in self.columns[1:]:
+            column.setVisible(not on)
+
+    def show_beside(self, by: int) -> None:
+        """Bring the view that is so many tabs further on to the front, around at either end."""
+        first = self.columns[0]
+        names = first.offered
+        first.show_view(names[(names.index(first.current) + by) % len(names)])
 
     def show_texts(self, run: Run | None) -> None:
         """Offer the choice among a run's texts when it writes more than one and the view has no choice of its own."""

@@ -44,6 +44,7 @@ SHORTCUTS = (
     Shortcut(("Ctrl+B",), "Show or hide prompt and parameters", "Window", "toggle_setup"),
     Shortcut(("Ctrl+I",), "Show or hide the inspector", "Window", "toggle_inspector"),
     Shortcut(("Ctrl+T",), "Show or hide the timeline", "Window", "toggle_timeline"),
+    Shortcut(("F5",), "Present: one view, large, step by step", "Window", "present"),
     Shortcut(("Ctrl++", "Ctrl+="), "Larger text", "Window", "enlarge_text"),
     Shortcut(("Ctrl+-",), "Smaller text", "Window", "reduce_text"),
     Shortcut(("Ctrl+0",), "Text at its normal size", "Window", "reset_text"),
@@ -62,6 +63,10 @@ SHORTCUTS = (
     Shortcut(("Return",), "In a tree: fold or unfold", "Views"),
     Shortcut(("+", "-"), "In a tree: zoom", "Views"),
     Shortcut(("Space",), "Play and pause the timeline", "Views"),
+    Shortcut(("Space",), "Play and pause", "Presenting"),
+    Shortcut(("PgDown", "PgUp"), "A step on, a step back; a clicker's keys", "Presenting"),
+    Shortcut(("+", "-"), "Faster, slower", "Presenting"),
+    Shortcut(("Ctrl+PgDown", "Ctrl+PgUp"), "The next view, the one before", "Presenting"),
 )
 MOST_VIEW_KEYS = 9
 

@@ -160,6 +160,10 @@ class Run:
         self._write_beams()
         return changed
 
+    def hold(self) -> None:
+        """Keep the cursor where it stands, at the end too, however the run grows."""
+        self.following = False
+
     def select(self, index: int | None) -> bool:
         """Choose the token of the inspector; None or out of range for none. True when it changed."""
         if index is not None and not 0 <= index < len(self.tokens):

@@ -48,6 +48,29 @@ DARK: dict[str, str] = {
     "refused": "#ff8240",
 }
 
+# On a stage: as far apart as a projector can show them.
+LIGHT_STAGE = LIGHT | {
+    "window": "#ffffff",
+    "panel": "#ffffff",
+    "field": "#ffffff",
+    "line": "#b9c0cb",
+    "text": "#000000",
+    "muted": "#343b46",
+    "faint": "#666e7a",
+    "accent": "#2343c4",
+}
+DARK_STAGE = DARK | {
+    "window": "#000000",
+    "panel": "#000000",
+    "field": "#000000",
+    "line": "#4a5160",
+    "text": "#ffffff",
+    "muted": "#d3d8e0",
+    "faint": "#9aa2ae",
+    "accent": "#9fb2ff",
+}
+STAGE_PALETTES = {"light": LIGHT_STAGE, "dark": DARK_STAGE}
+
 PALETTES = {"light": LIGHT, "dark": DARK}
 
 # From unlikely through grey to certain; dark or bright at both ends, so that the ends stand out on either ground.

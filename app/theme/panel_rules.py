@@ -27,13 +27,13 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #scoreButton {{
     border: 1px solid {theme.line}; border-radius: {theme.space(12)}px;
     padding: {px(2)}px {px(22)}px {px(2)}px {px(8)}px; color: {theme.accent};
-    font-size: {px(12)}px; min-height: {px(17)}px;
+    font-size: {theme.letters(12)}px; min-height: {px(17)}px;
 }}
 #scoreButton:hover {{ background: {theme.hover}; }}
 #scoreButton:focus {{ border: 1px solid {theme.accent}; }}
 #scoreButton::menu-button {{ border: 0; width: {px(20)}px; }}
-#usedSettings {{ color: {theme.muted}; font-size: {px(12)}px; padding: 1px {px(6)}px; }}
-#resetButton, #openPreset, #moreButton {{ font-size: {px(12)}px; padding: 1px {px(6)}px; }}
+#usedSettings {{ color: {theme.muted}; font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
+#resetButton, #openPreset, #moreButton {{ font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}
 QLabel[role="bannerTitle"] {{ font-weight: 600; }}
 QTabBar[tight="true"]::tab {{ margin: 0 {px(5)}px; }}
@@ -44,7 +44,9 @@ IconButton {{ padding: {px(4)}px; }}
 #statusLine IconButton {{ padding: 1px {px(5)}px; }}
 IconButton:checked:!hover {{ background: transparent; }}
 IconButton:hover {{ background: {theme.hover}; }}
-Segmented QPushButton[role="quiet"] {{ color: {theme.muted}; font-size: {px(12)}px; padding: 2px {px(6)}px; }}
+Segmented QPushButton[role="quiet"] {{
+    color: {theme.muted}; font-size: {theme.letters(12)}px; padding: 2px {px(6)}px;
+}}
 Segmented QPushButton[role="quiet"]:checked {{ color: {theme.text}; background: transparent; font-weight: 600; }}
 Segmented QPushButton[role="quiet"]:disabled {{ color: {theme.faint}; }}
 #historyList {{ border: 0; padding: 0; }}

@@ -43,6 +43,8 @@ class Theme:
     finished: str
     refused: str
     scale: float = 1.0
+    least: int = 0
+    """Pixels that no letter is smaller than, whatever the scale: on a stage (`app.theme.stage`). 0: none."""
 
     @property
     def dark(self) -> bool:
@@ -71,10 +73,14 @@ class Theme:
         """`size` pixels of empty room at 100 %: grows with the type, but less, to leave large type its place."""
         return round(size * _spacing(self.scale))
 
+    def letters(self, size: float) -> int:
+        """Pixels of letters that are `size` high at 100 %: scaled, and never smaller than the least."""
+        return max(1, self.least, self.px(size))
+
     def font(self, px: float, weight: int = 400, tabular: bool = False) -> QFont:
         """The interface font at `px` (unscaled) pixels; `tabular` gives figures one width."""
         font = QFont(_family())
-        font.setPixelSize(max(1, self.px(px)))
+        font.setPixelSize(self.letters(px))
         font.setWeight(QFont.Weight(weight))
         if tabular:
             font.setFeature(QFont.Tag("tnum"), 1)
@@ -85,7 +91,7 @@ class Theme:
         """Style sheet for the whole application."""
         values = {key: str(value) for key, value in asdict(self).items()}
         values |= {"family": _family(), "fixed": _fixed_family(), "icons": resources.path("icons").as_posix()}
-        template = _scaled(_template(), self.scale)
+        template = _no_smaller(_scaled(_template(), self.scale), self.least)
         return re.sub(r"\$(\w+)", lambda match: values[match[1]], template)
 
 
@@ -94,7 +100,7 @@ def theme_for(name: str = "system", scale: float = 1.0) -> Theme:
     if name not in SCHEMES:
         raise ValueError(f"there is no theme {name!r}; choose one of {', '.join(SCHEMES)}")
     chosen = _system_scheme() if name == "system" else name
-    return Theme(name=chosen, scale=scale, **PALETTES[chosen])
+    return Theme(name=chosen, scale=scale, least=0, **PALETTES[chosen])
 
 
 def _system_scheme() -> str:
@@ -113,6 +119,11 @@ def _scaled(template: str, scale: float) -> str:
     """Every length but hairlines grows with the font, empty room less."""
     gentle = _EMPTY_ROOM.sub(lambda found: _lengths_times(found[0], _spacing(scale) / scale), template)
     return _lengths_times(gentle, scale, whole=True)
+
+
+def _no_smaller(rules: str, least: int) -> str:
+    """`rules` with no type below `least` pixels."""
+    return re.sub(r"font-size: (\d+)px", lambda found: f"font-size: {max(least, int(found[1]))}px", rules)
 
 
 def _lengths_times(rules: str, factor: float, whole: bool = False) -> str:

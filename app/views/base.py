@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QFrame, QWidget
 
 if TYPE_CHECKING:
@@ -105,6 +105,17 @@ class View(QFrame):
 
     def words_changed(self) -> None:
         """Say again what is shown: explanations are worded otherwise from now on."""
+
+    def set_presenting(self, on: bool) -> None:
+        """On a stage: leave out what nobody there can use, and what is said beside the view in larger type."""
+
+    def spotlight(self) -> QRect:
+        """Where what is being chosen at the cursor stands, in the view's own pixels; empty where it is nowhere."""
+        return QRect()
+
+    def caption(self) -> str:
+        """Why, in a sentence, of what this view speaks of; empty where it speaks of the token at the cursor."""
+        return ""
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""

@@ -47,10 +47,13 @@ class Replay(QObject):
         if self.speed == BY_STEP:
             self.go_to(run.cursor + 1 if run.cursor < run.length else 0)
             return
-        self._timer.start(self.interval)
-        self.playingChanged.emit(True)
+        self._start()
         if run.cursor >= run.length:
             self.wanted.emit(0)
+
+    def _start(self) -> None:
+        self._timer.start(self.interval)
+        self.playingChanged.emit(True)
 
     @Slot()
     def pause(self) -> None:

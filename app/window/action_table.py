@@ -9,16 +9,22 @@ from PySide6.QtWidgets import QWidget
 from app.window.appearance import Appearance
 from app.window.panel_layout import PanelLayout
 from app.window.parts import Controllers, Panels
+from app.window.stage import Stage
 
 
 def action_table(
-    window: QWidget, panels: Panels, controllers: Controllers, appearance: Appearance, layout: PanelLayout
+    window: QWidget,
+    panels: Panels,
+    controllers: Controllers,
+    appearance: Appearance,
+    layout: PanelLayout,
+    stage: Stage,
 ) -> dict[str, Callable[[], object]]:
     """Everything that can be done by name."""
     toolbar, runs, dialogs = panels.toolbar, controllers.runs, controllers.dialogs
     return {
         "run": runs.run,
-        "escape": runs.escape,
+        "escape": lambda: stage.leave() or runs.escape(),
         "run_again": runs.run_again,
         "score_text": controllers.scoring.score_prompt,
         "previous_run": controllers.steps.back,
@@ -49,5 +55,6 @@ def action_table(
         "open_settings": dialogs.open_settings,
         "open_shortcuts": dialogs.open_shortcuts,
         "open_used_settings": dialogs.open_used_settings,
+        "present": stage.toggle,
         "quit": window.close,
     }

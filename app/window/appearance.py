@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 
@@ -24,13 +26,15 @@ class Appearance(QObject):
         super().__init__(menu)
         self._kept, self.menu = kept, menu
         self.theme: Theme | None = None
+        self._staged: Callable[[Theme], Theme] | None = None
         menu.themeChosen.connect(self.set_theme)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_scheme)
 
     @Slot()
     def apply(self) -> None:
         """Draw everything in the theme and text size of the settings, and speak as they say."""
-        self.theme = theme_for(self._kept.theme, self._kept.font_scale)
+        theme = theme_for(self._kept.theme, self._kept.font_scale)
+        self.theme = theme if self._staged is None else self._staged(theme)
         self.menu.show_theme(self._kept.theme)
         self._speak()
         self.changed.emit(self.theme)
@@ -60,6 +64,11 @@ class Appearance(QObject):
     def speak_exactly(self) -> None:
         """With symbols and full figures."""
         self.set_depth(depth.EXACT)
+
+    def stage(self, staged: Callable[[Theme], Theme] | None) -> None:
+        """Draw everything in what `staged` makes of that theme, from now on; None: in the theme itself."""
+        self._staged = staged
+        self.apply()
 
     @Slot(str)
     def set_theme(self, name: str) -> None:

@@ -55,6 +55,7 @@ from app.window.appearance import Appearance
 from app.window.panel_layout import Panel, PanelLayout
 from app.window.parts import Controllers, Panels, Parts
 from app.window.run_feed import RunFeed
+from app.window.stage import Stage
 from app.window.tab_order import TabOrder
 from app.window.view_feed import ViewFeed
 from app.window.wiring import connect
@@ -75,6 +76,7 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) ->
     controllers = _controllers(panels, store, chats, session)
     layout = _panel_layout(panels)
     appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
+    stage = Stage(window, panels.centre, (panels.toolbar, panels.status), session, appearance, layout)
     parts = Parts(
         **vars(panels),
         **vars(controllers),
@@ -85,7 +87,8 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) ->
         layout=layout,
         run_feed=RunFeed(session, panels.toolbar.run, panels.centre, panels.status, controllers.messages),
         view_feed=ViewFeed(session, panels.centre, panels.inspector, panels.timeline),
-        actions=Actions(action_table(window, panels, controllers, appearance, layout)),
+        stage=stage,
+        actions=Actions(action_table(window, panels, controllers, appearance, layout, stage)),
     )
     connect(window, parts)
     _restore(parts)
@@ -223,7 +226,7 @@ def _last_steps(parts: Parts) -> tuple[tuple[Callable[[], object], ...], tuple[C
         kept.view = parts.centre.columns[0].current
         parts.layout.remember(kept)
 
-    remembered = (remember_layout, parts.controller.remember, parts.keeper.keep_settings)
+    remembered = (parts.stage.leave, remember_layout, parts.controller.remember, parts.keeper.keep_settings)
     stopped = (
         parts.loading.stop,
         parts.fit.stop,

@@ -110,7 +110,7 @@ class MainWindow(QMainWindow):
         """Remember everything, stop everything; whatever goes wrong with that, the window closes."""
         if not self.is_closed:
             self.is_closed = True
-            _do_all((self._keep_geometry, *self._before_hiding))
+            _do_all((*self._before_hiding, self._keep_geometry))
             self.hide()
             _do_all(self._after_hiding)
             _open.discard(self)

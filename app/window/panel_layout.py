@@ -27,6 +27,8 @@ class PanelLayout(QObject):
         super().__init__(splitter)
         self._setup, self._timeline, self._inspector = setup, timeline, inspector
         self._splitter = splitter
+        self._wanted = {panel: not panel.widget.isHidden() for panel in (setup, timeline, inspector)}
+        self._stands_back = False
         for panel, slot in (
             (setup, self.toggle_setup),
             (timeline, self.toggle_timeline),
@@ -38,25 +40,25 @@ class PanelLayout(QObject):
     def is_open(self) -> dict[str, bool]:
         """The panels' states, by the action that changes them."""
         return {
-            "toggle_setup": not self._setup.widget.isHidden(),
-            "toggle_timeline": not self._timeline.widget.isHidden(),
-            "toggle_inspector": not self._inspector.widget.isHidden(),
+            "toggle_setup": self._wanted[self._setup],
+            "toggle_timeline": self._wanted[self._timeline],
+            "toggle_inspector": self._wanted[self._inspector],
         }
 
     @Slot()
     def toggle_setup(self) -> None:
         """Show or hide prompt and parameters."""
-        self._set(self._setup, self._setup.widget.isHidden())
+        self._set(self._setup, not self._wanted[self._setup])
 
     @Slot()
     def toggle_timeline(self) -> None:
         """Show or hide the timeline."""
-        self._set(self._timeline, self._timeline.widget.isHidden())
+        self._set(self._timeline, not self._wanted[self._timeline])
 
     @Slot()
     def toggle_inspector(self) -> None:
         """Show or hide the inspector."""
-        self._set(self._inspector, self._inspector.widget.isHidden())
+        self._set(self._inspector, not self._wanted[self._inspector])
 
     @Slot()
     def show_setup(self) -> None:
@@ -77,12 +79,19 @@ class PanelLayout(QObject):
 
     def remember(self, kept: Layout) -> None:
         """Write what is open, and how wide, into the settings."""
-        kept.setup = not self._setup.widget.isHidden()
-        kept.timeline = not self._timeline.widget.isHidden()
-        kept.inspector = not self._inspector.widget.isHidden()
+        kept.setup = self._wanted[self._setup]
+        kept.timeline = self._wanted[self._timeline]
+        kept.inspector = self._wanted[self._inspector]
         kept.sides = list(self._splitter.wanted)
 
+    def stand_back(self, on: bool) -> None:
+        """Let no panel be seen, whatever is opened meanwhile, or let those that are open be seen again."""
+        self._stands_back = on
+        for panel, is_open in self._wanted.items():
+            panel.widget.setVisible(is_open and not on)
+
     def _set(self, panel: Panel, is_open: bool) -> None:
-        panel.widget.setVisible(is_open)
+        self._wanted[panel] = is_open
+        panel.widget.setVisible(is_open and not self._stands_back)
         panel.toggle.setChecked(is_open)
         self.changed.emit(self.is_open)

@@ -42,6 +42,7 @@ from app.window.actions import Actions
 from app.window.appearance import Appearance
 from app.window.panel_layout import PanelLayout
 from app.window.run_feed import RunFeed
+from app.window.stage import Stage
 from app.window.view_feed import ViewFeed
 
 
@@ -100,4 +101,5 @@ class Parts(Panels, Controllers):
     layout: PanelLayout
     run_feed: RunFeed
     view_feed: ViewFeed
+    stage: Stage
     actions: Actions

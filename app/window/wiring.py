@@ -37,6 +37,8 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.view_feed.prefixLoadWanted, parts.prefixes.load),
         (parts.view_feed.chorusWanted, parts.runs.chorus),
         (parts.view_feed.failed, parts.messages.show_error),
+        (parts.stage.runWanted, parts.runs.run),
+        (parts.stage.changed, parts.timeline.replay.pause),
     ):
         signal.connect(slot)
     _connect_history(parts)

@@ -24,6 +24,7 @@ class MemoryCharts(QWidget):
         super().__init__(parent)
         self._history, self._place = CacheHistory(), 0
         self._run: Run | None = None
+        self._is_presenting = False
         self.chart = PlotPanel("Bytes held, by tokens written", self)
         self.legend, self.cells = MemoryLegend(self), TokenCells(self)
         self.layers = PlotPanel("Bytes by layer", self, size=(180, 64), least=(80, 56))
@@ -51,9 +52,16 @@ class MemoryCharts(QWidget):
             part.set_theme(theme)
         self.layers.setFixedHeight(theme.px(64))
         for label in (self._axis, self._layers_title):
-            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(11)}px;")
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.letters(11)}px;")
         for label in (self._formula, self.reuse):
-            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.px(12)}px;")
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.letters(12)}px;")
+
+    def set_presenting(self, on: bool) -> None:
+        """On a stage: the curve and its key."""
+        for part in (self.cells, self.layers, self._layers_title):
+            part.setVisible(not on)
+        self.chart.set_modest(on)
+        self._is_presenting = on
 
     def draw(self, history: CacheHistory, run: Run, place: int, point: Point) -> None:
         """Show `history` at `place`, where the cache was as `point` tells."""
@@ -63,9 +71,9 @@ class MemoryCharts(QWidget):
         self.layers.show_figure(by_layer(history, point))
         self._layers_title.setText(layers_title(point))
         self._formula.setToolTip(sizes.in_names(history.plan.size) if history.plan is not None else "")
-        _say(self._formula, formula_line(history, history.length_at(place)))
+        _say(self._formula, "" if self._is_presenting else formula_line(history, history.length_at(place)))
         _say(self.notice, "\n".join(history.notices))
-        _say(self.reuse, reuse_line(run))
+        _say(self.reuse, "" if self._is_presenting else reuse_line(run))
 
     def _draw_chart(self, run: Run) -> None:
         right = self._history.forecast.limit if run.outcome is None else max(run.length, 1)
@@ -76,7 +84,7 @@ class MemoryCharts(QWidget):
     def _draw_tokens(self, run: Run) -> None:
         rows = memory_tokens.rows(self._history, run, self._place)
         self.cells.set_rows(rows)
-        self.cells.setVisible(bool(rows))
+        self.cells.setVisible(bool(rows) and not self._is_presenting)
         names = self._history.parts
         keys = [Key(part_name(p, names), colour_of(p), "disk" if p[0] == "disk" else "area") for p in names]
         states = dict.fromkeys(state for row in rows for state in row.states)

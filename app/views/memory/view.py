@@ -65,6 +65,15 @@ class MemoryView(ScrolledPage):
         """Say it all again."""
         self._draw()
 
+    def set_presenting(self, on: bool) -> None:
+        """The curve; its figures stand beside the view in words."""
+        self.charts.set_presenting(on)
+        self._draw()
+
+    def caption(self) -> str:
+        """What the cache holds at the cursor, and why."""
+        return self.report.sentence if self.report is not None else ""
+
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
         self._run, self.model = run, CacheHistory()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app.theme.theme import Theme
+from app.theme.theme import Theme, theme_for
 from app.views.speculation.cards import SpecCards
 from app.views.speculation.legend import SpecLegend
 from app.views.speculation.place import RoundPlace
@@ -18,6 +18,10 @@ READABLE = 0.72
 """Zoom below which a tree is not shrunk to be seen whole."""
 
 
+LEAST = 190
+"""Pixels of the tree's height at 100 %."""
+
+
 class RoundPage(QScrollArea):
     """Draws the round of a `RoundPlace`."""
 
@@ -27,6 +31,7 @@ class RoundPage(QScrollArea):
         self._words = QLabel("", self)
         self._drawn: tuple[int, int] | None = None
         """Run and number of the round whose tree is on the canvas."""
+        self._least, self._theme = LEAST, theme_for("light")
         self.canvas.stage.set_narrow(True)
         self.canvas.setAccessibleName("Tree of the round")
         self._words.setWordWrap(True)
@@ -47,9 +52,18 @@ class RoundPage(QScrollArea):
         """Take other colours and sizes at once."""
         for part in (self.canvas, self.legend, self.cards):
             part.set_theme(theme)
-        self.canvas.setMinimumHeight(theme.px(190))
+        self._theme = theme
+        self.canvas.setMinimumHeight(theme.px(self._least))
         self._words.setFont(theme.font(13))
         self._words.setContentsMargins(theme.px(20), theme.px(6), theme.px(20), theme.px(6))
+
+    def set_presenting(self, on: bool) -> None:
+        """On a stage the tree stands alone, as high as there is room."""
+        for part in (self.legend, self._words, self.cards):
+            part.setVisible(not on)
+        self._least = 0 if on else LEAST
+        self.canvas.setMinimumHeight(self._theme.px(self._least))
+        self.canvas.set_presenting(on)
 
     def clear(self) -> None:
         """Another run: nothing of it is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from PySide6.QtCore import QSize, Slot
+from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -18,7 +18,7 @@ from app.views.shared.empty_page import paint_empty_page
 from app.views.shared.tables import of_rounds
 from app.views.speculation.page import RoundPage
 from app.views.speculation.place import RoundPlace
-from app.views.speculation.report import report_on
+from app.views.speculation.report import describe, report_on
 from app.views.speculation.strip import RoundStrip
 from app.views.speculation.tools import SpecTools
 from core.events import Event
@@ -120,6 +120,23 @@ class SpeculationView(View):
     def measuring_changed(self, on: bool) -> None:
         """A comparison begins or has ended."""
         self.cards.set_measuring(on)
+
+    def set_presenting(self, on: bool) -> None:
+        """The strip and the tree; the words stand beside the view."""
+        self.page.set_presenting(on)
+
+    def spotlight(self) -> QRect:
+        """Around the tree of the round."""
+        canvas = self.canvas
+        if not self.place.count:
+            return QRect()
+        around = canvas.stage.camera.rect_from_canvas(canvas.stage.scene.bounds()).toAlignedRect()
+        grown = around.marginsAdded(QMargins(12, 12, 12, 12)).intersected(canvas.rect())
+        return grown.translated(canvas.mapTo(self, QPoint()))
+
+    def caption(self) -> str:
+        """What became of the round."""
+        return describe(self.place.entry) if self.place.entry is not None else ""
 
     def _draw(self) -> None:
         place = self.place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRect, Slot
+from PySide6.QtCore import QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -64,6 +64,7 @@ class TokenView(View):
         super().__init__("tokenView", parent)
         theme = theme_for("light")
         self._kind = "plain"
+        self._is_presenting = False
         self._colourings = {"plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference"}
         """What tokens are coloured by, by the kind of run."""
         self._chips, self._score = SequenceChips(self), ScoreStrip(self)
@@ -193,12 +194,26 @@ class TokenView(View):
         """Where token `token` of the shown sequence is drawn first, in the area's viewport; empty when it is not."""
         return self.area.token_rect(token)
 
+    def set_presenting(self, on: bool) -> None:
+        """The key to the colours is for who sits close by."""
+        self._is_presenting = on
+        self.area.arrange()
+
+    def spotlight(self) -> QRect:
+        """Around the selected token, else the one before the cursor."""
+        run = self.area.run
+        if run is None or not run.cursor:
+            return QRect()
+        token = run.selected if run.selected is not None else min(run.cursor, len(run.tokens)) - 1
+        place = self.token_rect(token)
+        return place.translated(self.area.viewport().mapTo(self, QPoint())) if not place.isEmpty() else QRect()
+
     @Slot()
     def _on_arranged(self) -> None:
         """Chips and key come and go with what they speak of."""
         before = self._chips.isHidden(), self._legend.isHidden()
         self._chips.show_run(self.area.run, hidden=self.area.page.side_by_side)
-        self._legend.setVisible(self.area.has_text)
+        self._legend.setVisible(self.area.has_text and not self._is_presenting)
         self._legend.set_hint(self._hint())
         if before != (self._chips.isHidden(), self._legend.isHidden()):
             self._column.activate()  # at once: the page is never painted over a place that it does not have

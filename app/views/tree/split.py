@@ -24,6 +24,7 @@ class TreeSplit(QSplitter):
         super().__init__(Qt.Orientation.Horizontal, parent, childrenCollapsible=False, handleWidth=1)
         self._tables, self._table = tables, tables[0]
         self._moved, self._wanted, self._theme = False, True, theme_for("light")
+        self._is_presenting = False
         self._arranged: tuple[int, ...] = ()
         self.addWidget(tree)
         for table in tables:
@@ -43,7 +44,12 @@ class TreeSplit(QSplitter):
         """Whether a table is to be seen."""
         self._wanted = on
         for table in self._tables:
-            table.setVisible(on and table is self._table)
+            table.setVisible(on and not self._is_presenting and table is self._table)
+
+    def set_presenting(self, on: bool) -> None:
+        """On a stage the tree stands alone."""
+        self._is_presenting = on
+        self.set_table_wanted(self._wanted)
 
     @Slot()
     def _on_moved(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QPoint, QRect, Slot
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
@@ -38,6 +38,7 @@ class TreeView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("treeView", parent)
         self._theme = theme_for("light")
+        self._is_presenting = False
         self._run: Run | None = None
         self.canvas = TreeCanvas(self)
         self.beams, self.chorus = BeamContent(self.canvas.stage, self), ChorusContent(self.canvas.stage, self)
@@ -108,6 +109,26 @@ class TreeView(View):
             part.set_theme(theme)
         self._split.set_theme(theme)
         self._place_first()
+
+    def set_presenting(self, on: bool) -> None:
+        """The tree alone; what the reader had in sight is there again afterwards."""
+        self._is_presenting = on
+        self.canvas.set_presenting(on)
+        self._split.set_presenting(on)
+        self._show_parts()
+
+    def spotlight(self) -> QRect:
+        """Around the selected node, else the one that leads at the cursor."""
+        look, run = self.canvas.stage.look, self._run
+        node = look.selected if look.selected is not None else look.best[-1] if look.best else None
+        if node is None or run is None or not run.cursor:
+            return QRect()
+        place = self.canvas.stage.node_rect(node).intersected(self.canvas.rect())
+        return place.translated(self.canvas.mapTo(self, QPoint())) if not place.isEmpty() else QRect()
+
+    def caption(self) -> str:
+        """Why the picked node lived or died."""
+        return self.report.sentence if self.report is not None else ""
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
@@ -265,11 +286,12 @@ class TreeView(View):
 
     def _show_parts(self) -> None:
         grown = self._content is not None
-        for part in (self._split, self._path, self._legend):
-            part.setVisible(grown)
-        self._again.setVisible(self._content is self.chorus)
+        self._split.setVisible(grown)
+        for part in (self._path, self._legend):
+            part.setVisible(grown and not self._is_presenting)
+        self._again.setVisible(self._content is self.chorus and not self._is_presenting)
         waits = self._run is not None and self._run.outcome is None
-        self._first.setVisible(not grown and not waits)
+        self._first.setVisible(not grown and not waits and not self._is_presenting)
         self._place_first()
         self.update()
 

@@ -35,7 +35,7 @@ class PlotPanel(QWidget, Spoken):
         """`size` and `least`: pixels at 100 % that it would like, and that it needs."""
         super().__init__(parent)
         self._theme, self._figure = theme_for("light"), Figure()
-        self._size, self._least = size, least
+        self._size, self._least, self._is_modest = size, least, False
         self._canvas: PlotCanvas | None = None
         self._input: PlotInput | None = None
         self._cursor: int | None = None
@@ -47,6 +47,11 @@ class PlotPanel(QWidget, Spoken):
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def set_modest(self, on: bool) -> None:
+        """Whether it would like no more room than it needs."""
+        self._is_modest = on
+        self.updateGeometry()
 
     # What is shown
 
@@ -141,7 +146,7 @@ class PlotPanel(QWidget, Spoken):
 
     def sizeHint(self) -> QSize:
         """Room for a curve."""
-        return QSize(*map(self._theme.px, self._size))
+        return QSize(*map(self._theme.px, self._least if self._is_modest else self._size))
 
     def minimumSizeHint(self) -> QSize:
         """As small as it still says something."""

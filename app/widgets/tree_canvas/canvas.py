@@ -56,6 +56,10 @@ class TreeCanvas(SpokenTree):
         """Other colours and sizes."""
         self.stage.set_theme(theme)
 
+    def set_presenting(self, on: bool) -> None:
+        """Afterwards the camera is where it was."""
+        self.travel.step_aside(on)
+
     @Slot(bool)
     def _on_changed(self, at_once: bool) -> None:
         self.minimap.fit_into(self.width(), self.height())

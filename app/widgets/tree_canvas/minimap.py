@@ -39,10 +39,15 @@ class Minimap(QWidget, Spoken):
         self.hide()
 
     def set_frame(self, frame: QRectF) -> None:
-        """`frame`: what the canvas shows, on the canvas. Hides the map when that is everything."""
+        """`frame`: what the canvas shows, on the canvas. Hides the map when that is everything, and on a
+        stage."""
         self._frame = frame
         bounds = self._scene.bounds()
-        roomy = self._canvas.width() >= LEAST_ROOM[0] and self._canvas.height() >= LEAST_ROOM[1]
+        roomy = (
+            not self._look.theme.least
+            and self._canvas.width() >= LEAST_ROOM[0]
+            and self._canvas.height() >= LEAST_ROOM[1]
+        )
         self.setVisible(roomy and not bounds.isEmpty() and not frame.contains(bounds))
         self.update()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Signal, Slot
 from PySide6.QtWidgets import QWidget
@@ -18,6 +19,17 @@ MARGIN = 28
 """Pixels at 100 % around a tree that is fitted."""
 
 
+class Kept(NamedTuple):
+    """Where a camera was, and how it had come there."""
+
+    follow: bool
+    shrinks: bool
+    again: Callable[[], None] | None
+    x: float
+    y: float
+    zoom: float
+
+
 class Travel(QObject):
     """Moves a stage's camera over the room of one widget."""
 
@@ -29,6 +41,7 @@ class Travel(QObject):
         super().__init__(widget)
         self._stage, self._widget, self._camera = stage, widget, stage.camera
         self._follow, self._shrinks = True, True
+        self._kept: Kept | None = None
         self._again: Callable[[], None] | None = None
         """What was asked for last, done again when the room changes; None once the reader has moved by hand."""
         stage.cleared.connect(self._on_cleared)
@@ -40,11 +53,16 @@ class Travel(QObject):
         """1 is the natural size."""
         return self._camera.zoom
 
+    @property
+    def _smallest(self) -> float:
+        """Zoom below which letters would be smaller than the theme allows; 0 where it does not say."""
+        return 1.0 if self._stage.look.theme.least else 0.0
+
     # Everything, or as much as can be read
 
     @Slot()
     def show_all(self) -> None:
-        """All of the tree in sight, however small."""
+        """All of the tree in sight, however small; on a stage as much of it as can be read."""
         bounds, room = self._stage.scene.bounds(), _room(self._stage, self._widget)
         if bounds.isEmpty() or not self._widget.width():
             return
@@ -52,7 +70,10 @@ class Travel(QObject):
         self._camera.x -= room.x() / self._camera.zoom
         self._camera.y -= room.y() / self._camera.zoom
         self._shrinks = True
-        self._arrive(self.show_all)
+        if self._camera.zoom < self._smallest:
+            self._fit_across()
+        else:
+            self._arrive(self.show_all)
 
     @Slot()
     def fit(self) -> None:
@@ -80,7 +101,7 @@ class Travel(QObject):
         """Fit the tree across its direction, no smaller than can be read; along it one has to move."""
         bounds, room, camera = self._stage.scene.bounds(), _room(self._stage, self._widget), self._camera
         share = room.width() / bounds.width() if self._stage.down else room.height() / bounds.height()
-        camera.zoom = min(1.0, max(READABLE, share))
+        camera.zoom = min(1.0, max(READABLE, self._smallest, share))
         width, height = room.width() / camera.zoom, room.height() / camera.zoom
         middle = subject(self._stage, QRectF(0, 0, width, height)).center()
         camera.x = within(middle.x() - width / 2, bounds.left(), bounds.right() - width) - room.x() / camera.zoom
@@ -91,8 +112,8 @@ class Travel(QObject):
     def show_path(self, path: Sequence[int], least: float) -> None:
         """All of the tree; where that is smaller than zoom `least`, that zoom, and the path's end in sight."""
         self.show_all()
-        if self._camera.zoom < least:
-            self.set_zoom(least)
+        if self._camera.zoom < max(least, self._smallest):
+            self.set_zoom(max(least, self._smallest))
             for node in path:
                 self.ensure_visible(node)
         self._again = partial(self.show_path, path, least)
@@ -139,6 +160,19 @@ class Travel(QObject):
         if self._camera.reveal(rect, QRectF(self._widget.rect()).adjusted(margin, margin, -margin, -margin)):
             self._arrive()
 
+    def step_aside(self, on: bool) -> None:
+        """Remember where the camera is, and follow the newest nodes meanwhile; or bring it back."""
+        if on:
+            self._kept = Kept(self._follow, self._shrinks, self._again, self._camera.x, self._camera.y, self.zoom)
+            self._shrinks = True
+            self.set_follow(True)
+        elif self._kept is not None:
+            kept, self._kept = self._kept, None
+            self.set_follow(kept.follow)
+            self._shrinks = kept.shrinks
+            self._camera.x, self._camera.y, self._camera.zoom = kept.x, kept.y, kept.zoom
+            self._arrive(kept.again)
+
     # Following the growth
 
     @property
@@ -179,9 +213,9 @@ class Travel(QObject):
             return
         if self._shrinks:
             self.show_all()
-            if self._camera.zoom >= FOLLOW_ZOOM:
+            if self._again == self.show_all and self._camera.zoom >= FOLLOW_ZOOM:
                 return
-            self._camera.zoom = FOLLOW_ZOOM
+            self._camera.zoom = max(FOLLOW_ZOOM, self._smallest)
         view = self._camera.rect_to_canvas(QRectF(self._widget.rect()))
         self._reveal(newest(self._stage, view))
         self._use_room()

@@ -1,0 +1,170 @@
+"""The presenter: the shown run step by step, in one view and one sentence, under a spotlight."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.stage.playback import Playback
+from app.panels.centre import Centre
+from app.panels.stage.caption import StageCaption
+from app.session.session import Session
+from app.state.moment import moment
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.widgets.spotlight import Spotlight
+from resources.language import tr, trn
+
+
+class Presenter(QObject):
+    """Keeps view, words and light in step with the cursor, which it moves. `told` once they have followed."""
+
+    told = Signal()
+    runWanted = Signal()
+    """There is nothing to play: something is to be written."""
+
+    def __init__(self, session: Session, centre: Centre, theme: Theme) -> None:
+        super().__init__(session)
+        self._session, self._centre = session, centre
+        self.playback = Playback(self)
+        self.caption, self.light = StageCaption(), Spotlight(centre.columns[0].stack, theme)
+        self.light.place = self._place
+        self._later = QTimer(self, singleShot=True, interval=0)
+        self._later.timeout.connect(self.tell)
+        self._kept: tuple[Run, int] | None = None
+        self.is_on = False
+        self.set_theme(theme)
+        self._connect()
+
+    def _connect(self) -> None:
+        session = self._session
+        self.playback.wanted.connect(self.go_to)
+        self.playback.playingChanged.connect(self._later.start)
+        session.runStarted.connect(self._on_started)
+        session.runShown.connect(self._on_shown)
+        for signal in (session.cursorMoved, session.selectionChanged, session.eventsArrived, session.finished):
+            signal.connect(self._soon)
+        self._centre.viewShown.connect(self._soon)
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self.caption.set_theme(theme)
+        self.light.set_theme(theme)
+
+    # On and off the stage
+
+    def begin(self) -> None:
+        """Present the shown run from where its cursor stands; one that is being written, from its first token."""
+        run = self._session.run
+        self.is_on, self.playback.run = True, run
+        self._kept = (run, run.cursor) if run is not None and not run.following else None
+        self._centre.set_presenting(True)
+        self.caption.show()
+        self.light.show()
+        self.light.raise_()
+        self.caption.setFocus()
+        if run is not None and self._session.busy:
+            run.hold()
+            self.playback.play()
+        self.tell()
+
+    def end(self) -> None:
+        """Everything as it was, the cursor too."""
+        self.playback.pause()
+        self.is_on = False
+        self.caption.hide()
+        self.light.hide()
+        self._centre.set_presenting(False)
+        run = self._session.run
+        if run is not None:
+            kept = self._kept[1] if self._kept is not None and self._kept[0] is run else run.length
+            self._session.move_cursor(kept)
+
+    # Playing
+
+    @Slot()
+    def toggle(self) -> None:
+        """Play or pause; write something where there is nothing to play."""
+        if self._session.run is None:
+            self.runWanted.emit()
+        else:
+            self.playback.toggle()
+
+    @Slot(int)
+    def go_to(self, count: int) -> None:
+        """Draw so many tokens, and stay there however the run grows."""
+        run = self._session.run
+        if run is not None:
+            self._session.select_token(None)
+            self._session.move_cursor(count)
+            run.hold()
+
+    def step(self, by: int) -> None:
+        """So many tokens on, or back, and hold there."""
+        self.playback.step(by)
+
+    def change_pace(self, by: int) -> None:
+        """Faster or slower."""
+        self.playback.change_pace(by)
+        self.tell()
+
+    @Slot(object)
+    def _on_started(self, run: Run) -> None:
+        """It is followed at the stage's own pace from its first token; nothing waits for that."""
+        self.playback.pause()
+        self.playback.run, self._kept = run, None
+        if self.is_on:
+            run.hold()
+            self.playback.play()
+            self._later.start()
+
+    @Slot(object)
+    def _on_shown(self, run: Run) -> None:
+        self.playback.pause()
+        self.playback.run, self._kept = run, None
+        self._soon()
+
+    # Words and light
+
+    @Slot()
+    def _soon(self) -> None:
+        """Once the views have drawn what has changed."""
+        if self.is_on:
+            self._later.start()
+
+    @Slot()
+    def tell(self) -> None:
+        """Say why of what is chosen at the cursor, and light it."""
+        if not self.is_on:
+            return
+        run, view = self._session.run, self._centre.columns[0].shown
+        now = moment(run)
+        sentence = view.caption() or (now.sentence if now is not None else self._first_words(run))
+        self.caption.say(now.title if now is not None else "", sentence, self._place_told(run))
+        self.light.update()
+        self.told.emit()
+
+    def _first_words(self, run: Run | None) -> str:
+        if run is None:
+            return tr("Nothing has been written yet. Space begins.")
+        if run.outcome is not None and run.outcome.error is not None:
+            return run.outcome.error.cause
+        if run.prompt:
+            count = len(run.before)
+            told = trn("The model has read {count:,} token.", "The model has read {count:,} tokens.", count)
+            return told.format(count=count)
+        return tr("The model reads.")
+
+    def _place_told(self, run: Run | None) -> str:
+        """`▶ 12 / 40`: how far it has come, and whether it plays by itself."""
+        if run is None or not run.length:
+            return ""
+        sign = "▶" if self.playback.playing else "❙❙"
+        return f"{sign}  {run.cursor:,} / {run.length:,}"
+
+    def _place(self) -> QRect:
+        view: QWidget = self._centre.columns[0].shown
+        lit = self._centre.columns[0].shown.spotlight()
+        stack = self._centre.columns[0].stack
+        return lit.translated(view.mapTo(stack, lit.topLeft()) - lit.topLeft()) if not lit.isEmpty() else lit

@@ -1,0 +1,23 @@
+"""The theme of a stage: type for the last row, colours as far apart as they go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import QSize
+
+from app.theme.palettes import STAGE_PALETTES
+from app.theme.theme import Theme
+
+MEASURE = QSize(1280, 720)
+"""The window that the sizes below are for; they grow and shrink with it."""
+LEAST_TYPE = 28
+"""Pixels of the smallest letters there."""
+SCALE = 2.15
+"""Of everything else there: type that is 13 pixels at 100 % is then as large as the smallest."""
+
+
+def on_stage(theme: Theme, room: QSize) -> Theme:
+    """`theme` as it is shown to a hall in a window of that size."""
+    share = min(room.width() / MEASURE.width(), room.height() / MEASURE.height())
+    return replace(theme, scale=SCALE * share, least=round(LEAST_TYPE * share), **STAGE_PALETTES[theme.name])

@@ -1,0 +1,165 @@
+"""The window on a stage: one view, large, and the words below it. Everything is as it was once it is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Signal, Slot
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QBoxLayout, QMainWindow, QWidget
+
+from app.panels.centre import Centre
+from app.session.session import Session
+from app.window.appearance import Appearance
+from app.window.panel_layout import PanelLayout
+
+if TYPE_CHECKING:
+    from app.control.stage.presenter import Presenter
+
+
+class Stage(QObject):
+    """F5 and Esc. What it needs is made when it is first wanted; `changed(is on)`."""
+
+    changed = Signal(bool)
+    runWanted = Signal()
+
+    def __init__(
+        self,
+        window: QMainWindow,
+        centre: Centre,
+        around: Sequence[QWidget],
+        session: Session,
+        appearance: Appearance,
+        layout: PanelLayout,
+    ) -> None:
+        """`around`: what is hidden meanwhile, besides the panels of `layout`."""
+        super().__init__(window)
+        self._window, self._centre, self._around, self._session = window, centre, around, session
+        self._appearance, self._layout = appearance, layout
+        self._presenter: Presenter | None = None
+        self._keys: list[QShortcut] = []
+        self._geometry = QByteArray()
+        self._size = QSize()
+        self._view = ""
+        self._focus: QWidget | None = None
+        self.is_on = False
+
+    @property
+    def presenter(self) -> Presenter:
+        """What plays; made now if nobody has wanted it yet."""
+        if self._presenter is None:
+            self._presenter = self._make()
+        return self._presenter
+
+    @Slot()
+    def toggle(self) -> None:
+        """F5."""
+        if self.is_on:
+            self.leave()
+        else:
+            self.enter()
+
+    def enter(self) -> None:
+        """Clear the window for one view."""
+        if self.is_on:
+            return
+        self.is_on = True
+        self._geometry, self._focus = self._window.saveGeometry(), self._window.focusWidget()
+        self._view = self._centre.columns[0].current
+        self._layout.stand_back(True)
+        for part in self._around:
+            part.hide()
+        self._restage()
+        self.presenter.begin()
+        self._window.installEventFilter(self)
+        self._fill_screen()
+        for key in self._keys:
+            key.setEnabled(True)
+        self.changed.emit(True)
+
+    @Slot()
+    def leave(self) -> bool:
+        """Everything as it was; False where nothing was presented."""
+        if not self.is_on:
+            return False
+        self.is_on = False
+        for key in self._keys:
+            key.setEnabled(False)
+        self._window.removeEventFilter(self)
+        self.presenter.end()
+        for part in self._around:
+            part.show()
+        self._layout.stand_back(False)
+        self._centre.show_view(self._view)
+        self._appearance.stage(None)
+        if self._window.isFullScreen():
+            self._window.restoreGeometry(self._geometry)
+        if self._focus is not None:
+            self._focus.setFocus()
+            self._focus = None
+        self.changed.emit(False)
+        return True
+
+    def _fill_screen(self) -> None:
+        """Full screen, unless the window is larger than that: one that a picture is taken of."""
+        window = self._window
+        room = window.screen().size()
+        if window.isVisible() and window.width() <= room.width() and window.height() <= room.height():
+            window.showFullScreen()
+
+    def _restage(self) -> None:
+        """Type by the size of the window."""
+        from app.theme.stage import on_stage
+
+        self._size = self._window.size()
+        self._appearance.stage(lambda theme: on_stage(theme, self._window.size()))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Larger type in a larger window."""
+        if watched is self._window and event.type() == QEvent.Type.Resize and self._window.size() != self._size:
+            self._restage()
+        return False
+
+    def _make(self) -> Presenter:
+        from app.control.stage.presenter import Presenter
+
+        theme = self._appearance.theme
+        assert theme is not None, "the window has its theme before anybody can press a key"
+        presenter = Presenter(self._session, self._centre, theme)
+        presenter.runWanted.connect(self.runWanted)
+        self._appearance.changed.connect(presenter.set_theme)
+        self._appearance.wordsChanged.connect(presenter.tell)
+        body, panels = self._window.centralWidget(), self._centre.parentWidget()
+        column = body.layout() if body is not None else None
+        assert isinstance(column, QBoxLayout)
+        assert panels is not None
+        column.insertWidget(column.indexOf(panels) + 1, presenter.caption)
+        self._bind(presenter)
+        return presenter
+
+    def _bind(self, presenter: Presenter) -> None:
+        """The stage's own keys, a clicker's among them."""
+        table: dict[str, Callable[[], object]] = {
+            "Space": presenter.toggle,
+            "Right": lambda: presenter.step(1),
+            "Left": lambda: presenter.step(-1),
+            "PgDown": lambda: presenter.step(1),
+            "PgUp": lambda: presenter.step(-1),
+            "Home": lambda: presenter.playback.go_to(0),
+            "End": self._to_the_end,
+            "+": lambda: presenter.change_pace(1),
+            "=": lambda: presenter.change_pace(1),
+            "-": lambda: presenter.change_pace(-1),
+            "Ctrl+PgDown": lambda: self._centre.show_beside(1),
+            "Ctrl+PgUp": lambda: self._centre.show_beside(-1),
+        }
+        for key, slot in table.items():
+            bound = QShortcut(QKeySequence(key), self._window)
+            bound.activated.connect(slot)
+            self._keys.append(bound)
+
+    def _to_the_end(self) -> None:
+        run = self._session.run
+        if run is not None:
+            self.presenter.playback.go_to(run.length)

@@ -1,0 +1,231 @@
+"""The presenter: one view fills the window, in type for the last row, at its own pace; then all is as it was."""
+
+from __future__ import annotations
+
+import re
+import threading
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtGui import QFontInfo
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.control.stage.playback import PACES
+from app.theme.stage import LEAST_TYPE, on_stage
+from app.theme.theme import Theme, theme_for
+from app.widgets.pictures import save_picture
+from app.widgets.spotlight import DIMMED
+from app.window.main_window import MainWindow
+from tests.ui.fake_engine import STORY, ScriptedEngine
+from tests.ui.layout import faults, settle
+from tests.ui.windows import WAIT_MS, open_window, run
+
+SIZE = QSize(1280, 720)
+
+
+class State(NamedTuple):
+    """All that a person sees of the window's arrangement."""
+
+    shown: dict[str, bool]
+    theme: Theme | None
+    view: str
+    columns: int
+    place: QByteArray
+    cursor: tuple[int, bool]
+    kept_scale: float
+    focus: QWidget | None
+
+
+def state(window: MainWindow) -> State:
+    parts, held = window.parts, window.session.run
+    panels = (parts.toolbar, parts.setup, parts.inspector, parts.timeline, parts.status, parts.centre.columns[0].header)
+    return State(
+        {type(panel).__name__: panel.isVisible() for panel in panels},
+        parts.appearance.theme,
+        parts.centre.columns[0].current,
+        len(parts.centre.columns),
+        window.saveGeometry(),
+        (held.cursor, held.following) if held is not None else (0, True),
+        parts.settings.appearance.font_scale,
+        window.focusWidget(),
+    )
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    """With a run in it that has ended."""
+    window = open_window(qtbot, config_dir)
+    window.resize(SIZE)
+    run(qtbot, window)
+    return window
+
+
+def press(window: MainWindow, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    """As from the keyboard: to whatever has the focus."""
+    QTest.keyClick(window.focusWidget() or window, key, modifier)
+    settle(window)
+
+
+def smallest_letters(window: MainWindow, folder: Path) -> float:
+    """Pixels of the smallest letters that are really painted, zoomed trees too: read from a drawing of the window."""
+    path = folder / "stage.svg"
+    save_picture(window, path)
+    sizes, scale = [], 1.0
+    for part in re.finditer(
+        r'<g [^>]*?transform="matrix\(([-\d.e]+),[^>]*>|<text [^>]*?font-size="([\d.]+)', path.read_text()
+    ):
+        if part[1] is not None:
+            scale = abs(float(part[1]))
+        else:
+            sizes.append(float(part[2]) * scale)
+    assert sizes, "nothing is written"
+    return min(sizes)
+
+
+def test_every_view_is_large_and_nothing_is_cut(window: MainWindow, tmp_path: Path) -> None:
+    press(window, Qt.Key.Key_F5)
+    window.resize(SIZE)
+    for theme, name in product(("light", "dark"), window.parts.centre.columns[0].offered):
+        if theme != window.parts.settings.appearance.theme:
+            window.parts.appearance.set_theme(theme)
+        window.parts.centre.show_view(name)
+        window.parts.stage.presenter.tell()
+        settle(window)
+        assert "\n".join(faults(window)) == "", name
+        labels = [part for part in window.findChildren(QWidget) if isinstance(part, QLabel | QAbstractButton)]
+        small = [part.text() for part in labels if part.isVisible() and QFontInfo(part.font()).pixelSize() < LEAST_TYPE]
+        assert small == [], name
+        assert smallest_letters(window, tmp_path) >= LEAST_TYPE - 0.01, name
+
+
+def test_leaving_brings_everything_back(qtbot: QtBot, window: MainWindow) -> None:
+    parts = window.parts
+    parts.appearance.set_font_scale(1.2)
+    parts.layout.toggle_timeline()
+    parts.centre.set_split(True)
+    window.session.move_cursor(7)
+    window.session.select_token(3)
+    settle(window)
+    before = state(window)
+    press(window, Qt.Key.Key_F5)
+    assert not any(state(window).shown.values())
+    assert state(window).theme != before.theme
+    press(window, Qt.Key.Key_PageDown)
+    press(window, Qt.Key.Key_PageDown, Qt.KeyboardModifier.ControlModifier)
+    assert window.session.run is not None
+    assert window.session.run.cursor == 8
+    assert parts.centre.columns[0].current != before.view
+    parts.layout.show_inspector()
+    assert not parts.inspector.isVisible()
+    press(window, Qt.Key.Key_Escape)
+    assert not parts.stage.is_on
+    assert state(window) == before
+
+
+def test_what_is_opened_on_the_stage_is_open_afterwards(window: MainWindow) -> None:
+    parts = window.parts
+    parts.layout.toggle_inspector()
+    parts.stage.enter()
+    parts.layout.show_inspector()
+    assert not parts.inspector.isVisible()
+    parts.stage.leave()
+    assert parts.inspector.isVisible()
+
+
+def test_closing_on_the_stage_keeps_the_window_as_it_was(window: MainWindow) -> None:
+    kept = window.parts.settings.layout
+    window.parts.stage.enter()
+    window.parts.centre.show_view("memory")
+    window.close()
+    assert (kept.setup, kept.inspector, kept.timeline, kept.view) == (True, True, True, "tokens")
+
+
+def test_keys_and_a_clicker_step_and_play(qtbot: QtBot, window: MainWindow) -> None:
+    held, stage = window.session.run, window.parts.stage
+    assert held is not None
+    press(window, Qt.Key.Key_F5)
+    press(window, Qt.Key.Key_Home)
+    assert held.cursor == 0
+    for key, place in (
+        (Qt.Key.Key_PageDown, 1), (Qt.Key.Key_Right, 2), (Qt.Key.Key_PageDown, 3), (Qt.Key.Key_Left, 2),
+        (Qt.Key.Key_PageUp, 1), (Qt.Key.Key_End, len(STORY)), (Qt.Key.Key_PageDown, len(STORY)),
+    ):  # fmt: skip
+        press(window, key)
+        assert held.cursor == place
+    while stage.presenter.playback.pace != PACES[-1]:
+        press(window, Qt.Key.Key_Plus)
+    press(window, Qt.Key.Key_Plus)
+    assert stage.presenter.playback.pace == PACES[-1]
+    press(window, Qt.Key.Key_Space)
+    assert stage.presenter.playback.playing
+    assert held.cursor == 0
+    with qtbot.waitSignal(window.session.cursorMoved, timeout=WAIT_MS):
+        pass
+    press(window, Qt.Key.Key_Space)
+    assert not stage.presenter.playback.playing
+    assert held.cursor > 0
+
+
+def test_the_sentence_is_the_tokens_own(window: MainWindow) -> None:
+    from core import explain_token
+
+    held, stage = window.session.run, window.parts.stage
+    assert held is not None
+    stage.enter()
+    stage.presenter.go_to(5)
+    stage.presenter.tell()
+    caption = stage.presenter.caption
+    assert caption.sentence.text() == explain_token(held.tokens[4])
+    assert held.tokens[4].piece.strip() in caption.title.text()
+    assert f"5 / {len(STORY)}" in caption.place.text()
+    lit = stage.presenter.light.place()
+    view = window.parts.centre.columns[0].view("tokens")
+    assert lit == view.spotlight()
+    assert not lit.isEmpty()
+
+
+def test_a_live_run_is_followed_slowly_and_written_at_full_speed(qtbot: QtBot, config_dir: Path) -> None:
+    go = threading.Event()
+    window = open_window(qtbot, config_dir, ScriptedEngine(hold=go))
+    window.parts.stage.enter()
+    assert "Space" in window.parts.stage.presenter.caption.sentence.text()
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        press(window, Qt.Key.Key_Space)
+        go.set()
+    held = window.session.run
+    assert held is not None
+    assert held.length == len(STORY)
+    assert held.cursor < held.length
+    assert window.parts.stage.presenter.playback.playing
+    window.parts.stage.leave()
+    assert held.cursor == held.length
+
+
+def test_what_is_not_lit_stays_readable() -> None:
+    for name in ("light", "dark"):
+        theme = on_stage(theme_for(name), SIZE)
+        for words in ("text", "muted"):
+            assert contrast(dimmed(theme, words), theme.window) >= 4.5, (name, words)
+
+
+def dimmed(theme: Theme, name: str) -> str:
+    over, under = theme.color("window"), theme.color(name)
+    pairs = ((over.red(), under.red()), (over.green(), under.green()), (over.blue(), under.blue()))
+    return "#" + "".join(f"{round(a * DIMMED + b * (1 - DIMMED)):02x}" for a, b in pairs)
+
+
+def contrast(one: str, other: str) -> float:
+    """By WCAG 2.2."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
