@@ -12,11 +12,12 @@ from core.code.source import Source
 from core.defaults import DEFAULTS
 from core.parameter import Settings
 from core.request import Request
+from resources.language import mark, tr
 
 _OF_DRAFTER = ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold")
 """What `generate` reads from the draft model's own configuration, whatever it is told."""
 _PT = '"pt"'
-_DRAWN = "# With its seed, generate draws as the run did: the same tokens from the same versions and device."
+_DRAWN = mark("With its seed, generate draws as the run did: the same tokens from the same versions and device.")
 
 
 def lines(
@@ -113,7 +114,7 @@ def _generation(
     if request.negative_prompt is not None:
         before, named["negative_prompt_ids"] = [_negative(request.negative_prompt)], "negative"
     if plain.samples:
-        before += [*([] if plain.strategy.speculates else [_DRAWN]), f"torch.manual_seed({request.seed})"]
+        before += [*([] if plain.strategy.speculates else [f"# {tr(_DRAWN)}"]), f"torch.manual_seed({request.seed})"]
     return [*before, f"outputs = {call('model.generate', '**inputs', **named)}"]
 
 

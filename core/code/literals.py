@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from core.errors import ParameterError
 from core.parameter import shortened
+from resources.language import tr
 
 WIDTH = 100
 """Characters of a line, where words allow it."""
@@ -45,7 +46,9 @@ def literal(value: object) -> str:
         case Constructed():
             fields = ", ".join(f"{name}={literal(item)}" for name, item in value.to_dict().items())
             return f"{type(value).__name__}({fields})"
-    raise ParameterError(f"{shortened(value)} cannot be written as code.", "Give plain values.")
+    raise ParameterError(
+        tr("{value} cannot be written as code.").format(value=shortened(value)), tr("Give plain values.")
+    )
 
 
 def quoted(text: str) -> str:

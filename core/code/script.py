@@ -15,6 +15,7 @@ from core.counterpart import Counterpart
 from core.errors import CacheError, ParameterError
 from core.models import catalog
 from core.request import Request
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
@@ -40,14 +41,22 @@ def as_code(
     Raises ParameterError, StrategyError, CacheError for a request that no run could have.
     """
     if flavour not in ("transformers", "core"):
-        raise ParameterError(f"There is no code of the kind “{flavour}”.", "Use transformers or core.", "flavour")
+        raise ParameterError(
+            tr("There is no code of the kind “{flavour}”.").format(flavour=flavour),
+            tr("Use transformers or core."),
+            "flavour",
+        )
     source, drafts = _sources(request, model, drafters, device, dtype)
     plain = plain_of(request, source, bool(drafts))
-    head = [] if model else ["The request names no model: put yours here."]
+    head = [] if model else [tr("The request names no model: put yours here.")]
     told = _counterpart(request, plain, source, drafts)
     if flavour == "transformers" and not told.missing:
         return _script([*head, told.note], generate_form.lines(request, plain, source, drafts, told.settings))
-    reason = [f"transformers' generate cannot do this: {told.missing}"] if flavour == "transformers" else []
+    reason = (
+        [tr("transformers' generate cannot do this: {reason}").format(reason=told.missing)]
+        if flavour == "transformers"
+        else []
+    )
     return _script([*reason, *head], core_form.lines(request, plain, source, drafts))
 
 
@@ -76,16 +85,21 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
     """What the strategy and the cache say, as one."""
     backend = caches.registry.get(request.cache)
     if backend is None:
-        raise CacheError(f"There is no cache “{request.cache}”.", f"Choose one of: {', '.join(caches.registry)}.")
+        raise CacheError(
+            tr("There is no cache “{name}”.").format(name=request.cache),
+            tr("Choose one of: {names}.").format(names=", ".join(caches.registry)),
+        )
     told = (
         plain.strategy.counterpart(request),
         backend.counterpart(request.cache_options, plain.strategy.needs, source.device),
     )
     missing = next((each.missing for each in told if each.missing), "")
     if not missing and len(drafts) > 1:
-        missing = "it takes one draft model, and here are several."
+        missing = tr("it takes one draft model, and here are several.")
     if not missing and request.beginning:
-        missing = "it takes an answer that is begun already for a part of the prompt, and would count places otherwise."
+        missing = tr(
+            "it takes an answer that is begun already for a part of the prompt, and would count places otherwise."
+        )
     notes = " ".join(each.note for each in told if each.note)
     return Counterpart({**told[0].settings, **told[1].settings}, missing, notes)
 

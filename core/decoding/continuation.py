@@ -10,6 +10,7 @@ from core.models.model import LoadedModel
 from core.models.text import Decoder
 from core.parameter import shortened
 from core.token_values import is_id
+from resources.language import mark, tr
 
 
 def continuation(model: LoadedModel, before: Sequence[int], more: object) -> list[int]:
@@ -27,13 +28,13 @@ def continuation(model: LoadedModel, before: Sequence[int], more: object) -> lis
 def _parts(more: object) -> list[int | str]:
     parts = [more] if isinstance(more, str) else list(more) if isinstance(more, Sequence) else None
     if parts is None or isinstance(more, bytes):
-        raise PromptError(f"The text goes on with {shortened(more)}.", _REMEDY)
+        raise PromptError(tr("The text goes on with {value}.").format(value=shortened(more)), tr(_REMEDY))
     if wrong := [part for part in parts if not (isinstance(part, str) or is_id(part))]:
-        raise PromptError(f"The text goes on with {shortened(wrong[0])}.", _REMEDY)
+        raise PromptError(tr("The text goes on with {value}.").format(value=shortened(wrong[0])), tr(_REMEDY))
     return [part if isinstance(part, str) else int(part) for part in parts]
 
 
-_REMEDY = "Give words, token ids, or some of each."
+_REMEDY = mark("Give words, token ids, or some of each.")
 
 
 def _behind(model: LoadedModel, before: Sequence[int], text: str) -> list[int]:

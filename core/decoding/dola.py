@@ -13,6 +13,7 @@ from core.decoding.single import Greedy, Multinomial, decode_single
 from core.errors import ParameterError, StrategyError
 from core.events import Event, LayerChoice
 from core.models.model import LoadedModel
+from resources.language import tr
 
 Layers = str | int | Sequence[int]
 """low, high, a layer or several."""
@@ -35,8 +36,8 @@ class LayerContrast:
         """Contrasted scores [B, V] from final logits [B, V] and the hidden states of all layers [B, T, D]."""
         if hidden[0].shape[-1] != hidden[-1].shape[-1] or hidden[-1].shape[-1] != self._head.weight.shape[-1]:
             raise StrategyError(
-                "DoLa cannot run: the output head of this model reads something else than its layers' states.",
-                "Choose another strategy or another model.",
+                tr("DoLa cannot run: the output head of this model reads something else than its layers' states."),
+                tr("Choose another strategy or another model."),
             )
         premature = torch.stack([self._head(hidden[layer][:, -1]).float() for layer in self._layers])
         divergences = jensen_shannon(logits, premature).mean(-1)
@@ -67,9 +68,10 @@ def candidate_layers(setting: Layers, layers: int, tied: bool) -> list[int]:
         chosen = [int(layer) for layer in named if 0 <= int(layer) < layers]
     if not chosen:
         raise ParameterError(
-            f"dola_layers {setting!r} names no layer below {layers}.", "Use “low”, “high” or a list of layers.",
+            tr("dola_layers {setting!r} names no layer below {layers}.").format(setting=setting, layers=layers),
+            tr("Use “low”, “high” or a list of layers."),
             "dola_layers",
-        )  # fmt: skip
+        )
     return chosen
 
 

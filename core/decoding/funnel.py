@@ -18,6 +18,7 @@ from core.errors import ParameterError
 from core.events import StageKind
 from core.parameter import check, check_vocabulary
 from core.processors.base import Context, Processor
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.processors.base import Transform
@@ -105,7 +106,9 @@ def _make(processor: Processor, value: object, context: Context) -> Transform:
         if is_out_of_memory(error):
             raise
         raise ParameterError(
-            f"The setting {processor.name} cannot be used: {error}", "Correct it or switch it off.", processor.name
+            tr("The setting {setting} cannot be used: {error}").format(setting=processor.name, error=error),
+            tr("Correct it or switch it off."),
+            processor.name,
         ) from error
 
 

@@ -10,6 +10,7 @@ from core.decoding.prepare import start_of
 from core.decoding.prompt import encode
 from core.errors import PromptError, TextTooLongError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _no_source(model: LoadedModel) -> list[int]:
     end = eos[0] if isinstance(eos, list) and eos else eos
     if not ids and not isinstance(end, int):
         raise PromptError(
-            f"{model.name} reads a source before it writes, and has no token for an empty one.",
-            "Say what the text answers.",
+            tr("{model} reads a source before it writes, and has no token for an empty one.").format(model=model.name),
+            tr("Say what the text answers."),
         )
     return list(ids) or [int(end)]

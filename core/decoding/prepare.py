@@ -11,9 +11,10 @@ from core.decoding.stopping import Stopping
 from core.decoding.way import Way
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.model import LoadedModel
-from core.parameter import Settings, check, shortened
+from core.parameter import Settings, check, it_knows, shortened
 from core.request import Request
 from core.token_values import is_id
+from resources.language import tr
 
 
 def backend_of(request: Request, model: LoadedModel, strategy: Way) -> CacheBackend:
@@ -22,10 +23,16 @@ def backend_of(request: Request, model: LoadedModel, strategy: Way) -> CacheBack
         backend = caches.registry[request.cache]
     except KeyError:
         known = ", ".join(caches.registry)
-        raise CacheError(f"There is no cache “{request.cache}”.", f"Choose one of: {known}.") from None
+        raise CacheError(
+            tr("There is no cache “{name}”.").format(name=request.cache),
+            tr("Choose one of: {names}.").format(names=known),
+        ) from None
     _check_options(backend, request.cache_options)
     if reason := backend.why_not(model, strategy.needs, request.cache_options):
-        raise CacheError(f"{backend.title} cannot serve: {reason}", "Choose another cache or another model.")
+        raise CacheError(
+            tr("{cache} cannot serve: {reason}").format(cache=tr(backend.title), reason=reason),
+            tr("Choose another cache or another model."),
+        )
     return backend
 
 
@@ -35,8 +42,8 @@ def _check_options(backend: CacheBackend, given: Settings) -> None:
     for name, value in given.items():
         if name not in known:
             raise ParameterError(
-                f"The cache “{backend.title}” has no setting “{name}”.",
-                f"It knows: {', '.join(known) or 'none'}.",
+                tr("The cache “{cache}” has no setting “{name}”.").format(cache=tr(backend.title), name=name),
+                it_knows(known),
                 name,
             )
         if value is not None:
@@ -51,14 +58,16 @@ def start_of(model: LoadedModel, config: GenerationConfig, prompt_ids: list[int]
     start = config.bos_token_id if start is None else start
     if start is None:
         raise PromptError(
-            f"{model.name} does not say which token its decoder starts with.",
-            "Set decoder_start_token_id in its generation_config.json.",
+            tr("{model} does not say which token its decoder starts with.").format(model=model.name),
+            tr("Set decoder_start_token_id in its generation_config.json."),
         )
     first = start[0] if isinstance(start, list) and start else start
     if not is_id(first) or first >= model.vocabulary:
         raise PromptError(
-            f"The decoder of {model.name} is to start with {shortened(start)}, which is no token of its vocabulary.",
-            f"Set decoder_start_token_id to a token id from 0 to {model.vocabulary - 1:,}.",
+            tr("The decoder of {model} is to start with {value}, which is no token of its vocabulary.").format(
+                model=model.name, value=shortened(start)
+            ),
+            tr("Set decoder_start_token_id to a token id from 0 to {last:,}.").format(last=model.vocabulary - 1),
         )
     return [int(first)]
 
@@ -67,8 +76,10 @@ def check_room(stopping: Stopping, config: GenerationConfig, start: int) -> None
     """Raises PromptError when not one token may be written."""
     if stopping.max_new < 1:
         raise PromptError(
-            f"max_length is {config.max_length} and the prompt alone has {start} tokens.",
-            "Set max_new_tokens, or a greater max_length.",
+            tr("max_length is {max_length} and the prompt alone has {start} tokens.").format(
+                max_length=config.max_length, start=start
+            ),
+            tr("Set max_new_tokens, or a greater max_length."),
         )
 
 
@@ -79,10 +90,12 @@ def check_scores(model: LoadedModel, scores: torch.Tensor, raw: torch.Tensor, st
         return
     if torch.isnan(raw).any() or torch.isposinf(raw).any() or torch.isnan(scores).any():
         raise NumericError(
-            f"{model.name} produced NaN or infinity instead of scores at step {step + 1}.",
-            "Try float32, check the weights, or switch on “Repair invalid numbers” (remove_invalid_values).",
+            tr("{model} produced NaN or infinity instead of scores at step {step}.").format(
+                model=model.name, step=step + 1
+            ),
+            tr("Try float32, check the weights, or switch on “Repair invalid numbers” (remove_invalid_values)."),
         )
     raise ParameterError(
-        f"The settings leave no token to choose from at step {step + 1}: every one is banned.",
-        "Loosen the banned words, suppressed tokens, n-gram limits or forced tokens.",
+        tr("The settings leave no token to choose from at step {step}: every one is banned.").format(step=step + 1),
+        tr("Loosen the banned words, suppressed tokens, n-gram limits or forced tokens."),
     )

@@ -15,6 +15,7 @@ from core.models.model import LoadedModel
 from core.models.templates.render import render_chat
 from core.models.text import Pieces
 from core.models.tokenizers import is_foreign_failure
+from resources.language import mark, tr
 
 
 def encode(model: LoadedModel, prompt: object, unbounded: bool = False) -> list[int]:
@@ -34,9 +35,12 @@ def check_known(model: LoadedModel, ids: Sequence[int], field: str = "prompt") -
     """Raises ParameterError, naming the request's field, for ids beyond the model's vocabulary."""
     if outside := [i for i in ids if not 0 <= i < model.vocabulary]:
         raise ParameterError(
-            f"The {field} holds the token id {outside[0]}, and {model.name} knows 0 to {model.vocabulary - 1:,}.",
-            "Use ids of this model's own tokenizer.", field,
-        )  # fmt: skip
+            tr("The {field} holds the token id {id}, and {model} knows 0 to {last:,}.").format(
+                field=field, id=outside[0], model=model.name, last=model.vocabulary - 1
+            ),
+            tr("Use ids of this model's own tokenizer."),
+            field,
+        )
 
 
 def prompt_tokens(ids: Sequence[int], pieces: Pieces) -> tuple[PromptToken, ...]:
@@ -53,12 +57,15 @@ def _ids(model: LoadedModel, prompt: object) -> list[int]:
         return _encode_chat(model, items)
     if wrong := [item for item in items if not _is_id(item)]:
         raise PromptError(
-            f"The prompt holds {_short(wrong[0])}, which is neither a token id nor a message of a chat.", _REMEDY
+            tr("The prompt holds {value}, which is neither a token id nor a message of a chat.").format(
+                value=_short(wrong[0])
+            ),
+            tr(_REMEDY),
         )
     return [int(token) for token in items]
 
 
-_REMEDY = "Give a text, the messages of one chat, or the token ids of one text."
+_REMEDY = mark("Give a text, the messages of one chat, or the token ids of one text.")
 
 
 def _items(prompt: object) -> list[Any]:
@@ -66,7 +73,7 @@ def _items(prompt: object) -> list[Any]:
     if isinstance(prompt, (torch.Tensor, np.ndarray)):
         prompt = prompt.tolist()
     if not isinstance(prompt, Sequence) or isinstance(prompt, (bytes, bytearray)):
-        raise PromptError(f"The prompt is {_short(prompt)}.", _REMEDY)
+        raise PromptError(tr("The prompt is {value}.").format(value=_short(prompt)), tr(_REMEDY))
     return list(prompt)
 
 
@@ -75,7 +82,7 @@ def _is_id(item: object) -> bool:
 
 
 def _short(value: object) -> str:
-    words = "null" if value is None else f"a {type(value).__name__}"
+    words = "null" if value is None else tr("a {kind}").format(kind=type(value).__name__)
     return f"{words} ({value!r:.40})" if isinstance(value, (str, int, float)) else words
 
 
@@ -90,8 +97,8 @@ def check_tokenizer(model: LoadedModel) -> None:
     """Raises TokenizerMissingError where text cannot be turned into tokens."""
     if model.tokenizer is None:
         raise TokenizerMissingError(
-            f"{model.name} has no tokenizer, so text cannot be turned into tokens.",
-            "Put the tokenizer's files into the model's folder; from Python, a prompt of token ids needs none.",
+            tr("{model} has no tokenizer, so text cannot be turned into tokens.").format(model=model.name),
+            tr("Put the tokenizer's files into the model's folder; from Python, a prompt of token ids needs none."),
         )
 
 
@@ -103,14 +110,17 @@ def tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
     except UnicodeEncodeError as error:
         broken = text[error.start : error.start + 1].encode("utf-8", "surrogatepass").hex(" ")
         raise PromptError(
-            f"The prompt holds half a character ({broken}), which is no text.", "Remove it, or type it again."
+            tr("The prompt holds half a character ({broken}), which is no text.").format(broken=broken),
+            tr("Remove it, or type it again."),
         ) from None
     except BaseException as error:
         if not is_foreign_failure(error):
             raise
         raise PromptError(
-            f"The tokenizer of {model.name} cannot turn this text into tokens: {error}",
-            "It may have no token for characters it does not know: leave them out, or give token ids.",
+            tr("The tokenizer of {model} cannot turn this text into tokens: {error}").format(
+                model=model.name, error=error
+            ),
+            tr("It may have no token for characters it does not know: leave them out, or give token ids."),
         ) from error
     return ids
 
@@ -118,15 +128,15 @@ def tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
 def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> list[int]:
     if model.tokenizer is None or not getattr(model.tokenizer, "chat_template", None):
         raise TokenizerMissingError(
-            f"{model.name} has no chat template, so a chat cannot be turned into tokens.",
-            "Write the prompt as plain text, or choose a model trained for chat.",
+            tr("{model} has no chat template, so a chat cannot be turned into tokens.").format(model=model.name),
+            tr("Write the prompt as plain text, or choose a model trained for chat."),
         )
     try:
         text = _fill_template(model.tokenizer, messages)
     except Exception as error:  # templates raise whatever they like
         raise PromptError(
-            f"The chat template of {model.name} refuses these messages: {error}",
-            "Check that the roles alternate between user and assistant, beginning with the user.",
+            tr("The chat template of {model} refuses these messages: {error}").format(model=model.name, error=error),
+            tr("Check that the roles alternate between user and assistant, beginning with the user."),
         ) from error
     return tokenize(model, text, add_special_tokens=False)
 
@@ -146,7 +156,9 @@ def _begin(model: LoadedModel) -> list[int]:
     first = bos[0] if isinstance(bos, list) and bos else bos
     if not _is_id(first) or model.is_encoder_decoder:
         raise EmptyPromptError(
-            f"The prompt is empty, and {model.name} has no beginning-of-sequence token to start from.",
-            "Write at least one word.",
+            tr("The prompt is empty, and {model} has no beginning-of-sequence token to start from.").format(
+                model=model.name
+            ),
+            tr("Write at least one word."),
         )
     return [int(first)]

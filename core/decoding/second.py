@@ -14,6 +14,7 @@ from core.decoding.whole_text import WholeText
 from core.errors import ComparisonError, TextTooLongError
 from core.events import TokenCompared
 from core.models.model import LoadedModel
+from resources.language import tr
 
 
 class SecondReader:
@@ -21,7 +22,7 @@ class SecondReader:
 
     def __init__(self, model: LoadedModel, first: LoadedModel, given: Given, top_n: int) -> None:
         if reason := why_not_compared(first, model):
-            raise ComparisonError(reason, "Choose a second model of the same family.")
+            raise ComparisonError(reason, tr("Choose a second model of the same family."))
         self._model, self._top_n = model, top_n
         given = _as_read_by(model, given)
         self.text = WholeText(model, given)
@@ -40,10 +41,17 @@ class SecondReader:
 def why_not_compared(first: LoadedModel, second: LoadedModel) -> str | None:
     """Why two models cannot be held against each other token by token; None when they can."""
     if first.is_encoder_decoder != second.is_encoder_decoder:
-        kinds = ("a decoder-only model", "an encoder–decoder")
-        return f"{first.name} is {kinds[first.is_encoder_decoder]}, {second.name} {kinds[second.is_encoder_decoder]}."
+        kinds = (tr("a decoder-only model"), tr("an encoder–decoder"))
+        return tr("{first} is {kind}, {second} {other_kind}.").format(
+            first=first.name,
+            kind=kinds[first.is_encoder_decoder],
+            second=second.name,
+            other_kind=kinds[second.is_encoder_decoder],
+        )
     if not same_tokens(first, second):
-        return f"{second.name} has another tokenizer than {first.name}: their tokens are not the same pieces of text."
+        return tr("{second} has another tokenizer than {first}: their tokens are not the same pieces of text.").format(
+            second=second.name, first=first.name
+        )
     return None
 
 

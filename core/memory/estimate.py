@@ -16,11 +16,12 @@ from core.decoding.continuation import continuation
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
 from core.errors import TokenscopeError, UnpredictableError
-from core.explain.words import count, size
+from core.explain.words import size
 from core.models.model import LoadedModel
 from core.models.room import free_memory, has_room
 from core.request import Request
 from core.settings import resolve
+from resources.language import tr, trn
 
 _GUESS = 3
 """Characters a token, where the tokenizer cannot say."""
@@ -58,14 +59,20 @@ class Estimate:
     @property
     def figures(self) -> str:
         """`Needs 45.2 MiB of 3.1 GiB free: 21.9 MiB of weights, 18.0 MiB of cache (Dynamic, 560 tokens × 4).`"""
-        rows = f" × {self.rows}" if self.rows > 1 else ""
-        cache = size(self.cache) if self.cache else "an unknown size"
-        parts = [
-            f"{size(self.weights)} of weights",
-            f"{cache} of cache ({self.title}, {self.tokens:,} tokens{rows})",
-        ]
-        parts += [f"{size(self.draft)} for the draft"] if self.draft else []
-        return f"Needs {size(self.needed)} of {size(self.free)} free: {', '.join(parts)}."
+        sentence = (
+            tr(
+                "Needs {needed} of {free} free: {weights} of weights, {cache} of cache ({title}, {tokens}), "
+                "{draft} for the draft."
+            )
+            if self.draft
+            else tr("Needs {needed} of {free} free: {weights} of weights, {cache} of cache ({title}, {tokens}).")
+        )
+        tokens = tr("{tokens:,} tokens × {rows}") if self.rows > 1 else tr("{tokens:,} tokens")
+        return sentence.format(
+            needed=size(self.needed), free=size(self.free), weights=size(self.weights), draft=size(self.draft),
+            cache=size(self.cache) if self.cache else tr("an unknown size"), title=tr(self.title),
+            tokens=tokens.format(tokens=self.tokens, rows=self.rows),
+        )  # fmt: skip
 
     @property
     def advice(self) -> str:
@@ -73,10 +80,29 @@ class Estimate:
         if self.ok:
             return ""
         if not self.remedies:
-            return "It does not fit, and neither a shorter text nor another cache changes that: choose a smaller model."
-        first, last = self.remedies[:-1], self.remedies[-1]
-        trouble = "It does not fit" if self.needed > self.free else "That leaves too little to spare"
-        return f"{trouble}. It would fit {', '.join(first)}{' or ' if first else ''}{last}."
+            return tr(
+                "It does not fit, and neither a shorter text nor another cache changes that: choose a smaller model."
+            )
+        sentence = (
+            tr("It does not fit. It would fit {remedies}.")
+            if self.needed > self.free
+            else tr("That leaves too little to spare. It would fit {remedies}.")
+        )
+        return sentence.format(remedies=_either(self.remedies))
+
+
+def _either(several: Sequence[str]) -> str:
+    """The last after an "or"."""
+    if len(several) == 1:
+        return several[0]
+    return tr("{several} or {last}").format(several=tr(", ").join(several[:-1]), last=several[-1])
+
+
+def _together(several: Sequence[str]) -> str:
+    """The last after an "and"."""
+    if len(several) == 1:
+        return several[0]
+    return tr("{several} and {last}").format(several=tr(", ").join(several[:-1]), last=several[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,15 +188,16 @@ class _Reckoning:
         """Changes of one thing that are enough."""
         case = self.case
         if new := _most(case.new, lambda count: self._fits(replace(case, new=count))):
-            yield f"with at most {new:,} new tokens"
+            yield tr("with at most {new:,} new tokens").format(new=new)
         if rows := _most(case.rows, lambda count: self._fits(replace(case, rows=count))):
-            yield f"with {self._rows_words(rows)}"
+            yield tr("with {what}").format(what=self._rows_words(rows))
         if others := [title for title in self._other_caches() if title]:
-            yield f"with the cache “{'” or “'.join(others[:2])}”"
+            sentence = tr("with the cache “{one}” or “{other}”") if len(others) > 1 else tr("with the cache “{one}”")
+            yield sentence.format(one=tr(others[0]), other=tr(others[1 % len(others)]))
         if self.model.dtype == torch.float32 and self._fits(replace(case, halved=True)):
-            yield "in float16"
+            yield tr("in float16")
         if self.request.drafters and self._fits(replace(case, drafted=False)):
-            yield "without a draft model"
+            yield tr("without a draft model")
 
     def _together(self) -> Iterator[str]:
         """The least that has to change at once, where no single change is enough."""
@@ -180,11 +207,12 @@ class _Reckoning:
             if case.halved and self.model.dtype != torch.float32:
                 return
             if new := self._most_new(case):
-                words = [f"at most {new:,} new tokens"] if new < case.new else []
+                words = [tr("at most {new:,} new tokens").format(new=new)] if new < case.new else []
                 words += [self._rows_words(1)] if self.case.rows > 1 else []
-                words += [f"the cache “{caches.registry[case.cache].title}”"] if case.cache != self.case.cache else []
+                cache = tr("the cache “{title}”").format(title=tr(caches.registry[case.cache].title))
+                words += [cache] if case.cache != self.case.cache else []
                 words += ["float16"] if case.halved else []
-                yield f"with {', '.join(words[:-1])}{' and ' if words[:-1] else ''}{words[-1]}"
+                yield tr("with {what}").format(what=_together(words))
                 return
 
     def _most_new(self, case: _Case) -> int:
@@ -192,8 +220,13 @@ class _Reckoning:
         return _most(case.new + 1, lambda count: self._fits(replace(case, new=count)))
 
     def _rows_words(self, rows: int) -> str:
-        kind = "beam" if int(self.config.num_beams or 1) > 1 else "text" if self.config.do_sample else "candidate"
-        return count(rows, kind)
+        if int(self.config.num_beams or 1) > 1:
+            said = trn("{count} beam", "{count} beams", rows)
+        elif self.config.do_sample:
+            said = trn("{count} text", "{count} texts", rows)
+        else:
+            said = trn("{count} candidate", "{count} candidates", rows)
+        return said.format(count=f"{rows:,}")
 
     def _serving(self) -> list[CacheBackend]:
         """Other back ends that can hold this run; exact ones first."""

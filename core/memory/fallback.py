@@ -20,6 +20,7 @@ from core.explain import words
 from core.models.model import LoadedModel
 from core.request import Request
 from core.settings import resolve
+from resources.language import mark, tr, trn
 
 Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]
 
@@ -57,9 +58,11 @@ class Told:
     def _compare(self, event: Event, place: int) -> None:
         if isinstance(event, TokenChosen) and (event.sequence, event.id) != self.tokens[place]:
             raise OutOfMemoryError(
-                "Memory ran out, and starting again with another cache gave another text: on this device the same "
-                "computation does not always give the same numbers.",
-                "Choose the offloaded cache from the start, or write fewer tokens.",
+                tr(
+                    "Memory ran out, and starting again with another cache gave another text: on this device the same "
+                    "computation does not always give the same numbers."
+                ),
+                tr("Choose the offloaded cache from the start, or write fewer tokens."),
             )
 
 
@@ -122,12 +125,22 @@ def _free(prefixes: PrefixStore | None) -> int:
 
 
 def _notice(model: LoadedModel, request: Request, successor: CacheBackend, told: Told, freed: int) -> Notice:
+    said = [_ran_out(model, told)]
+    if freed:
+        said.append(tr("{size} of kept prefixes were freed.").format(size=words.size(freed)))
+    going_on = tr("Going on with the cache “{cache}” ({summary}); the text stays as it is.")
+    said.append(going_on.format(cache=tr(successor.title), summary=tr(successor.summary)))
+    return Notice("memory_fallback", " ".join(said))
+
+
+def _ran_out(model: LoadedModel, told: Told) -> str:
+    """When, and with how much in the cache, as far as either is known."""
+    sentence = {
+        (False, False): mark("{device} ran out of memory."),
+        (True, False): mark("{device} ran out of memory after {tokens}."),
+        (False, True): mark("{device} ran out of memory, with {size} in the cache."),
+        (True, True): mark("{device} ran out of memory after {tokens}, with {size} in the cache."),
+    }[bool(told.tokens), bool(told.cache_bytes)]
     count = len(told.tokens)
-    tokens = f" after {words.count(count, 'token')}" if count else ""
-    held = f", with {words.size(told.cache_bytes)} in the cache" if told.cache_bytes else ""
-    kept = f" {words.size(freed)} of kept prefixes were freed." if freed else ""
-    return Notice(
-        "memory_fallback",
-        f"{model.device} ran out of memory{tokens}{held}.{kept} Going on with the cache “{successor.title}” "
-        f"({successor.summary}); the text stays as it is.",
-    )
+    tokens = trn("{count} token", "{count} tokens", count).format(count=f"{count:,}")
+    return tr(sentence).format(device=model.device, tokens=tokens, size=words.size(told.cache_bytes))

@@ -13,6 +13,7 @@ from core.models.files import INDEX_BYTES, is_file, read_bytes
 from core.models.purpose import foreign_input
 from core.models.room import Fit, fits
 from core.models.weights import find_weights
+from resources.language import tr
 
 __all__ = [
     "BUNDLED",
@@ -92,13 +93,15 @@ def locate(name: str) -> Path:
         return cached.path
     if cached is not None:
         raise ModelNotFoundError(
-            f"“{name}” cannot be used: {cached.problem}.", "Remove it from the cache, and download it again."
+            tr("“{name}” cannot be used: {problem}.").format(name=name, problem=cached.problem),
+            tr("Remove it from the cache, and download it again."),
         )
     looks_local = path.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1
-    what = "The folder {} does not exist." if looks_local else "There is no model “{}” on this disk."
-    known = ", ".join(entry.name for entry in bundled()) or "none"
+    what = tr("The folder {name} does not exist.") if looks_local else tr("There is no model “{name}” on this disk.")
+    known = ", ".join(entry.name for entry in bundled()) or tr("none")
     raise ModelNotFoundError(
-        what.format(name), f"Choose a folder with a model, a model in the hub cache, or a bundled one ({known})."
+        what.format(name=name),
+        tr("Choose a folder with a model, a model in the hub cache, or a bundled one ({known}).").format(known=known),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from core.errors import DeviceError, ParameterError
+from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -21,12 +22,16 @@ def choose_device(wish: str) -> torch.device:
     try:
         device = torch.device(wish)
     except RuntimeError:
-        raise DeviceError(f"“{wish}” is not a device.", "Use auto, cpu, cuda, cuda:1 … or mps.") from None
+        raise DeviceError(
+            tr("“{wish}” is not a device.").format(wish=wish), tr("Use auto, cpu, cuda, cuda:1 … or mps.")
+        ) from None
     there = {"cpu": True, "mps": _has_mps(), "cuda": (device.index or 0) < torch.cuda.device_count()}
     if not there.get(device.type, True):
         raise DeviceError(
-            f"This machine has no device “{wish}” that the installed torch {torch.__version__} can use.",
-            "Choose “auto” or “cpu”, or install a torch build for that device.",
+            tr("This machine has no device “{wish}” that the installed torch {version} can use.").format(
+                wish=wish, version=torch.__version__
+            ),
+            tr("Choose “auto” or “cpu”, or install a torch build for that device."),
         )
     return device
 
@@ -36,7 +41,11 @@ def choose_dtype(wish: str, device: torch.device, config: PreTrainedConfig) -> t
     if wish in DTYPES:
         return DTYPES[wish]
     if wish != "auto":
-        raise ParameterError(f"“{wish}” is not a number type.", f"Use auto, {', '.join(DTYPES)}.", "dtype")
+        raise ParameterError(
+            tr("“{wish}” is not a number type.").format(wish=wish),
+            tr("Use auto, {names}.").format(names=", ".join(DTYPES)),
+            "dtype",
+        )
     return torch.float32 if device.type == "cpu" else _stored_dtype(config)
 
 

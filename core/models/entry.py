@@ -11,6 +11,7 @@ from core.models.files import is_file, read_json
 from core.models.json_types import JsonObject
 from core.models.sanity import impossible, misnamed
 from core.models.weights import Stored, WeightFiles, count_stored, find_weights
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ def read_config(path: Path) -> JsonObject:
         return read_json(file)
     except FileNotFoundError:
         raise ConfigMissingError(
-            f"{path} holds no config.json, so it is not a Hugging Face model folder.",
-            "Choose the folder that holds config.json beside the weights.",
+            tr("{path} holds no config.json, so it is not a Hugging Face model folder.").format(path=path),
+            tr("Choose the folder that holds config.json beside the weights."),
         ) from None
     except ModelFileError as error:
         raise ConfigMissingError(error.cause, error.remedy) from error
@@ -75,7 +76,7 @@ def describe(path: Path, name: str, source: str) -> ModelEntry:
 
 def _read_or_say(path: Path) -> tuple[JsonObject, str | None]:
     if not os.path.isdir(path):
-        return {}, f"there is no folder {path}"
+        return {}, tr("there is no folder {path}").format(path=path)
     try:
         return read_config(path), None
     except ConfigMissingError as error:
@@ -93,17 +94,21 @@ def _weigh(path: Path) -> tuple[WeightFiles, Stored | None, str | None]:
 
 def _weights_problem(weights: WeightFiles) -> str | None:
     if not weights.files:
-        return "holds no weights"
+        return tr("holds no weights")
     if missing := [file.name for file in weights.files if not is_file(file)]:
-        return f"{missing[0]} is missing"
-    return "only pickled weights; they must be allowed first" if weights.pickled else None
+        return tr("{file} is missing").format(file=missing[0])
+    return tr("only pickled weights; they must be allowed first") if weights.pickled else None
 
 
 def _shape(config: JsonObject) -> str:
     family = str(config.get("model_type", "unknown")).replace("_", " ").title()
     layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
     width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
-    return f"{family} · {layers} layers × {width}" if layers and width else family
+    return (
+        tr("{family} · {layers} layers × {width}").format(family=family, layers=layers, width=width)
+        if layers and width
+        else family
+    )
 
 
 def _first_size(config: JsonObject, names: tuple[str, ...]) -> int | None:

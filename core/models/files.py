@@ -10,6 +10,7 @@ from pathlib import Path
 
 from core.errors import ModelFileError
 from core.models.json_types import Json, JsonObject
+from resources.language import tr
 
 CONFIG_BYTES = 16 * 2**20
 INDEX_BYTES = 256 * 2**20
@@ -50,11 +51,11 @@ def read_json(file: Path, limit: int = CONFIG_BYTES) -> JsonObject:
     try:
         data = json.loads(read_bytes(file, limit).decode("utf-8"))
     except (ValueError, RecursionError, MemoryError) as error:
-        raise _unreadable(file, f"not readable JSON: {error}") from None
+        raise _unreadable(file, tr("not readable JSON: {error}").format(error=error)) from None
     if not isinstance(data, dict):
-        raise _unreadable(file, "it does not hold a JSON object")
+        raise _unreadable(file, tr("it does not hold a JSON object"))
     if _depth(data) > _NESTED:
-        raise _unreadable(file, f"its brackets are nested more than {_NESTED} deep")
+        raise _unreadable(file, tr("its brackets are nested more than {most} deep").format(most=_NESTED))
     return data
 
 
@@ -84,22 +85,27 @@ def _contents(path: Path) -> Iterator[Path]:
             yield from templates.iterdir()
     except OSError as error:
         raise ModelFileError(
-            f"The folder {path} cannot be read: {error.strerror or error}.", "Check its permissions, or choose another."
+            tr("The folder {path} cannot be read: {reason}.").format(path=path, reason=error.strerror or error),
+            tr("Check its permissions, or choose another."),
         ) from error
 
 
 def _why_not(file: Path, about: os.stat_result, limit: int) -> str | None:
     if stat.S_ISDIR(about.st_mode):
-        return "it is a folder"
+        return tr("it is a folder")
     if not stat.S_ISREG(about.st_mode):
-        return "it is a pipe, a socket or a device, not a regular file"
+        return tr("it is a pipe, a socket or a device, not a regular file")
     if about.st_size > limit:
-        return f"it has {about.st_size:,} bytes, more than the {limit:,} that such a file may have"
-    return None if os.access(file, os.R_OK) else "it may not be read (permission denied)"
+        return tr("it has {st_size:,} bytes, more than the {limit:,} that such a file may have").format(
+            st_size=about.st_size, limit=limit
+        )
+    return None if os.access(file, os.R_OK) else tr("it may not be read (permission denied)")
 
 
 def _unreadable(file: Path, reason: str) -> ModelFileError:
-    return ModelFileError(f"{file} cannot be used: {reason}.", "Copy or download the file again.")
+    return ModelFileError(
+        tr("{file} cannot be used: {reason}.").format(file=file, reason=reason), tr("Copy or download the file again.")
+    )
 
 
 def _depth(data: Json) -> int:

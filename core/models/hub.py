@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from resources.language import tr
+
 if TYPE_CHECKING:
     from huggingface_hub import CachedRepoInfo
 
@@ -71,7 +73,7 @@ def _scan(folders: Iterable[Path]) -> Iterator[CachedModel]:
             elif (snapshot := _snapshot(_ask_library(folder), folder)) is not None:
                 yield CachedModel(name, snapshot)
         except (OSError, ValueError, RecursionError) as error:
-            yield CachedModel(name, folder, f"its cache cannot be read: {error}")
+            yield CachedModel(name, folder, tr("its cache cannot be read: {error}").format(error=error))
 
 
 def _unsafe(folder: Path) -> str | None:
@@ -79,7 +81,7 @@ def _unsafe(folder: Path) -> str | None:
     for reference in (folder / "refs").rglob("*"):
         about = reference.stat()
         if not stat.S_ISDIR(about.st_mode) and (not stat.S_ISREG(about.st_mode) or about.st_size > _REF_BYTES):
-            return f"its cache is damaged: {reference} is no reference"
+            return tr("its cache is damaged: {reference} is no reference").format(reference=reference)
     return None
 
 

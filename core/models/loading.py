@@ -15,6 +15,7 @@ from core.errors import ConfigInvalidError, CorruptWeightsError, ModelFileError,
 from core.models.files import is_file, read_json
 from core.models.plan import ModelPlan
 from core.models.weights import WeightFiles, find_weights, shortfall
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.models.network import Network
@@ -47,19 +48,22 @@ def _check_generation_config(path: Path) -> None:
     except FileNotFoundError:
         return
     except ModelFileError as error:
-        raise ConfigInvalidError(error.cause, "Correct or delete the file; the model can do without it.") from error
+        raise ConfigInvalidError(error.cause, tr("Correct or delete the file; the model can do without it.")) from error
 
 
 def _check_weights(path: Path, allow_pickle: bool) -> WeightFiles:
     weights = find_weights(path)
     if not weights.files:
         raise CorruptWeightsError(
-            f"{path} holds no weights (no *.safetensors file).", "Copy or download the model again, whole."
+            tr("{path} holds no weights (no *.safetensors file).").format(path=path),
+            tr("Copy or download the model again, whole."),
         )
     if weights.pickled and not allow_pickle:
         raise PickledWeightsError(
-            f"{path.name} has only pickled weights ({weights.files[0].name}). Loading a pickle can run any code in it.",
-            "Allow it for this model if you trust its source, or convert the weights to safetensors.",
+            tr("{model} has only pickled weights ({file}). Loading a pickle can run any code in it.").format(
+                model=path.name, file=weights.files[0].name
+            ),
+            tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
         )
     for file in weights.files:
         _check_file(file, weights.pickled)
@@ -70,7 +74,8 @@ def _check_file(file: Path, pickled: bool) -> None:
     """That it is there; of safetensors, that its header and the size it promises agree with the file's own."""
     if not is_file(file):
         raise CorruptWeightsError(
-            f"The weights file {file.name} is missing from {file.parent}.", "Copy or download the model again, whole."
+            tr("The weights file {file} is missing from {folder}.").format(file=file.name, folder=file.parent),
+            tr("Copy or download the model again, whole."),
         )
     if pickled:
         return
@@ -79,8 +84,10 @@ def _check_file(file: Path, pickled: bool) -> None:
             handle.keys()
     except (SafetensorError, OSError) as error:
         raise CorruptWeightsError(
-            f"The weights file {file.name} is truncated or corrupt: {shortfall(file)}.",
-            "Copy or download it again; nothing was changed on disk.",
+            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
+                file=file.name, reason=shortfall(file)
+            ),
+            tr("Copy or download it again; nothing was changed on disk."),
             str(error),
         ) from error
 
@@ -92,9 +99,11 @@ def _check_complete(report: Mapping[str, Iterable[str | tuple[object, ...]]], pa
         return
     names = ", ".join([*missing, *shapes][:3])
     raise CorruptWeightsError(
-        f"The weights in {path.name} do not fit its config.json: {len(missing)} tensors missing, {len(shapes)} of "
-        f"another shape ({names} …).",
-        "Copy or download the model again, whole.",
+        tr(
+            "The weights in {file} do not fit its config.json: {missing} tensors missing, {shapes} of "
+            "another shape ({names} …)."
+        ).format(file=path.name, missing=len(missing), shapes=len(shapes), names=names),
+        tr("Copy or download the model again, whole."),
     )
 
 
@@ -106,17 +115,20 @@ def _key(found: str | tuple[object, ...]) -> str:
 def _loading_error(error: Exception, path: Path) -> Exception:
     if is_out_of_memory(error):
         return OutOfMemoryError(
-            f"{path.name} does not fit into memory.", "Choose a smaller model or number type, or free memory.",
+            tr("{file} does not fit into memory.").format(file=path.name),
+            tr("Choose a smaller model or number type, or free memory."),
             str(error),
-        )  # fmt: skip
+        )
     if isinstance(error, ImportError):
         return ConfigInvalidError(
-            f"{path.name} needs a library that is not installed: {str(error).strip().splitlines()[0]}",
-            "Install the library, or choose another model.",
+            tr("{file} needs a library that is not installed: {reason}").format(
+                file=path.name, reason=str(error).strip().splitlines()[0]
+            ),
+            tr("Install the library, or choose another model."),
             str(error),
         )
     return CorruptWeightsError(
-        f"The weights in {path.name} cannot be read, or do not fit its config.json.",
-        "Copy or download the model again, whole.",
+        tr("The weights in {file} cannot be read, or do not fit its config.json.").format(file=path.name),
+        tr("Copy or download the model again, whole."),
         f"{type(error).__name__}: {error}",
     )

@@ -20,6 +20,7 @@ from core.models.loading import load_network
 from core.models.plan import check_purpose, plan_model
 from core.models.text import Pieces
 from core.models.tokenizers import load_tokenizer
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.models.network import Network
@@ -138,8 +139,8 @@ def wrap(model: Any, tokenizer: Any = None, name: str | None = None) -> LoadedMo
     """A transformers model you already have. Raises UnknownArchitectureError if it cannot generate text from text."""
     if not getattr(model, "can_generate", lambda: False)():
         raise UnknownArchitectureError(
-            f"{type(model).__name__} has no language-model head, so it cannot generate text.",
-            "Load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM.",
+            tr("{model} has no language-model head, so it cannot generate text.").format(model=type(model).__name__),
+            tr("Load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM."),
         )
     check_purpose(model)
     model.config.return_dict = True

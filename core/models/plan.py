@@ -28,6 +28,7 @@ from core.models.purpose import foreign_input, why_not_text
 from core.models.room import free_memory
 from core.models.sanity import foreign_attention, impossible, misnamed
 from core.models.weights import WeightFiles, count_stored, find_weights
+from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers.models.auto.auto_factory import _BaseAutoModelClass
@@ -75,9 +76,11 @@ class ModelPlan:
         if promised <= _PACKED * there + _SLACK:
             return
         raise CorruptWeightsError(
-            f"The weights in {self.path.name} do not fit its config.json: it describes {promised:,} numbers, and the "
-            f"files hold {there:,} ({size(free_memory())} of memory are free).",
-            "Copy or download the model again, whole.",
+            tr(
+                "The weights in {folder} do not fit its config.json: it describes {promised:,} numbers, "
+                "and the files hold {there:,} ({free} of memory are free)."
+            ).format(folder=self.path.name, promised=promised, there=there, free=size(free_memory())),
+            tr("Copy or download the model again, whole."),
         )
 
 
@@ -102,7 +105,8 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
 def _check(trouble: str | None, path: Path) -> None:
     if trouble is not None:
         raise ConfigInvalidError(
-            f"{path.name} cannot be loaded: {trouble}.", "Copy or download config.json again, or correct the value."
+            tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=trouble),
+            tr("Copy or download config.json again, or correct the value."),
         )
 
 
@@ -117,18 +121,21 @@ def _stored_tensors(path: Path) -> int | None:
 def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> None:
     if allowed:
         return
-    remedy = "Allow it for this model only if you trust where it comes from, or choose a model transformers knows."
+    remedy = tr("Allow it for this model only if you trust where it comes from, or choose a model transformers knows.")
     code = raw.get("auto_map")
     if isinstance(code, dict) and not _known(raw):
         raise RemoteCodeError(
-            f"{path.name} brings program code of its own ({', '.join(sorted(code))}), which would run on "
-            "this machine with your rights.",
+            tr(
+                "{file} brings program code of its own ({code}), which would run on this machine with your rights."
+            ).format(file=path.name, code=", ".join(sorted(code))),
             remedy,
         )
     if repository := foreign_attention(raw):
         raise RemoteCodeError(
-            f"{path.name} asks for compiled code from “{repository}” for its attention, which would run on this "
-            "machine with your rights.",
+            tr(
+                "{file} asks for compiled code from “{repository}” for its attention, which would run on "
+                "this machine with your rights."
+            ).format(file=path.name, repository=repository),
             remedy,
         )
 
@@ -144,10 +151,14 @@ def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code
         return
     if kind in CONFIG_MAPPING:
         raise _no_text(path.name, kind, foreign_input(raw))
-    named = f"of the type “{kind}”" if kind else "of no stated type"
+    cause = (
+        tr("{folder} is of the type “{kind}”, which the installed transformers cannot generate text with.")
+        if kind
+        else tr("{folder} is of no stated type, which the installed transformers cannot generate text with.")
+    )
     raise UnknownArchitectureError(
-        f"{path.name} is {named}, which the installed transformers cannot generate text with.",
-        "Update transformers, or choose a decoder-only or encoder–decoder language model.",
+        cause.format(folder=path.name, kind=kind),
+        tr("Update transformers, or choose a decoder-only or encoder–decoder language model."),
     )
 
 
@@ -183,17 +194,20 @@ def check_purpose(network: Network) -> None:
 
 def _no_text(name: str, kind: object, sense: str | None) -> UnknownArchitectureError:
     return UnknownArchitectureError(
-        why_not_text(name, kind, sense), "Choose a decoder-only or encoder–decoder language model."
+        why_not_text(name, kind, sense), tr("Choose a decoder-only or encoder–decoder language model.")
     )
 
 
 def _not_buildable(path: Path, error: Exception) -> ConfigInvalidError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     if isinstance(error, ImportError):
-        remedy = "Install the library that it names, or choose another model."
+        remedy = tr("Install the library that it names, or choose another model.")
     else:
-        remedy = "Copy or download config.json again, or correct the value."
+        remedy = tr("Copy or download config.json again, or correct the value.")
     return ConfigInvalidError(
-        f"Nothing can be built from the config.json of {path.name}: {lines[-1][:300]}", remedy,
+        tr("Nothing can be built from the config.json of {file}: {reason}").format(
+            file=path.name, reason=lines[-1][:300]
+        ),
+        remedy,
         f"{type(error).__name__}: {error}",
-    )  # fmt: skip
+    )

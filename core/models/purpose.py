@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from resources.language import mark, tr
+
 _HEARS = {"audio_config", "num_mel_bins", "input_feat_per_channel", "feat_extract_norm", "audio_encoder"}
 _SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "num_channels", "patch_size"}
 _SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
+_SENTENCES = {
+    "hears": mark("{name} (“{kind}”) takes sound; Tokenscope reads and writes text only."),
+    "sees": mark("{name} (“{kind}”) takes pictures; Tokenscope reads and writes text only."),
+    "speaks": mark("{name} (“{kind}”) writes sound; Tokenscope reads and writes text only."),
+}
+_NO_TEXT = mark("{name} (“{kind}”) does not continue a text: transformers has no language model of this type.")
 
 
 def foreign_input(config: Mapping[str, object]) -> str | None:
@@ -19,7 +27,4 @@ def foreign_input(config: Mapping[str, object]) -> str | None:
 
 def why_not_text(name: str, kind: object, sense: str | None) -> str:
     """The sentence for a model that is not one of plain text."""
-    what = {"hears": "takes sound", "sees": "takes pictures", "speaks": "writes sound"}.get(sense or "")
-    if what is None:
-        return f"{name} (“{kind}”) does not continue a text: transformers has no language model of this type."
-    return f"{name} (“{kind}”) {what}; Tokenscope reads and writes text only."
+    return tr(_SENTENCES.get(sense or "", _NO_TEXT)).format(name=name, kind=kind)

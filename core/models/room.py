@@ -10,6 +10,7 @@ from core.errors import ModelError
 from core.explain.words import size
 from core.models.entry import ModelEntry, read_config
 from core.models.footprint import cache_bytes
+from resources.language import mark, tr
 
 _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -34,10 +35,20 @@ def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens
     cache = rows * _cache_bytes(entry, tokens, _BYTES.get(dtype, 4)) if tokens else 0
     needed, free = weights + cache, free_memory()
     ok = has_room(needed, free)
-    texts = f" × {rows}" if rows > 1 else ""
-    parts = f" ({size(weights)} of weights, {size(cache)} for {tokens:,} tokens{texts})" if cache else ""
-    words = f"needs {size(needed)}{parts} of {size(free)} free"
-    return Fit(ok, needed, free, words if ok else f"{words}: it does not fit")
+    if cache:
+        told = mark("needs {needed} ({weights} of weights, {cache} for {tokens} tokens) of {free} free")
+        failed = mark(
+            "needs {needed} ({weights} of weights, {cache} for {tokens} tokens) of {free} free: it does not fit"
+        )
+    else:
+        told = mark("needs {needed} of {free} free")
+        failed = mark("needs {needed} of {free} free: it does not fit")
+    sizes = {"needed": size(needed), "weights": size(weights), "cache": size(cache), "free": size(free)}
+    return Fit(ok, needed, free, tr(told if ok else failed).format(tokens=_counted(tokens, rows), **sizes))
+
+
+def _counted(tokens: int, rows: int) -> str:
+    return f"{tokens:,} × {rows}" if rows > 1 else f"{tokens:,}"
 
 
 def has_room(needed: int, free: int) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from resources.language import tr
+
 _SIZES = {
     "num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers",
     "hidden_size", "n_embd", "d_model", "intermediate_size", "vocab_size", "max_position_embeddings", "n_positions",
@@ -27,11 +29,11 @@ def misnamed(config: Mapping[str, object]) -> str | None:
     """What is wrong with the names a configuration gives of itself and of other files; None when nothing is."""
     kind, code = config.get("model_type"), config.get("auto_map", {})
     if kind is not None and not isinstance(kind, str):
-        return f"its model_type is {_short(kind)}, not a name"
+        return tr("its model_type is {value}, not a name").format(value=_short(kind))
     if not isinstance(code, dict) or not all(isinstance(name, str | list) for name in code.values()):
-        return f"its auto_map is {_short(code)}, not names of classes"
+        return tr("its auto_map is {value}, not names of classes").format(value=_short(code))
     if "configuration_files" in config:
-        return "it sends the reader on to other files (configuration_files)"
+        return tr("it sends the reader on to other files (configuration_files)")
     return None
 
 
@@ -62,7 +64,7 @@ def _trouble(name: str, value: object, tensors: int | None) -> str | None:
     if name in _ATTENTION:
         return _attention_trouble(name, value)
     if name in _FLAGS and not isinstance(value, bool | None):
-        return f"its {name} is {_short(value)}, neither true nor false"
+        return tr("its {name} is {value}, neither true nor false").format(name=name, value=_short(value))
     if name in _SIZES and value is not None:
         return next((_size_trouble(name, size) for size in _items(value) if _size_trouble(name, size)), None) or (
             _count_trouble(name, value, tensors)
@@ -76,11 +78,15 @@ def _items(value: object) -> list[object]:
 
 def _size_trouble(name: str, size: object) -> str | None:
     if type(size) is not int:
-        return f"its {name} is {_short(size)}, not a whole number" if size is not None else None
+        return (
+            tr("its {name} is {value}, not a whole number").format(name=name, value=_short(size))
+            if size is not None
+            else None
+        )
     low = 1 if name in _FROM_ONE else -1 if name in ("max_position_embeddings", "n_positions") else 0
     if low <= size <= _MOST:
         return None
-    return f"its {name} is {_short(size)}, which no model can have"
+    return tr("its {name} is {value}, which no model can have").format(name=name, value=_short(size))
 
 
 def _count_trouble(name: str, value: object, tensors: int | None) -> str | None:
@@ -90,14 +96,20 @@ def _count_trouble(name: str, value: object, tensors: int | None) -> str | None:
     if name in _SIZES and name.endswith(("layers", "layer")):
         return _layers_trouble(name, value, tensors)
     counted = name.endswith(("layers", "_labels", "experts", "_heads", "_blocks", "_groups", "_stages"))
-    return f"its {name} is {_short(value)}, which no model can have" if counted and value > _MOST_PARTS else None
+    return (
+        tr("its {name} is {value}, which no model can have").format(name=name, value=_short(value))
+        if counted and value > _MOST_PARTS
+        else None
+    )
 
 
 def _layers_trouble(name: str, value: int, tensors: int | None) -> str | None:
     if tensors is not None and value > max(tensors, _SHARED_LAYERS):
-        return f"its {name} is {_short(value)}, and the weights hold {tensors:,} tensors"
+        return tr("its {name} is {value}, and the weights hold {tensors:,} tensors").format(
+            name=name, value=_short(value), tensors=tensors
+        )
     if tensors is None and value > _MOST_LAYERS:
-        return f"its {name} is {_short(value)}, which no model can have"
+        return tr("its {name} is {value}, which no model can have").format(name=name, value=_short(value))
     return None
 
 
@@ -105,17 +117,19 @@ def _attention_trouble(name: str, value: object) -> str | None:
     asked = list(value.values()) if isinstance(value, dict) else [value]
     for one in asked:
         if one is not None and not isinstance(one, str):
-            return f"its {name} is {_short(one)}, not a name"
+            return tr("its {name} is {value}, not a name").format(name=name, value=_short(one))
         if one == "flex_attention":
-            return f"its {name} is “flex_attention”, which is compiled anew for every length of a growing text"
+            return tr(
+                "its {name} is “flex_attention”, which is compiled anew for every length of a growing text"
+            ).format(name=name)
         if one and "/" not in one and one not in _OWN_ATTENTION:
-            return f"its {name} is “{_short(one)}”, which transformers does not have"
+            return tr("its {name} is “{value}”, which transformers does not have").format(name=name, value=_short(one))
     return None
 
 
 def _short(value: object) -> str:
     """At most forty characters of what JSON would show. A huge integer is told by its length alone."""
     if type(value) is int and value.bit_length() > 200:
-        return f"a number of {value.bit_length():,} bits"
+        return tr("a number of {bits:,} bits").format(bits=value.bit_length())
     words = f"“{value}”" if isinstance(value, str) else repr(value) if value is not None else "null"
     return words if len(words) <= 40 else f"{words[:39]}…"

@@ -9,6 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from core.errors import TokenizerMissingError
 from core.models.files import is_file
+from resources.language import tr
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +32,8 @@ def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBa
             raise
         log.debug("tokenizer of %s", path, exc_info=True)
         raise TokenizerMissingError(
-            f"The tokenizer in {path.name} cannot be loaded: {error}",
-            "Copy or download the model's tokenizer files again.",
+            tr("The tokenizer in {file} cannot be loaded: {error}").format(file=path.name, error=error),
+            tr("Copy or download the model's tokenizer files again."),
             f"{type(error).__name__}: {error}",
         ) from error
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypedDict, TypeGuard
 
 from core.errors import CorruptWeightsError, ModelFileError
 from core.models.files import INDEX_BYTES, is_file, read_json, size_of
+from resources.language import tr
 
 _HEADER_BYTES = 100_000_000
 """The longest header that safetensors itself reads."""
@@ -59,12 +60,14 @@ def _shards(index: Path) -> list[str]:
     try:
         shards = read_json(index, INDEX_BYTES).get("weight_map")
     except (ModelFileError, FileNotFoundError) as error:
-        raise CorruptWeightsError(str(error), "Copy or download the file again.") from error
+        raise CorruptWeightsError(str(error), tr("Copy or download the file again.")) from error
     names = [name for name in shards.values() if _is_name(name)] if isinstance(shards, dict) else []
     if not isinstance(shards, dict) or not shards or len(names) < len(shards):
         raise CorruptWeightsError(
-            f"The weights index {index.name} does not say which file holds which tensor (weight_map).",
-            "Copy or download the file again.",
+            tr("The weights index {index} does not say which file holds which tensor (weight_map).").format(
+                index=index.name
+            ),
+            tr("Copy or download the file again."),
         )
     return sorted(set(names))
 
@@ -116,8 +119,8 @@ def shortfall(file: Path) -> str:
     """What is wrong with a file that safetensors cannot open, as far as its header still tells."""
     size, header = size_of(file), read_header(file)
     if header is None:
-        return f"its header cannot be read ({size:,} bytes in all)"
+        return tr("its header cannot be read ({size:,} bytes in all)").format(size=size)
     with file.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
     expected = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
-    return f"{size:,} of {expected:,} bytes are there"
+    return tr("{size:,} of {expected:,} bytes are there").format(size=size, expected=expected)

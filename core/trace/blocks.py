@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from core.errors import TraceError
 from core.trace.schema import VERSION
+from resources.language import mark, tr
 
 MARK = b"\x89tokscp\n"
 _VERSION = struct.Struct("<HH")
@@ -26,7 +27,7 @@ UNFOLDED_AT_LEAST = 2**26
 _UNFOLDED_PER_BYTE = 200
 """How far a file may unfold: a bomb of zeros unfolds to a thousand times its size."""
 LEVEL = 3
-AGAIN = "Copy it again from where it came from, or record the run anew."
+AGAIN = mark("Copy it again from where it came from, or record the run anew.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class BlockFile:
     def __init__(self, path: Path) -> None:
         """Raises OSError."""
         if os.path.exists(path) and not os.path.isfile(path):  # to open a pipe would wait for ever
-            raise OSError(errno.EINVAL, "it is a folder, a pipe or a device")
+            raise OSError(errno.EINVAL, tr("it is a folder, a pipe or a device"))
         self._file = open(path, "wb", buffering=0)
         start = MARK + _VERSION.pack(*VERSION)
         self._sum = zlib.crc32(start)
@@ -78,24 +79,26 @@ def read_blocks(path: Path) -> Iterator[Block]:
             kind, kept, length, checksum = _FRAME.unpack(_whole(path, frame, _FRAME.size))
             unfolded += kept * _UNFOLDED_PER_BYTE - length
             if max(kept, length) > _LARGEST or unfolded < 0:
-                raise damaged(path, "a block of it unfolds to more than a run can have")
+                raise damaged(path, tr("a block of it unfolds to more than a run can have"))
             data = _whole(path, file.read(kept), kept)
             total = zlib.crc32(data, zlib.crc32(frame[:9], total))
             if total != checksum:
-                raise damaged(path, "a checksum does not match")
+                raise damaged(path, tr("a checksum does not match"))
             yield Block(kind, _unfold(path, data, length), kept)
 
 
 def damaged(path: Path, detail: str) -> TraceError:
     """The error for a file that was changed after it was written."""
-    return TraceError(f"{path.name} is damaged: {detail}.", AGAIN)
+    return TraceError(tr("{file} is damaged: {detail}.").format(file=path.name, detail=detail), tr(AGAIN))
 
 
 def cut_short(path: Path) -> TraceError:
     """The error for a file whose end is missing."""
     return TraceError(
-        f"{path.name} ends in the middle: the program that wrote it was ended, or it was not copied in full.",
-        "What comes before is whole and can be read.",
+        tr("{file} ends in the middle: the program that wrote it was ended, or it was not copied in full.").format(
+            file=path.name
+        ),
+        tr("What comes before is whole and can be read."),
     )
 
 
@@ -104,14 +107,21 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     """A regular file for reading; a pipe would wait for ever. Raises TraceError, also for what fails while reading."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise TraceError(f"{path} is a folder, a pipe or a device, not a file.", "Choose a recorded run.")
+            raise TraceError(
+                tr("{path} is a folder, a pipe or a device, not a file.").format(path=path),
+                tr("Choose a recorded run."),
+            )
         with open(path, "rb") as file:
             yield file
     except FileNotFoundError:
-        raise TraceError(f"There is no file {path}.", "Check its name and where it lies.") from None
+        raise TraceError(
+            tr("There is no file {path}.").format(path=path), tr("Check its name and where it lies.")
+        ) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise TraceError(f"{path} cannot be read: {reason}.", "Check that you may read it.") from None
+        raise TraceError(
+            tr("{path} cannot be read: {reason}.").format(path=path, reason=reason), tr("Check that you may read it.")
+        ) from None
 
 
 def _read_start(path: Path, file: BinaryIO) -> int:
@@ -123,16 +133,27 @@ def _read_start(path: Path, file: BinaryIO) -> int:
 
 def _check_version(path: Path, start: bytes) -> None:
     if not start.startswith(MARK):
-        raise TraceError(f"{path.name} is no recorded run.", "Choose a file that Tokenscope has recorded.")
+        raise TraceError(
+            tr("{file} is no recorded run.").format(file=path.name), tr("Choose a file that Tokenscope has recorded.")
+        )
     if len(start) < len(MARK) + _VERSION.size:
         raise cut_short(path)
     major, minor = _VERSION.unpack(start[len(MARK) :])
     if major != VERSION[0]:
-        told = "a later" if major > VERSION[0] else "another"
+        cause = (
+            tr(
+                "{file} was written by a later version of Tokenscope: its format is {major}.{minor}, and this one "
+                "reads {reads}."
+            )
+            if major > VERSION[0]
+            else tr(
+                "{file} was written by another version of Tokenscope: its format is {major}.{minor}, and this one "
+                "reads {reads}."
+            )
+        )
         raise TraceError(
-            f"{path.name} was written by {told} version of Tokenscope: its format is {major}.{minor}, and this one "
-            f"reads {VERSION[0]}.",
-            "Open it with that version, or update this one.",
+            cause.format(file=path.name, major=major, minor=minor, reads=VERSION[0]),
+            tr("Open it with that version, or update this one."),
         )
 
 
@@ -148,7 +169,7 @@ def _unfold(path: Path, data: bytes, length: int) -> bytes:
     try:
         found = unfolding.decompress(data, length + 1)
     except zlib.error:
-        raise damaged(path, "a block of it cannot be unfolded") from None
+        raise damaged(path, tr("a block of it cannot be unfolded")) from None
     if len(found) != length or not unfolding.eof:
-        raise damaged(path, "a block of it has another length than it says")
+        raise damaged(path, tr("a block of it has another length than it says"))
     return found

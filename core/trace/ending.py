@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from core.errors import TokenscopeError
 from core.trace.packing import pack, unpack
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def read_ending(data: bytes) -> Ending:
     match unpack(data):
         case {"events": int(events), "left_out": int(left_out), "failure": failure}:
             return Ending(events, left_out, _failure(failure))
-    raise ValueError("its end says nothing of the events")
+    raise ValueError(tr("its end says nothing of the events"))
 
 
 def _failure(told: object) -> Failure | None:

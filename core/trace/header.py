@@ -13,6 +13,7 @@ from core.events import ModelIdentity
 from core.trace.layout import Layout, described, layout_of
 from core.trace.packing import pack, unpack
 from core.trace.schema import VERSION
+from resources.language import tr
 
 _LIBRARIES = ("tokenscope", "torch", "transformers")
 
@@ -62,7 +63,7 @@ def read_header(data: bytes) -> tuple[Header, Layout]:
         }:
             told = {str(name): str(version) for name, version in versions.items()}
             return Header((major, minor), request, model, told, made, extra), layout_of(schema, (major, minor))
-    raise ValueError("its header lacks something")
+    raise ValueError(tr("its header lacks something"))
 
 
 @cache

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass
 from functools import cache
 
 from core.trace.schema import VERSION, Kind, Record, event_classes, records
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +57,29 @@ def layout_of(schema: object, version: tuple[int, int] = VERSION) -> Layout:
                 tuple(_unknown(listed)),
                 version > VERSION,
             )
-    raise ValueError("its schema is none")
+    raise ValueError(tr("its schema is none"))
 
 
 def _listed(name: str, columns: object) -> dict[str, tuple[int, Kind]]:
     """Field → its column and kind."""
     found: dict[str, tuple[int, Kind]] = {}
     if not isinstance(columns, list):
-        raise ValueError(f"the schema of {name} is no list")
+        raise ValueError(tr("the schema of {name} is no list").format(name=name))
     for place, column in enumerate(columns):
         match column:
             case [str(field), kind]:
                 found[field] = place, kind
             case _:
-                raise ValueError(f"the schema of {name} holds something that is no field")
+                raise ValueError(tr("the schema of {name} holds something that is no field").format(name=name))
     return found
 
 
 def _places(record: Record, columns: Mapping[str, tuple[int, Kind]]) -> Places:
     for field in record.fields:
         if field.name not in columns and field.default is MISSING:
-            raise ValueError(f"{record.name} has no {field.name}")
+            raise ValueError(tr("{record} has no {field}").format(record=record.name, field=field.name))
         if field.name in columns and not _same(field.kind, columns[field.name][1]):
-            raise ValueError(f"{record.name}.{field.name} is of another kind")
+            raise ValueError(tr("{record}.{field} is of another kind").format(record=record.name, field=field.name))
     found = tuple(columns[field.name][0] if field.name in columns else None for field in record.fields)
     return Places(record, found, len(columns))
 

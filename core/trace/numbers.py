@@ -9,6 +9,8 @@ from itertools import accumulate
 from operator import eq, sub
 from typing import TypeAlias, TypeVar
 
+from resources.language import tr
+
 Ints: TypeAlias = tuple[int, int, bytes]
 """What is added to each number, bytes of a number, and the numbers."""
 Number = TypeVar("Number", int, float)
@@ -32,7 +34,7 @@ def pack_ints(values: Sequence[int]) -> Ints:
 def unpack_ints(base: int, width: int, data: bytes) -> list[int]:
     """What `pack_ints` was given. Raises ValueError."""
     if width not in _CODES:
-        raise ValueError(f"whole numbers have no width of {width}")
+        raise ValueError(tr("whole numbers have no width of {width}").format(width=width))
     empty: array[int] = array(_CODES[width])
     values = _joined(empty, data).tolist()
     return [value + base for value in values] if base else values
@@ -84,7 +86,7 @@ def _joined(empty: array[Number], data: bytes) -> array[Number]:
     width = empty.itemsize
     count, rest = divmod(len(data), width)
     if rest:
-        raise ValueError("a column of numbers ends within one of them")
+        raise ValueError(tr("a column of numbers ends within one of them"))
     mixed = bytearray(len(data))
     for place in range(width):
         mixed[place::width] = data[place * count : (place + 1) * count]

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from core.trace.schema import records
+from resources.language import tr
 
 TUPLE, INTEGER, TEXT, MAPPING, RECORD, WORDS = range(1, 7)
 _DEEPEST = 50
@@ -101,7 +102,7 @@ def _simple(value: object) -> Any:
 def _extension(code: int, data: memoryview) -> object:
     read = _READERS.get(code)
     if read is None:
-        raise ValueError(f"extension {code} is unknown")
+        raise ValueError(tr("extension {code} is unknown").format(code=code))
     return read(bytes(data))
 
 
@@ -113,7 +114,7 @@ def _read_mapping(data: bytes) -> object:
     found: dict[object, object] = {}
     for pair in _listed(data):
         if not (isinstance(pair, list) and len(pair) == 2):
-            raise ValueError("a mapping is no list of pairs")
+            raise ValueError(tr("a mapping is no list of pairs"))
         found[pair[0]] = pair[1]
     return found
 
@@ -122,7 +123,7 @@ def _read_record(data: bytes) -> object:
     match unpack(data):
         case [str(name), dict(held)] if name in records():
             return _built(name, held)
-    raise ValueError("a record is of no known class")
+    raise ValueError(tr("a record is of no known class"))
 
 
 def _built(name: str, held: Mapping[object, object]) -> object:
@@ -131,14 +132,14 @@ def _built(name: str, held: Mapping[object, object]) -> object:
     values = {field.name: held.get(field.name, field.default) for field in record.fields}
     for field in record.fields:
         if values[field.name] is MISSING or not fits(field.kind, values[field.name]):
-            raise ValueError(f"{name}.{field.name} is missing or of another kind")
+            raise ValueError(tr("{name}.{field} is missing or of another kind").format(name=name, field=field.name))
     return record.cls(**values)
 
 
 def _listed(data: bytes) -> list[object]:
     value = unpack(data)
     if not isinstance(value, list):
-        raise ValueError("an extension holds no list")
+        raise ValueError(tr("an extension holds no list"))
     return value
 
 

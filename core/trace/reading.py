@@ -14,6 +14,7 @@ from core.trace import numbers
 from core.trace.layout import Layout
 from core.trace.packing import fits, unpack
 from core.trace.schema import Kind
+from resources.language import tr
 
 _VALUES_AT_LEAST = 2**24
 _VALUES_PER_BYTE = 64
@@ -43,7 +44,7 @@ class BlockReader:
                 self._texts += _checked("str", texts)
                 self._doubles = numbers.unpack_floats("d", doubles)
                 return self._in_order(self._column("int", order, count), tables)
-        raise ValueError("a block is no list of five parts")
+        raise ValueError(tr("a block is no list of five parts"))
 
     def _in_order(self, order: Sequence[int], tables: Sequence[object]) -> list[Event]:
         rows: dict[int, Iterator[Event]] = {}
@@ -55,9 +56,9 @@ class BlockReader:
                 case [int(number), _] if number in self._layout.unknown_events:
                     rows[number] = iter(())
                 case _:
-                    raise ValueError("a block has columns of no event")
+                    raise ValueError(tr("a block has columns of no event"))
         if not rows.keys() >= set(order):
-            raise ValueError("a block lacks the columns of an event")
+            raise ValueError(tr("a block lacks the columns of an event"))
         self.skipped.update(self._layout.unknown_events[number] for number in order if number not in known)
         found = [(number, next(rows[number])) for number in order if number in known]
         self.skipped.update(known[number] for number, event in found if event is STRANGE)
@@ -65,21 +66,21 @@ class BlockReader:
 
     def _events(self, number: int, column: object, count: int) -> list[Event]:
         if not count:
-            raise ValueError("a block has columns of an event that it has not")
+            raise ValueError(tr("a block has columns of an event that it has not"))
         return self._column(("record", self._layout.events[number]), column, count)
 
     def _column(self, kind: Kind, column: object, count: int) -> list[Any]:
         """`count` values of that kind."""
         self._left -= count
         if self._left < 0:
-            raise ValueError("it unfolds to more values than a run of its size can have")
+            raise ValueError(tr("it unfolds to more values than a run of its size can have"))
         if not count:
             return []
         values = self._nested(kind, column, count)
         if values is None:
             values = self._flat(kind, column, count)
         if len(values) != count:
-            raise ValueError("a column has too many values or too few")
+            raise ValueError(tr("a column has too many values or too few"))
         return self._known(kind, values) if self._layout.is_later else values
 
     def _known(self, kind: Kind, values: list[Any]) -> list[Any]:
@@ -116,7 +117,7 @@ class BlockReader:
 
     def _many(self, of: Kind, lengths: list[int], column: object) -> list[Any]:
         if min(lengths) < 0:
-            raise ValueError("a list has fewer than no items")
+            raise ValueError(tr("a list has fewer than no items"))
         ends = list(accumulate(lengths))
         items = tuple(self._column(of, column, ends[-1]))
         return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
@@ -124,9 +125,9 @@ class BlockReader:
     def _record(self, name: str, parts: Sequence[object], count: int) -> list[Any]:
         places = self._layout.places.get(name)
         if places is None:
-            raise ValueError(f"its schema lacks {name}")
+            raise ValueError(tr("its schema lacks {name}").format(name=name))
         if places.width != len(parts):
-            raise ValueError(f"{name} has too many columns or too few")
+            raise ValueError(tr("{name} has too many columns or too few").format(name=name))
         rows: list[object] = list(map(object.__new__, repeat(places.record.cls, count)))
         for field, place in zip(places.record.fields, places.places, strict=True):
             values = repeat(field.default) if place is None else self._column(field.kind, parts[place], count)
@@ -154,13 +155,13 @@ class BlockReader:
                 return self._floats(self._column("bool", flags, count), data, places)
             case "str" | ("choice", *_), ["texts", places]:
                 return _picked(self._texts, self._column("int", places, count))
-        raise ValueError("a column is written in a way that is unknown")
+        raise ValueError(tr("a column is written in a way that is unknown"))
 
     def _floats(self, exact: list[bool], data: bytes, places: object) -> list[float]:
         wide = sum(map(not_, exact))
         short = numbers.unpack_floats("f", data)
         if len(short) + wide != len(exact):
-            raise ValueError("a column of numbers has too many or too few")
+            raise ValueError(tr("a column of numbers has too many or too few"))
         doubles = _picked(self._doubles, list(accumulate(self._column("int", places, wide))))
         return _merged(iter(doubles), iter(short), exact)
 
@@ -184,11 +185,11 @@ def _merged(no: Iterator[Any], yes: Iterator[Any], flags: list[bool]) -> list[An
 def _picked(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
     """The values at these places. Raises ValueError for a place that is not there."""
     if places and not 0 <= min(places) <= max(places) < len(values):
-        raise ValueError("a column points at what is not there")
+        raise ValueError(tr("a column points at what is not there"))
     return list(map(values.__getitem__, places))
 
 
 def _checked(kind: Kind, values: list[Any]) -> list[Any]:
     if not all(fits(kind, value) for value in values):
-        raise ValueError(f"a value is not of the kind {kind}")
+        raise ValueError(tr("a value is not of the kind {kind}").format(kind=kind))
     return values

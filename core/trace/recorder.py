@@ -17,6 +17,7 @@ from core.trace.ending import Ending, Failure, failure_of, write_ending
 from core.trace.header import write_header
 from core.trace.requests import plain_request
 from core.trace.writing import BlockWriter
+from resources.language import tr
 
 _EVERY = 0.5
 """Seconds between two blocks: a program that is killed loses what came since the last."""
@@ -126,6 +127,6 @@ class Recorder:
 def _unwritable(path: Path, error: Exception) -> TraceError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return TraceError(
-        f"The run cannot be recorded in {path}: {reason}.",
-        "Choose a folder that you may write to, on a disk with room.",
+        tr("The run cannot be recorded in {path}: {reason}.").format(path=path, reason=reason),
+        tr("Choose a folder that you may write to, on a disk with room."),
     )

@@ -16,6 +16,7 @@ from core.trace.ending import Failure, read_ending
 from core.trace.header import Header, read_header
 from core.trace.layout import Layout
 from core.trace.reading import BlockReader
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +104,16 @@ class _Reader:
 
     def notices(self) -> tuple[str, ...]:
         """What of the file was not understood."""
-        later = "which a later version of Tokenscope has written"
         found = []
         if self._layout.unknown_fields:
-            found.append(f"Left out: {', '.join(sorted(self._layout.unknown_fields))}, {later}.")
+            names = ", ".join(sorted(self._layout.unknown_fields))
+            found.append(_left_out(names))
         for name, count in sorted(self._reader.skipped.items()):
-            found.append(f"Left out: {count:,} × {name}, {later}.")
+            found.append(_left_out(f"{count:,} × {name}"))
         if self._others:
-            found.append(f"Left out: {self._others:,} blocks, {later}.")
+            found.append(_left_out(tr("{count:,} blocks").format(count=self._others)))
         if self._left_out:
-            found.append(f"{self._left_out:,} events were of classes that no file can hold.")
+            found.append(tr("{count:,} events were of classes that no file can hold.").format(count=self._left_out))
         return tuple(found)
 
     def _read_header(self) -> tuple[Header, Layout]:
@@ -120,7 +121,7 @@ class _Reader:
         if block is None:
             raise cut_short(self._path)
         if block.kind != HEADER:
-            raise damaged(self._path, "it does not begin with a header")
+            raise damaged(self._path, tr("it does not begin with a header"))
         try:
             return read_header(block.data)
         except ValueError as error:
@@ -139,5 +140,9 @@ class _Reader:
         except ValueError as error:
             raise damaged(self._path, str(error)) from None
         if ending.events != count:
-            raise damaged(self._path, "its end does not fit the rest")
+            raise damaged(self._path, tr("its end does not fit the rest"))
         self._left_out, self.failure = ending.left_out, ending.failure
+
+
+def _left_out(what: str) -> str:
+    return tr("Left out: {what}, which a later version of Tokenscope has written.").format(what=what)

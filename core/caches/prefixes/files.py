@@ -16,6 +16,7 @@ from core.caches.tensors.legacy import Legacy, from_legacy, to_legacy
 from core.errors import CacheError
 from core.models.files import is_file
 from core.models.model import LoadedModel
+from resources.language import tr
 
 _FORMAT = "tokenscope-prefix-2"
 _OLDER = {"tokenscope-prefix-1"}
@@ -30,8 +31,10 @@ def save_prefix(path: str | Path, model: LoadedModel, read: Sequence[int], cache
     """
     if model.is_recurrent or model.is_encoder_decoder:
         raise CacheError(
-            f"{model.name} does not read its prompt into keys and values of single tokens that could be saved.",
-            "Choose a decoder-only model with attention in every layer.",
+            tr("{model} does not read its prompt into keys and values of single tokens that could be saved.").format(
+                model=model.name
+            ),
+            tr("Choose a decoder-only model with attention in every layer."),
         )
     tensors = {
         f"{number}.{part}": tensor.to("cpu").contiguous()
@@ -45,10 +48,13 @@ def save_prefix(path: str | Path, model: LoadedModel, read: Sequence[int], cache
     }  # fmt: skip
     try:
         if Path(path).exists() and not is_file(Path(path)):
-            raise OSError("it is no regular file")
+            raise OSError(tr("it is no regular file"))
         save_file(tensors, str(path), metadata=about)
     except (OSError, ValueError, SafetensorError) as error:
-        raise CacheError(f"The prefix could not be written to {path}: {error}", "Choose another place.") from error
+        raise CacheError(
+            tr("The prefix could not be written to {path}: {error}").format(path=path, error=error),
+            tr("Choose another place."),
+        ) from error
 
 
 def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Cache]:
@@ -57,38 +63,45 @@ def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Cache]
     _check_format(path, about)
     if about.get("fingerprint") != fingerprint(model):
         raise CacheError(
-            f"{path} was made by {about.get('model')}, or by another version or precision of it, and {model.name} "
-            "would read nonsense from it.",
-            "Load the model it was made with.",
+            tr(
+                "{path} was made by {made_with}, or by another version or precision of it, and {model} "
+                "would read nonsense from it."
+            ).format(path=path, made_with=about.get("model"), model=model.name),
+            tr("Load the model it was made with."),
         )
     ids, layers = _ids(about), _layers(tensors)
     whole = about.get("digest") == digest(about.get("ids", ""), dict(sorted(tensors.items(), key=_order)))
     if not whole or not ids or max(ids) >= model.vocabulary or not _fits(layers, len(ids), model):
         raise CacheError(
-            f"{path} is damaged: its tokens and its tensors are not those that were saved.", "Save the prefix again."
+            tr("{path} is damaged: its tokens and its tensors are not those that were saved.").format(path=path),
+            tr("Save the prefix again."),
         )
     return ids, from_legacy([[tensor.to(model.device) for tensor in layer] for layer in layers])
 
 
 def _read(path: str | Path) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
-    remedy = "Choose a prefix saved by this program."
+    remedy = tr("Choose a prefix saved by this program.")
     if not is_file(Path(path)):
-        raise CacheError(f"{path} could not be read: there is no such regular file.", remedy)
+        raise CacheError(tr("{path} could not be read: there is no such regular file.").format(path=path), remedy)
     try:
         with safe_open(str(path), framework="pt") as file:
             return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, ValueError, SafetensorError) as error:
-        raise CacheError(f"{path} could not be read: {error}", remedy) from error
+        raise CacheError(tr("{path} could not be read: {error}").format(path=path, error=error), remedy) from error
 
 
 def _check_format(path: str | Path, about: dict[str, str]) -> None:
     if about.get("format") in _OLDER:
         raise CacheError(
-            f"{path} was saved by an older version, which did not note what would tell it from a damaged file.",
-            "Read the text again, and save it.",
+            tr(
+                "{path} was saved by an older version, which did not note what would tell it from a damaged file."
+            ).format(path=path),
+            tr("Read the text again, and save it."),
         )
     if about.get("format") != _FORMAT:
-        raise CacheError(f"{path} is no saved prefix.", "Choose a prefix saved by this program.")
+        raise CacheError(
+            tr("{path} is no saved prefix.").format(path=path), tr("Choose a prefix saved by this program.")
+        )
 
 
 def _ids(about: dict[str, str]) -> list[int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.parameter import Settings
+from resources.language import tr
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,10 +153,12 @@ class PrefixStore:
             return max(fitting, key=lambda prefix: len(prefix.ids))
         if model.is_encoder_decoder:
             raise CacheError(
-                f"{model.name} reads its source anew for each run, so there is no beginning to keep.",
-                "Choose a decoder-only model.",
+                tr("{model} reads its source anew for each run, so there is no beginning to keep.").format(
+                    model=model.name
+                ),
+                tr("Choose a decoder-only model."),
             )
-        raise CacheError("What this run has read is not kept any more.", "Run it again, then save.")
+        raise CacheError(tr("What this run has read is not kept any more."), tr("Run it again, then save."))
 
     def _latest(self, model: LoadedModel) -> Prefix:
         from core.errors import CacheError
@@ -163,7 +166,9 @@ class PrefixStore:
         for prefix in reversed(self.prefixes):
             if prefix.network() is model.model:
                 return prefix
-        raise CacheError("There is no prefix to save yet.", "Run something first, with keeping prefixes switched on.")
+        raise CacheError(
+            tr("There is no prefix to save yet."), tr("Run something first, with keeping prefixes switched on.")
+        )
 
     def _touch(self, prefix: Prefix) -> None:
         self.prefixes.remove(prefix)
@@ -199,4 +204,7 @@ def _key(options: Settings) -> tuple[tuple[str, object], ...]:
 def _too_large(budget: int) -> Exception:
     from core.errors import CacheError
 
-    return CacheError(f"The prefix takes more than the {budget / 1e6:,.1f} MB kept for prefixes.", "Raise the budget.")
+    return CacheError(
+        tr("The prefix takes more than the {megabytes:,.1f} MB kept for prefixes.").format(megabytes=budget / 1e6),
+        tr("Raise the budget."),
+    )

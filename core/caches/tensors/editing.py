@@ -12,6 +12,7 @@ from core.caches.tensors.disk import DiskCache
 from core.caches.tensors.faces import face
 from core.caches.tensors.layer import CacheLayer, Layer, Move
 from core.errors import CacheError
+from resources.language import tr
 
 
 @torch.inference_mode()
@@ -20,7 +21,10 @@ def truncate(cache: Cache, length: int) -> None:
     has moved past them."""
     held = length_of(cache)
     if not 0 <= length <= held:
-        raise CacheError(f"The cache holds {held:,} tokens and cannot be cut to {length:,}.", "Ask for fewer.")
+        raise CacheError(
+            tr("The cache holds {held:,} tokens and cannot be cut to {length:,}.").format(held=held, length=length),
+            tr("Ask for fewer."),
+        )
     crop(cache, length)
     compact(cache)
 

@@ -31,6 +31,7 @@ from core.caches.tensors.layer import (
 )
 from core.caches.tensors.windowed import WindowLayer
 from core.errors import CacheError
+from resources.language import tr
 
 K = TypeVar("K")
 
@@ -49,10 +50,10 @@ class Face(Layer, Generic[K]):
 
     def cut(self, length: int, total: int) -> None:
         if length < total:
-            raise self._impossible("forget its last tokens")
+            raise self._cannot(tr("A layer of the kind {kind} cannot forget its last tokens."))
 
     def keep(self, base: int, rows: Sequence[int]) -> None:
-        raise self._impossible("keep tokens at chosen places")
+        raise self._cannot(tr("A layer of the kind {kind} cannot keep tokens at chosen places."))
 
     def reorder(self, move: Move) -> None:
         self.layer.reorder_cache(move.index)
@@ -69,8 +70,8 @@ class Face(Layer, Generic[K]):
             for tensor in _tensors(value):
                 yield piece(name if name in ("keys", "values") else "state", tensor)
 
-    def _impossible(self, what: str) -> CacheError:
-        return CacheError(f"A layer of the kind {type(self.layer).__name__} cannot {what}.", REMEDY)
+    def _cannot(self, what: str) -> CacheError:
+        return CacheError(what.format(kind=type(self.layer).__name__), tr(REMEDY))
 
 
 class Empty(Face[DummyLayer]):
@@ -100,7 +101,7 @@ class State(Face[LinearAttentionCacheLayerMixin]):
         if length == total or not self._is_filled:
             return
         if not (self.layer.is_croppable and self.layer.record_past):
-            raise CacheError("A recurrent state cannot be taken back.", REMEDY)
+            raise CacheError(tr("A recurrent state cannot be taken back."), tr(REMEDY))
         self.layer.crop(length - total)
 
     def compact(self) -> None:
@@ -166,7 +167,7 @@ class Indexed(Growing):
 
     def keep(self, base: int, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(rows))):
-            raise self._impossible("keep tokens at chosen places")
+            raise self._cannot(tr("A layer of the kind {kind} cannot keep tokens at chosen places."))
         self.cut(base + len(rows), self.layer.get_seq_length())
 
     def reorder(self, move: Move) -> None:

@@ -19,6 +19,7 @@ from core.caches.tensors.layer import CacheLayer, Layer, Move, Piece, cloned, pi
 from core.caches.tensors.windowed import with_cross
 from core.errors import CacheError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 _ROUND = 128
 """Compiled code is made for one size: sizes are rounded up to this, so that runs of like length share it."""
@@ -190,13 +191,18 @@ def check_compiler(model: LoadedModel) -> None:
     """Raises CacheError naming what torch.compile lacks on this machine, or what it cannot do with this model."""
     if model.device.type == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
         raise CacheError(
-            "Compiling for the CPU needs a C++ compiler, and this machine has none.",
-            "Install one (g++, clang or the Visual Studio build tools), or switch compiling off.",
+            tr("Compiling for the CPU needs a C++ compiler, and this machine has none."),
+            tr("Install one (g++, clang or the Visual Studio build tools), or switch compiling off."),
         )
     if any("sliding_window" in detail for detail in get_layer_types_and_kwargs(model.config)[1]):
         raise CacheError(
-            f"The windowed layers of {model.name} count in a way that would be compiled anew at every token.",
-            "Switch compiling off.",
+            tr("The windowed layers of {model} count in a way that would be compiled anew at every token.").format(
+                model=model.name
+            ),
+            tr("Switch compiling off."),
         )
     if model.device.type not in ("cpu", "cuda"):
-        raise CacheError(f"torch does not compile for {model.device.type} reliably.", "Switch compiling off.")
+        raise CacheError(
+            tr("torch does not compile for {device} reliably.").format(device=model.device.type),
+            tr("Switch compiling off."),
+        )

@@ -12,10 +12,11 @@ import torch
 from transformers.cache_utils import CacheLayerMixin, DummyLayer, LinearAttentionCacheLayerMixin
 
 from core.errors import CacheError
+from resources.language import mark, tr
 
 NEVER = 1 << 62
 """A length no text has."""
-REMEDY = "Choose the dynamic cache for this."
+REMEDY = mark("Choose the dynamic cache for this.")
 T = TypeVar("T")
 CacheLayer = CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer
 """What transformers lets a cache be made of."""
@@ -144,4 +145,6 @@ def _cloned_value(value: object) -> object:
 
 def window_moved_on(length: int) -> CacheError:
     """The error of a window that does not hold what a shorter text would need."""
-    return CacheError(f"The window has moved past what a text of {length:,} tokens needs to see.", REMEDY)
+    return CacheError(
+        tr("The window has moved past what a text of {length:,} tokens needs to see.").format(length=length), tr(REMEDY)
+    )

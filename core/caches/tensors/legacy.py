@@ -10,6 +10,7 @@ from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 from core.caches.tensors.editing import cross_layers, faces, least_length, length_of
 from core.caches.tensors.faces import face
 from core.errors import CacheError
+from resources.language import tr
 
 Legacy = tuple[tuple[torch.Tensor, ...], ...]
 """A layer each: (keys, values), or (keys, values, cross keys, cross values); every tensor [B, H, T, D]."""
@@ -21,7 +22,7 @@ def to_legacy(cache: Cache) -> Legacy:
     length = length_of(cache)
     if least_length(cache) > 0 or not all(layer.keeps_keys_as_read for layer in faces(cache)):
         raise CacheError(
-            "This cache does not hold the keys and values of every token.", "Use the dynamic cache for this."
+            tr("This cache does not hold the keys and values of every token."), tr("Use the dynamic cache for this.")
         )
     states = (layer.states() for layer in faces(cache))
     own = [(keys[:, :, :length], values[:, :, :length]) for keys, values in states]
@@ -38,7 +39,7 @@ def from_legacy(layers: Sequence[Sequence[torch.Tensor]]) -> Cache:
     """
     if not layers or any(len(layer) not in (2, 4) for layer in layers) or len({len(layer) for layer in layers}) > 1:
         raise CacheError(
-            "This is no tuple of (keys, values) for every layer.", "Give a pair, or a four, for each layer."
+            tr("This is no tuple of (keys, values) for every layer."), tr("Give a pair, or a four, for each layer.")
         )
     own = _dynamic([layer[:2] for layer in layers])
     return own if len(layers[0]) == 2 else EncoderDecoderCache(own, _dynamic([layer[2:] for layer in layers]))

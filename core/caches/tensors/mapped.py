@@ -13,6 +13,7 @@ import platformdirs
 import torch
 
 from core.errors import CacheError
+from resources.language import tr
 
 
 def spill_folder(wish: str) -> Path:
@@ -27,7 +28,8 @@ def spill_folder(wish: str) -> Path:
             return folder
     except OSError as error:
         raise CacheError(
-            f"The folder {folder} cannot be written to ({error.strerror}).", "Choose another folder for the file."
+            tr("The folder {folder} cannot be written to ({reason}).").format(folder=folder, reason=error.strerror),
+            tr("Choose another folder for the file."),
         ) from error
 
 
@@ -72,13 +74,15 @@ def _reserve(handle: int, size: int, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     try:
         if size > free:
-            raise OSError("no space left")
+            raise OSError(tr("no space left"))
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(handle, 0, max(size, 1))
         else:
             os.truncate(handle, size)
     except OSError as error:
         raise CacheError(
-            f"The cache needs {size / 1e6:,.1f} MB more on the disk of {folder}, where {free / 1e6:,.1f} MB are free.",
-            "Free some space, choose another folder, or write fewer tokens.",
+            tr("The cache needs {size:,.1f} MB more on the disk of {folder}, where {free:,.1f} MB are free.").format(
+                size=size / 1e6, folder=folder, free=free / 1e6
+            ),
+            tr("Free some space, choose another folder, or write fewer tokens."),
         ) from error

@@ -11,6 +11,7 @@ from core.caches.tensors.mapped import spill_folder
 from core.caches.tensors.windowed import with_cross
 from core.errors import CacheError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 
 def is_on_disk(model: LoadedModel, wish: str | None) -> bool:
@@ -22,8 +23,10 @@ def _goes_to_disk(model: LoadedModel, wish: str) -> bool:
     """The same. Raises CacheError for host where layers are in host memory already."""
     if wish == "host" and is_on_disk(model, wish):
         raise CacheError(
-            f"{model.name} computes on {model.device}, so its cache has no other memory to wait in.",
-            "Let layers wait on disk.",
+            tr("{model} computes on {device}, so its cache has no other memory to wait in.").format(
+                model=model.name, device=model.device
+            ),
+            tr("Let layers wait on disk."),
         )
     return is_on_disk(model, wish)
 

@@ -17,6 +17,7 @@ from core.caches.tensors.shapes import Shapes
 from core.caches.tensors.sizes import read_by_cross_attention, total, widths
 from core.errors import CacheError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,10 @@ class Recipe:
         """Its quantizer. Raises CacheError when it cannot be followed here."""
         if self.residual % self.group:
             raise CacheError(
-                f"Blocks of {self.residual} tokens cannot be cut into groups of {self.group}.",
-                "Make the residual length a multiple of the group size.",
+                tr("Blocks of {residual} tokens cannot be cut into groups of {group}.").format(
+                    residual=self.residual, group=self.group
+                ),
+                tr("Make the residual length a multiple of the group size."),
             )
         return choose(self.engine, 8 if self.engine == "fp8" else self.bits)
 
@@ -171,8 +174,10 @@ class QuantizedLayer(DynamicLayer, Layer):
         """Forget all but the first `length` tokens. Raises CacheError where that would cut a block."""
         if length < self.least():
             raise CacheError(
-                f"The first {self.least():,} tokens are quantized in blocks and cannot be cut to {length:,} exactly.",
-                "Choose the dynamic cache.",
+                tr(
+                    "The first {tokens:,} tokens are quantized in blocks and cannot be cut to {length:,} exactly."
+                ).format(tokens=self.least(), length=length),
+                tr("Choose the dynamic cache."),
             )
         if self.is_initialized:
             kept = length - self.least()
@@ -180,7 +185,7 @@ class QuantizedLayer(DynamicLayer, Layer):
 
     def keep(self, base: int, rows: Sequence[int]) -> None:
         """Raises CacheError: blocks are written whole."""
-        raise CacheError("A quantized cache cannot keep tokens at chosen places.", "Choose the dynamic cache.")
+        raise CacheError(tr("A quantized cache cannot keep tokens at chosen places."), tr("Choose the dynamic cache."))
 
     def reorder(self, move: Move) -> None:
         """Rows of codes, scales and latest tokens alike."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 
 from core.errors import CacheError
+from resources.language import tr
 
 Coded = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Codes [N, G] as uint8, scales [N, 1], offsets [N, 1]: number ≈ code · scale + offset."""
@@ -21,12 +22,15 @@ def choose(engine: str, bits: int) -> Quantizer:
     """The quantizer of an engine. Raises CacheError when its library is missing or it knows no such width."""
     if not is_installed(engine):
         raise CacheError(
-            f"Quantizing with {engine} needs a library that is not installed.",
-            "Install it with: pip install tokenscope[quant], or choose the built-in quantizer.",
+            tr("Quantizing with {engine} needs a library that is not installed.").format(engine=engine),
+            tr("Install it with: pip install tokenscope[quant], or choose the built-in quantizer."),
         )
     if bits not in _BITS[engine]:
         widths = ", ".join(map(str, _BITS[engine]))
-        raise CacheError(f"{engine} cannot write numbers in {bits} bits.", f"Choose one of: {widths}.")
+        raise CacheError(
+            tr("{engine} cannot write numbers in {bits} bits.").format(engine=engine, bits=bits),
+            tr("Choose one of: {names}.").format(names=widths),
+        )
     return {"built-in": between_extremes, "quanto": quanto, "hqq": hqq, "fp8": fp8}[engine]
 
 

@@ -11,6 +11,7 @@ import torch
 
 from core.errors import CacheError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 Table = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """(any tensor of the wanted type, positions [B, T]) → cosines and sines [B, T, R]."""
@@ -46,7 +47,9 @@ class Rotary:
     def __init__(self, model: LoadedModel) -> None:
         functions = rotary_functions(model)
         if functions is None:
-            raise CacheError(f"{model.name} has no rotary positions.", "Choose another cache.")
+            raise CacheError(
+                tr("{model} has no rotary positions.").format(model=model.name), tr("Choose another cache.")
+            )
         self._table, self._apply = functions
         self._cosines = self._sines = torch.empty(1, 0, 0, device=model.device)
 

@@ -15,6 +15,7 @@ from core.caches.tensors.windowed import by_config, with_cross
 from core.device_memory import is_out_of_memory
 from core.errors import UnpredictableError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 _KEY = "layer_shapes"
 
@@ -83,7 +84,9 @@ def _find(model: LoadedModel) -> Shapes | UnpredictableError:
 
 
 def _unpredictable(model: LoadedModel) -> UnpredictableError:
-    return UnpredictableError(f"What {model.name} keeps of a text cannot be told in advance.", "Run it and see.")
+    return UnpredictableError(
+        tr("What {model} keeps of a text cannot be told in advance.").format(model=model.name), tr("Run it and see.")
+    )
 
 
 # -- seen

@@ -11,6 +11,7 @@ from core.caches.tensors.layer import Layer, Move, Piece, Spans, cloned, piece
 from core.caches.tensors.rotary import Rotary
 from core.errors import CacheError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 
 class SinkLayer(DynamicLayer, Layer):
@@ -69,13 +70,15 @@ class SinkLayer(DynamicLayer, Layer):
         if length >= self.seen:
             return
         if self.least():
-            raise CacheError("The tokens a sink cache has forgotten do not come back.", "Choose the dynamic cache.")
+            raise CacheError(
+                tr("The tokens a sink cache has forgotten do not come back."), tr("Choose the dynamic cache.")
+            )
         self.keys, self.values = self.keys[:, :, :length].clone(), self.values[:, :, :length].clone()
         self.seen = length
 
     def keep(self, base: int, rows: Sequence[int]) -> None:
         """Raises CacheError: places in the cache are not places in the text."""
-        raise CacheError("A sink cache cannot keep tokens at chosen places.", "Choose the dynamic cache.")
+        raise CacheError(tr("A sink cache cannot keep tokens at chosen places."), tr("Choose the dynamic cache."))
 
     def reorder(self, move: Move) -> None:
         """All rows hold the same places."""
@@ -125,12 +128,16 @@ def build_sink(model: LoadedModel, window: int, sinks: int) -> SinkCache:
     """An empty sink cache. Raises CacheError when the settings contradict each other or the model's context."""
     if window < sinks + 2:
         raise CacheError(
-            f"A window of {window:,} tokens has no room beside {sinks:,} sink tokens.",
-            f"Use a window of {sinks + 2:,} or more.",
+            tr("A window of {window:,} tokens has no room beside {sinks:,} sink tokens.").format(
+                window=window, sinks=sinks
+            ),
+            tr("Use a window of {least:,} or more.").format(least=sinks + 2),
         )
     if model.context is not None and window > model.context:
         raise CacheError(
-            f"The window of {window:,} tokens is longer than the model's context of {model.context:,}.",
-            f"Use a window of {model.context:,} or less.",
+            tr("The window of {window:,} tokens is longer than the model's context of {context:,}.").format(
+                window=window, context=model.context
+            ),
+            tr("Use a window of {context:,} or less.").format(context=model.context),
         )
     return SinkCache(model, window, sinks)

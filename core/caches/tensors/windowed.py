@@ -9,6 +9,7 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, DynamicS
 
 from core.caches.tensors.layer import compacted
 from core.models.model import LoadedModel
+from resources.language import tr
 
 
 class WindowLayer(DynamicSlidingWindowLayer):
@@ -56,7 +57,7 @@ def with_cross(model: LoadedModel, own: Cache) -> Cache:
 def paired(own: Cache | None, other: Cache | None) -> EncoderDecoderCache:
     """The written half of one encoder–decoder's cache with the read half of another."""
     if not (isinstance(own, EncoderDecoderCache) and isinstance(other, EncoderDecoderCache)):
-        raise TypeError("both have to be caches of an encoder–decoder")
+        raise TypeError(tr("both have to be caches of an encoder–decoder"))
     return EncoderDecoderCache(own.self_attention_cache, other.cross_attention_cache)
 
 

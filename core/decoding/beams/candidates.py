@@ -12,6 +12,7 @@ from core.decoding.beams.group import DEAD, Group, Settings
 from core.decoding.beams.hypotheses import length_factor
 from core.decoding.beams.node import Node
 from core.decoding.beams.select import Selector
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def _nodes(view: View, settings: Settings, values: torch.Tensor, places: torch.T
     group, vocabulary, nodes = view.group, view.scores.shape[-1], []
     for score, place, log_p, share, normalized, penalty, *raw in _figures(view, settings, values, places):
         if score != score:
-            raise FloatingPointError("a beam's score is not a number")
+            raise FloatingPointError(tr("a beam's score is not a number"))
         if score <= DEAD:
             continue
         beam, token = divmod(int(place), vocabulary)

@@ -8,6 +8,7 @@ from core.decoding.beams.phrases import IDS, TEXT, bans_of, from_config, from_te
 from core.decoding.beams.search import Plan
 from core.decoding.run import DecodingRun
 from core.errors import ParameterError
+from resources.language import tr
 
 
 def plan(run: DecodingRun) -> Plan:
@@ -49,7 +50,9 @@ def _check_budget(run: DecodingRun, constraints: Constraints, limit: int, parame
     available = limit - int(first is not None and first not in constraints.advancing(constraints.start))
     if needed > available:
         raise ParameterError(
-            f"What the text must contain takes at least {needed:,} tokens, and only {available:,} may be written.",
-            "Allow more new tokens, or ask for less.",
+            tr(
+                "What the text must contain takes at least {needed:,} tokens, and only {available:,} may be written."
+            ).format(needed=needed, available=available),
+            tr("Allow more new tokens, or ask for less."),
             parameter,
         )

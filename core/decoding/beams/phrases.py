@@ -13,6 +13,7 @@ from transformers import GenerationConfig
 from core.decoding.beams.constraints import Alternative, Phrase, phrase
 from core.errors import ParameterError, TokenizerMissingError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 T = TypeVar("T")
 TEXT, IDS = "must_contain", "force_words_ids"
@@ -28,7 +29,8 @@ def from_text(model: LoadedModel, text: str) -> list[Phrase]:
     wanted = [part for part in _COMMA.split(text) if part.strip()]
     if wanted and model.tokenizer is None:
         raise TokenizerMissingError(
-            f"{model.name} has no tokenizer, so words cannot be made tokens.", "Give force_words_ids as token ids."
+            tr("{model} has no tokenizer, so words cannot be made tokens.").format(model=model.name),
+            tr("Give force_words_ids as token ids."),
         )
     return [_phrase_of(model, part) for part in wanted]
 
@@ -39,7 +41,9 @@ def _phrase_of(model: LoadedModel, part: str) -> Phrase:
     label = " | ".join(words)
     if not found:
         raise ParameterError(
-            f"The vocabulary of {model.name} cannot write “{label}”.", "Choose other words, or another model.", TEXT
+            tr("The vocabulary of {model} cannot write “{label}”.").format(model=model.name, label=label),
+            tr("Choose other words, or another model."),
+            TEXT,
         )
     return phrase(found, label)
 
@@ -80,7 +84,7 @@ def from_config(config: GenerationConfig) -> list[Phrase]:
 def _listed(given: Sequence[T] | None, name: str) -> Sequence[T]:
     value = given or ()
     if not isinstance(value, (list, tuple)):
-        raise ParameterError(f"{name} is {value!r}.", "It must be a list.", name)
+        raise ParameterError(tr("{name} is {value!r}.").format(name=name, value=value), tr("It must be a list."), name)
     return value
 
 
@@ -89,8 +93,8 @@ def _checked(words: object) -> Phrase:
     nested = [words] if isinstance(words, (list, tuple)) and words and isinstance(words[0], int) else words
     if not isinstance(nested, (list, tuple)) or not nested or not all(map(_is_ids, nested)):
         raise ParameterError(
-            f"force_words_ids contains {words!r}.",
-            "Give a list of phrases, each a list of token ids, or a list of such lists as alternatives.",
+            tr("force_words_ids contains {words!r}.").format(words=words),
+            tr("Give a list of phrases, each a list of token ids, or a list of such lists as alternatives."),
             IDS,
         )
     return phrase(nested)
@@ -116,8 +120,8 @@ def _possible(item: Phrase, bans: Sequence[Ban], names: Callable[[int], str]) ->
         return phrase(open_ones, item.label)
     label = item.label or " | ".join("".join(map(names, ids)) for ids in item.alternatives)
     raise ParameterError(
-        f"The text can never contain “{label}”: {next(iter(reasons.values()))}.",
-        "Take the constraint away, or loosen the other setting.",
+        tr("The text can never contain “{label}”: {reason}.").format(label=label, reason=next(iter(reasons.values()))),
+        tr("Take the constraint away, or loosen the other setting."),
         TEXT if item.label else IDS,
     )
 
@@ -129,12 +133,21 @@ def bans_of(config: GenerationConfig, vocabulary: int, eos: frozenset[int], sour
     own, foreign = int(config.no_repeat_ngram_size or 0), int(config.encoder_no_repeat_ngram_size or 0)
     borrowed = _ngrams(tuple(source), foreign)
     checks: list[tuple[Callable[[Alternative], object], str]] = [
-        (lambda ids: max(ids) >= vocabulary, f"the vocabulary has {vocabulary:,} tokens"),
-        (lambda ids: eos & set(ids), "it holds an end token, which would end the text first"),
-        (lambda ids: suppressed & set(ids), "“suppress_tokens” forbids one of its tokens"),
-        (lambda ids: any(_inside(word, ids) for word in words), "“bad_words_ids” forbids it"),
-        (lambda ids: _repeats(ids, own), f"it repeats {own} tokens, which “no_repeat_ngram_size” forbids"),
-        (lambda ids: borrowed & _ngrams(ids, foreign), "“encoder_no_repeat_ngram_size” forbids what the source says"),
+        (
+            lambda ids: max(ids) >= vocabulary,
+            tr("the vocabulary has {vocabulary:,} tokens").format(vocabulary=vocabulary),
+        ),
+        (lambda ids: eos & set(ids), tr("it holds an end token, which would end the text first")),
+        (lambda ids: suppressed & set(ids), tr("“suppress_tokens” forbids one of its tokens")),
+        (lambda ids: any(_inside(word, ids) for word in words), tr("“bad_words_ids” forbids it")),
+        (
+            lambda ids: _repeats(ids, own),
+            tr("it repeats {own} tokens, which “no_repeat_ngram_size” forbids").format(own=own),
+        ),
+        (
+            lambda ids: borrowed & _ngrams(ids, foreign),
+            tr("“encoder_no_repeat_ngram_size” forbids what the source says"),
+        ),
     ]
     return [partial(_reason, forbids, why) for forbids, why in checks]
 

@@ -25,6 +25,7 @@ from core.decoding.stopping import Stop
 from core.decoding.tracks import Written
 from core.errors import ParameterError, StrategyError
 from core.events import BeamStep, Event, SequenceFinished
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,10 @@ class Search:
         self._clock = time.perf_counter()
         if not self._run.forward.follows_rows:
             raise StrategyError(
-                f"{self._run.model.name} keeps a memory of its own kind, whose rows cannot change places.",
-                "Choose a strategy that writes one token at a time, or another model.",
+                tr("{model} keeps a memory of its own kind, whose rows cannot change places.").format(
+                    model=self._run.model.name
+                ),
+                tr("Choose a strategy that writes one token at a time, or another model."),
             )
 
     def step(self, raw: torch.Tensor) -> BeamStep:
@@ -203,8 +206,8 @@ class Search:
             nodes += [node for group in self._groups for node in group.left_over(self._run.stopped)]
         if not nodes:
             raise StrategyError(
-                f"No hypothesis met all constraints within {self.length:,} tokens.",
-                "Allow more new tokens or more beams, or loosen the constraints.",
+                tr("No hypothesis met all constraints within {length:,} tokens.").format(length=self.length),
+                tr("Allow more new tokens or more beams, or loosen the constraints."),
             )
         return sorted(nodes, key=lambda node: -node.normalized)
 
@@ -214,13 +217,16 @@ def _settings(run: DecodingRun, plan: Plan) -> Settings:
     beams, returned = int(config.num_beams or 1), int(config.num_return_sequences or 1)
     if returned > beams:
         raise ParameterError(
-            f"{returned} texts cannot be returned by {beams} beams.", "Use at least as many beams as texts.",
+            tr("{returned} texts cannot be returned by {beams} beams.").format(returned=returned, beams=beams),
+            tr("Use at least as many beams as texts."),
             "num_return_sequences",
-        )  # fmt: skip
+        )
     if beams % plan.groups:
         raise ParameterError(
-            f"{beams} beams cannot be shared out evenly among {plan.groups} groups.",
-            "Make the number of beams a multiple of the number of groups.",
+            tr("{beams} beams cannot be shared out evenly among {groups} groups.").format(
+                beams=beams, groups=plan.groups
+            ),
+            tr("Make the number of beams a multiple of the number of groups."),
             "num_beam_groups",
         )
     width = beams // plan.groups

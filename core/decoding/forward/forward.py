@@ -18,6 +18,7 @@ from core.decoding.forward.lean import is_growing, lean_pass
 from core.decoding.forward.lean_compiled import compiled_step
 from core.errors import StrategyError
 from core.models.model import LoadedModel
+from resources.language import tr
 
 Mask = torch.Tensor | dict[str, torch.Tensor]
 """Additive [.., n, P + n], or one for each kind of layer."""
@@ -241,8 +242,10 @@ def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> 
     """Raises StrategyError where hidden states are not one row [D] for each token."""
     if not states or any(state.dim() != 3 for state in states):
         raise StrategyError(
-            f"{model.name} does not give one hidden state a token, which this strategy compares.",
-            "Choose another strategy or another model.",
+            tr("{model} does not give one hidden state a token, which this strategy compares.").format(
+                model=model.name
+            ),
+            tr("Choose another strategy or another model."),
         )
 
 

@@ -24,6 +24,7 @@ from core.decoding.speculation.target import Target
 from core.errors import ParameterError
 from core.events import Event
 from core.models.model import LoadedModel
+from resources.language import tr
 
 _LEAST_SHARE = 0.01
 """A drafter without weights takes some time too."""
@@ -80,8 +81,8 @@ def widths_of(value: object) -> tuple[int, ...]:
         nodes += level
     if not widths or min(widths) < 1 or nodes > 256:
         raise ParameterError(
-            f"The widths are {value!r}.",
-            "Give one whole number from 1 for every depth, as in “1 1 3 1 1”, for a tree of at most 256 tokens.",
+            tr("The widths are {value!r}.").format(value=value),
+            tr("Give one whole number from 1 for every depth, as in “1 1 3 1 1”, for a tree of at most 256 tokens."),
             "widths",
         )
     return widths
@@ -144,14 +145,16 @@ def _samples(run: DecodingRun) -> bool:
     named, samples = run.request.options.get("verifier") or "auto", bool(run.config.do_sample)
     if named == "greedy" and samples:
         raise ParameterError(
-            "The greedy verifier follows the target's first choice, and sampling is on.",
-            "Switch sampling off, or leave the verifier on auto.", "verifier",
-        )  # fmt: skip
+            tr("The greedy verifier follows the target's first choice, and sampling is on."),
+            tr("Switch sampling off, or leave the verifier on auto."),
+            "verifier",
+        )
     if named == "sampling" and not samples:
         raise ParameterError(
-            "The sampling verifier throws dice, and sampling is off.",
-            "Switch sampling on, or leave the verifier on auto.", "verifier",
-        )  # fmt: skip
+            tr("The sampling verifier throws dice, and sampling is off."),
+            tr("Switch sampling on, or leave the verifier on auto."),
+            "verifier",
+        )
     return samples
 
 
@@ -160,9 +163,10 @@ def _draws(run: DecodingRun, samples: bool) -> bool:
     named = run.request.options.get("children") or "auto"
     if named == "likeliest" and samples:
         raise ParameterError(
-            "The likeliest tokens as children with a sampling verifier would change the distribution of the text.",
-            "Leave the children on auto (drawn while sampling), or switch sampling off.", "children",
-        )  # fmt: skip
+            tr("The likeliest tokens as children with a sampling verifier would change the distribution of the text."),
+            tr("Leave the children on auto (drawn while sampling), or switch sampling off."),
+            "children",
+        )
     return samples or named == "drawn"
 
 

@@ -22,6 +22,7 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from core.models.templates.meter import Meter
+from resources.language import tr
 
 if TYPE_CHECKING:
     from jinja2.parser import Parser
@@ -104,7 +105,7 @@ class _Namespace(Namespace):
 
 def _check_name(name: object) -> None:
     if isinstance(name, str) and name.startswith("_"):
-        raise SecurityError(f"a namespace cannot hold {name!r}")
+        raise SecurityError(tr("a namespace cannot hold {name!r}").format(name=name))
 
 
 def _weighed(node: nodes.Expr) -> nodes.Expr:

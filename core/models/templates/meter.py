@@ -8,6 +8,8 @@ from collections.abc import ItemsView, Iterable, KeysView, Sequence, ValuesView
 
 from jinja2.exceptions import TemplateError
 
+from resources.language import tr
+
 _SECONDS = 5.0
 _DIGITS = re.compile(r"\d+")
 _CONTAINERS = (list, tuple, set, frozenset, KeysView, ValuesView, ItemsView)
@@ -28,9 +30,9 @@ class Meter:
         """Pay. Raises TemplateLimitError when that is more than is left, or the time is over."""
         self._left -= units
         if self._left < 0:
-            raise TemplateLimitError("it makes more text, or takes more steps, than any chat needs")
+            raise TemplateLimitError(tr("it makes more text, or takes more steps, than any chat needs"))
         if time.monotonic() > self._deadline:
-            raise TemplateLimitError(f"it takes longer than {_SECONDS:g} seconds")
+            raise TemplateLimitError(tr("it takes longer than {seconds:g} seconds").format(seconds=_SECONDS))
 
     def weigh(self, *values: object) -> int:
         """Pay for reading values whole, and say what that cost. Things inside count as often as they are reached: a

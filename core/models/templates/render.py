@@ -10,6 +10,7 @@ from jinja2 import Template
 from core.models.json_types import Json, JsonObject
 from core.models.templates.environment import METER, MeteredEnvironment
 from core.models.templates.meter import Meter, TemplateLimitError
+from resources.language import tr
 
 _LARGEST = 2**19
 """Characters of a template; those of the largest models have 30,000."""
@@ -22,7 +23,11 @@ _REASONING = ("reasoning_content", "thinking", "reasoning")
 def render_chat(template: str, messages: Sequence[Mapping[str, object]], special_tokens: Mapping[str, object]) -> str:
     """The text, ready for the model's answer. Raises whatever the template raises, and TemplateLimitError."""
     if len(template) > _LARGEST:
-        raise TemplateLimitError(f"it has {len(template):,} characters, more than the {_LARGEST:,} of any template")
+        raise TemplateLimitError(
+            tr("it has {characters:,} characters, more than the {most:,} of any template").format(
+                characters=len(template), most=_LARGEST
+            )
+        )
     given = [{name: value for name, value in message.items() if value is not None} for message in messages]
     chat = [_alias(_plain_object(message)) for message in given]
     token = METER.set(Meter(2**40))

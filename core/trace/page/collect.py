@@ -26,6 +26,7 @@ from core.trace.page.names import Names
 from core.trace.page.plain import Plain
 from core.trace.page.rounds import rounds
 from core.trace.page.steps import Stages, tokens
+from resources.language import tr
 
 _LONGEST_TITLE = 60
 
@@ -121,7 +122,7 @@ def _text(run: _Sorted, number: int, names: Names, stages: Stages) -> Plain:
     return {
         "tokens": tokens(run.tokens.get(number, []), run.second, names, stages),
         "tail": visible(ending.tail) if ending else "",
-        "ending": ENDINGS[ending.reason].brief if ending else "broken off",
+        "ending": ENDINGS[ending.reason].brief if ending else tr("broken off"),
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from core import strategies
 from core.events import Finished, Metrics, RunStarted, TokenChosen
 from core.explain.words import decimal, duration, percent, rate, size
+from resources.language import tr, trc
 
 Facts = list[tuple[str, str]]
 SCORED = "score"
@@ -18,11 +19,11 @@ def settings(started: RunStarted | None) -> Facts:
     """What the run was made with, every value written out."""
     if started is None:
         return []
-    second = [("Second model", started.second)] if started.second else []
-    heads = [("Model", started.model), *second, ("Strategy", strategy_title(started)),
-             ("Device", f"{started.device}, {started.dtype}")]  # fmt: skip
+    second = [(tr("Second model"), started.second)] if started.second else []
+    heads = [(tr("Model"), started.model), *second, (tr("Strategy"), strategy_title(started)),
+             (tr("Device"), f"{started.device}, {started.dtype}")]  # fmt: skip
     if started.strategy != SCORED:
-        heads += [("Cache", started.cache), ("Seed", str(started.seed))]
+        heads += [(tr("Cache"), started.cache), (tr("Seed"), str(started.seed))]
     return heads + [(name, _written(value)) for name, value in started.settings]
 
 
@@ -30,8 +31,8 @@ def strategy_title(started: RunStarted) -> str:
     """As the program's picker calls it; its own name where this version has no such strategy."""
     known = strategies.registry.get(started.strategy)
     if known is None and started.strategy == SCORED:
-        return "Scored text"
-    return known.title if known else started.strategy
+        return tr("Scored text")
+    return tr(known.title) if known else started.strategy
 
 
 def metrics(finished: Finished | None, scored: Sequence[TokenChosen] = ()) -> Facts:
@@ -40,18 +41,18 @@ def metrics(finished: Finished | None, scored: Sequence[TokenChosen] = ()) -> Fa
         return []
     told = finished.metrics
     rows: list[tuple[str, str | None]] = [
-        ("Tokens read", f"{told.prompt_tokens:,}"),
-        ("Tokens scored" if scored else "Tokens written", f"{told.new_tokens:,}"),
+        (tr("Tokens read"), f"{told.prompt_tokens:,}"),
+        (tr("Tokens scored") if scored else tr("Tokens written"), f"{told.new_tokens:,}"),
         *_of_score(scored),
-        ("Time", duration(told.seconds)),
-        ("First token after", _maybe(duration, told.time_to_first_token)),
-        ("Reading", _maybe(rate, told.prefill_tokens_per_second)),
-        ("Writing", _maybe(rate, told.decode_tokens_per_second)),
-        ("Passes of the model", f"{told.target_passes:,}"),
+        (tr("Time"), duration(told.seconds)),
+        (tr("First token after"), _maybe(duration, told.time_to_first_token)),
+        (trc("a rate", "Reading"), _maybe(rate, told.prefill_tokens_per_second)),
+        (trc("a rate", "Writing"), _maybe(rate, told.decode_tokens_per_second)),
+        (tr("Passes of the model"), f"{told.target_passes:,}"),
         *_of_drafts(told),
-        ("Cache at the end", _maybe(size, told.cache_bytes or None)),
-        ("Cache at most", _maybe(size, told.cache_peak_bytes or None)),
-        ("Memory in all", _maybe(size, told.peak_memory_bytes)),
+        (tr("Cache at the end"), _maybe(size, told.cache_bytes or None)),
+        (tr("Cache at most"), _maybe(size, told.cache_peak_bytes or None)),
+        (tr("Memory in all"), _maybe(size, told.peak_memory_bytes)),
     ]
     return [(name, value) for name, value in rows if value is not None]
 
@@ -62,14 +63,17 @@ def _of_score(scored: Sequence[TokenChosen]) -> list[tuple[str, str | None]]:
         return []
     mean = sum(token.raw_log_probability for token in scored) / len(scored)
     perplexity = math.exp(min(-mean, 700.0))
-    return [("Mean log-probability", decimal(mean)), ("Perplexity", f"{perplexity:,.{0 if perplexity >= 100 else 1}f}")]
+    return [
+        (tr("Mean log-probability"), decimal(mean)),
+        (tr("Perplexity"), f"{perplexity:,.{0 if perplexity >= 100 else 1}f}"),
+    ]
 
 
 def _of_drafts(told: Metrics) -> list[tuple[str, str | None]]:
     several = told.tokens_per_target_pass is not None and told.acceptance_rate is not None
     return [
-        ("Tokens a pass", f"{told.tokens_per_target_pass:.2f}" if several else None),
-        ("Drafts accepted", _maybe(percent, told.acceptance_rate)),
+        (tr("Tokens a pass"), f"{told.tokens_per_target_pass:.2f}" if several else None),
+        (tr("Drafts accepted"), _maybe(percent, told.acceptance_rate)),
     ]
 
 
@@ -79,7 +83,7 @@ def _maybe(tell: Callable[[float], str], value: float | None) -> str | None:
 
 def _written(value: object) -> str:
     if isinstance(value, bool):
-        return "on" if value else "off"
+        return tr("on") if value else tr("off")
     if isinstance(value, (list, tuple)):
         return ", ".join(_written(item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

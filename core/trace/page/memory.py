@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from core.events import BeamStep, CacheMeasured, CachePlan, Event, TokenChosen
 from core.trace.page.plain import Plain
+from resources.language import trc
 
 
 def memory(events: Iterable[Event]) -> Plain | None:
@@ -27,7 +28,7 @@ def memory(events: Iterable[Event]) -> Plain | None:
         return None
     names, lead = _parts(point for _, point in points), _lead(plan, points)
     return {
-        "parts": [f"{part} ({place})" if len({where for where, _ in names}) > 1 else part for place, part in names],
+        "parts": _named(names),
         "points": [[x, point.bytes, _sizes(point, names)] for x, point in _placed(points, lead)],
         "predicted": _predicted(plan, lead, written),
         "backend": plan.backend if plan else "",
@@ -37,6 +38,30 @@ def memory(events: Iterable[Event]) -> Plain | None:
 def _parts(points: Iterable[CacheMeasured]) -> list[tuple[str, str]]:
     """Every (place, part) that was ever measured."""
     return list(dict.fromkeys((place, part) for point in points for place, part, _ in point.parts))
+
+
+def _named(names: list[tuple[str, str]]) -> list[str]:
+    """`keys`; `keys (host)` where not all lie in one place."""
+    said, where = _words()
+    parts, places = [said.get(part, part) for _, part in names], [where.get(place, place) for place, _ in names]
+    if len(set(places)) < 2:
+        return parts
+    return [f"{part} ({place})" for part, place in zip(parts, places, strict=True)]
+
+
+def _words() -> tuple[dict[str, str], dict[str, str]]:
+    """What measurements call the parts of a cache and their places, in the language of now."""
+    parts = {
+        "keys": trc("part of a cache", "keys"), "values": trc("part of a cache", "values"),
+        "scales": trc("part of a cache", "scales"), "residual": trc("part of a cache", "residual"),
+        "self": trc("part of a cache", "self"), "cross": trc("part of a cache", "cross"),
+        "state": trc("part of a cache", "state"),
+    }  # fmt: skip
+    places = {
+        "device": trc("place of a cache", "device"), "host": trc("place of a cache", "host"),
+        "disk": trc("place of a cache", "disk"),
+    }  # fmt: skip
+    return parts, places
 
 
 def _sizes(point: CacheMeasured, names: list[tuple[str, str]]) -> list[int]:

@@ -9,6 +9,7 @@ from core.errors import FileNotWrittenError
 from core.events import Event
 from core.trace.page.collect import collect
 from core.trace.page.document import document
+from resources.language import tr
 
 
 def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
@@ -22,8 +23,11 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        reason = error.strerror or "it cannot be written"
-        raise FileNotWrittenError(f"{target} was not written: {reason}.", "Choose a folder you may write to.") from None
+        reason = error.strerror or tr("it cannot be written")
+        raise FileNotWrittenError(
+            tr("{target} was not written: {reason}.").format(target=target, reason=reason),
+            tr("Choose a folder you may write to."),
+        ) from None
     return target
 
 

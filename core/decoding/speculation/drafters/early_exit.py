@@ -14,6 +14,7 @@ from core.caches.tensors.reading import trial_text
 from core.decoding.forward.forward import Forward
 from core.device_memory import is_out_of_memory
 from core.models.model import LoadedModel
+from resources.language import tr
 
 M = TypeVar("M", bound=torch.nn.Module)
 _DEPTH = 4
@@ -39,7 +40,7 @@ def lower_layers(model: LoadedModel, count: int) -> LoadedModel:
     """
     path = layer_path(model)
     if path is None:
-        raise ValueError(f"{model.name} has no list of layers")
+        raise ValueError(tr("{model} has no list of layers").format(model=model.name))
     network = _shallow(model.model, count)
     module: torch.nn.Module = network
     for name in path[:-1]:
@@ -49,7 +50,7 @@ def lower_layers(model: LoadedModel, count: int) -> LoadedModel:
     layers = module.get_submodule(path[-1])
     assert isinstance(layers, torch.nn.ModuleList)
     module._modules[path[-1]] = layers[:count]
-    return LoadedModel(network, model.tokenizer, f"{model.name}, {count} layers")
+    return LoadedModel(network, model.tokenizer, tr("{model}, {count} layers").format(model=model.name, count=count))
 
 
 def layer_path(model: LoadedModel) -> tuple[str, ...] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from resources.language import tr
+
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
@@ -13,9 +15,13 @@ if TYPE_CHECKING:
 def why_not_target(model: LoadedModel) -> str | None:
     """Why rejected tokens could not be taken back out of this model's memory; None when they can."""
     if model.is_recurrent:
-        return f"{model.name} keeps a recurrent state; drafted tokens that are refused cannot be taken back out of it."
+        return tr(
+            "{model} keeps a recurrent state; drafted tokens that are refused cannot be taken back out of it."
+        ).format(model=model.name)
     if not model.model._supports_default_dynamic_cache():
-        return f"{model.name} keeps a memory of its own kind, from which refused tokens cannot be taken back."
+        return tr("{model} keeps a memory of its own kind, from which refused tokens cannot be taken back.").format(
+            model=model.name
+        )
     return _why_not_read(model)
 
 
@@ -24,7 +30,7 @@ def _why_not_read(model: LoadedModel) -> str | None:
     from core.decoding.speculation.tree_support import reads_drafts
 
     if memory_of(model) == "kept" and not reads_drafts(model):
-        return f"{model.name} does not read several tokens at once as it reads them one by one."
+        return tr("{model} does not read several tokens at once as it reads them one by one.").format(model=model.name)
     return None
 
 
@@ -33,15 +39,18 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
     if reason := why_not_target(draft):
         return reason
     if draft.is_encoder_decoder != target.is_encoder_decoder:
-        kinds = ("a decoder-only model", "an encoder–decoder")
-        return (
-            f"{draft.name} is {kinds[draft.is_encoder_decoder]}, {target.name} is {kinds[target.is_encoder_decoder]}."
+        kinds = (tr("a decoder-only model"), tr("an encoder–decoder"))
+        return tr("{draft} is {kind}, {target} is {other_kind}.").format(
+            draft=draft.name,
+            kind=kinds[draft.is_encoder_decoder],
+            target=target.name,
+            other_kind=kinds[target.is_encoder_decoder],
         )
     if not same_tokens(target, draft):
-        return (
-            f"{draft.name} writes with another tokenizer than {target.name}, so its tokens mean something else. "
+        return tr(
+            "{draft} writes with another tokenizer than {target}, so its tokens mean something else. "
             "Drafts are not translated; choose a draft model of the same family."
-        )
+        ).format(draft=draft.name, target=target.name)
     return None
 
 
