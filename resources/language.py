@@ -48,6 +48,11 @@ def trc(about: str, text: str) -> str:
     return text if _catalogue is None else _catalogue.pgettext(about, text)
 
 
+def sentences(*parts: str) -> str:
+    """One after the other, those that are empty left out; Chinese sets no space between them."""
+    return ("" if _code.startswith("zh") else " ").join(part for part in parts if part)
+
+
 def current() -> str:
     """The code of the language of now."""
     return _code

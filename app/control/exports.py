@@ -21,6 +21,7 @@ from app.views.inspector.panel import Inspector
 from app.views.shared.portrait import Pose, Subject, picture, take
 from app.views.timeline import Timeline
 from app.widgets import pictures
+from resources.language import tr
 
 RUN, WINDOW = "run", "window"
 _PICTURES, _FIGURES = (PNG, SVG), (CSV, JSON)
@@ -109,4 +110,4 @@ class Exports:
 
 
 def _title(name: str) -> str:
-    return next(spec.title for spec in VIEWS if spec.name == name)
+    return tr(next(spec.title for spec in VIEWS if spec.name == name))

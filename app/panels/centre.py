@@ -48,7 +48,7 @@ class ViewColumn(QWidget):
         self._made: dict[int, View] = {}
         self._row_height = 40
         self._is_presenting = False
-        self.tabs = ViewTabs(spec.title for spec in self._specs)
+        self.tabs = ViewTabs(tr(spec.title) for spec in self._specs)
         self.stack = QStackedWidget()
         self.tools = QStackedWidget()
         self.tools.setObjectName("toolStack")
@@ -89,7 +89,7 @@ class ViewColumn(QWidget):
     @property
     def title(self) -> str:
         """What stands on the tab of the view that is shown."""
-        return self._specs[self.tabs.currentIndex()].title
+        return tr(self._specs[self.tabs.currentIndex()].title)
 
     @property
     def shown(self) -> View:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from resources.language import mark
+
 if TYPE_CHECKING:
     from app.views.base import View
 
@@ -36,11 +38,11 @@ def _made_by(module: str, cls: str) -> Callable[[], View]:
 
 
 VIEWS: tuple[ViewSpec, ...] = (
-    ViewSpec("tokens", "Tokens", _made_by("tokens.view", "TokenView")),
-    ViewSpec("chat", "Chat", _made_by("chat.view", "ChatView")),
-    ViewSpec("tree", "Tree", _made_by("tree.view", "TreeView")),
-    ViewSpec("speculation", "Speculation", _made_by("speculation.view", "SpeculationView")),
-    ViewSpec("memory", "Memory", _made_by("memory.view", "MemoryView")),
-    ViewSpec("compare", "Compare", _made_by("compare.view", "CompareView")),
-    ViewSpec("branches", "Branches", _made_by("branches.view", "BranchesView"), comes_later=True),
+    ViewSpec("tokens", mark("Tokens"), _made_by("tokens.view", "TokenView")),
+    ViewSpec("chat", mark("Chat"), _made_by("chat.view", "ChatView")),
+    ViewSpec("tree", mark("Tree"), _made_by("tree.view", "TreeView")),
+    ViewSpec("speculation", mark("Speculation"), _made_by("speculation.view", "SpeculationView")),
+    ViewSpec("memory", mark("Memory"), _made_by("memory.view", "MemoryView")),
+    ViewSpec("compare", mark("Compare"), _made_by("compare.view", "CompareView")),
+    ViewSpec("branches", mark("Branches"), _made_by("branches.view", "BranchesView"), comes_later=True),
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.state.run import Run
+from resources.language import mark
 
 BY_STEP = 0.0
 """The speed at which Play goes one token on and holds."""
-SPEEDS = {BY_STEP: "Step", 0.25: "¼×", 0.5: "½×", 1.0: "1×", 2.0: "2×", 4.0: "4×"}
+SPEEDS = {BY_STEP: mark("Step"), 0.25: "¼×", 0.5: "½×", 1.0: "1×", 2.0: "2×", 4.0: "4×"}
 """How each speed is written."""
 TOKENS_PER_SECOND = 8.0
 """Replayed at speed 1."""

@@ -34,4 +34,5 @@ class NodeReport(NamedTuple):
     rows: tuple[ReportRow, ...] = ()
     formula: str = ""
     """How its score comes about, with its own figures; lines parted by line breaks."""
-    formula_title: str = "Score"
+    formula_title: str = ""
+    """Empty: Score."""

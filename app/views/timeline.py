@@ -14,10 +14,11 @@ from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
 from app.views.replay import BY_STEP, SPEEDS, Replay
 from app.views.shared.tables import of_track
-from app.views.text.wording import bits, token_text
+from app.views.text.wording import bits, bits_told, token_text
 from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
 from core import words
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Event
@@ -49,9 +50,9 @@ class PlayButton(QToolButton):
         px = self._theme.px(16)
         self.setIconSize(QSize(px, px))
         self.setIcon(icon("pause" if playing else "play", self._theme.text, px))
-        label = "Pause" if playing else "One token on" if self._stepping else "Play the run again"
+        label = tr("Pause") if playing else tr("One token on") if self._stepping else tr("Play the run again")
         self.setAccessibleName(label)
-        self.setToolTip(f"{label} (Space)")
+        self.setToolTip(tr("{what} (Space)").format(what=label))
 
 
 class Timeline(View):
@@ -63,8 +64,8 @@ class Timeline(View):
         self._values: list[float] = []
         self._shown: tuple[int, int] = (0, 0)
         self.play_button = PlayButton(self)
-        self.back_button = IconButton("step-back", "One token back", self)
-        self.forward_button = IconButton("step-forward", "One token forward", self)
+        self.back_button = IconButton("step-back", tr("One token back"), self)
+        self.forward_button = IconButton("step-forward", tr("One token forward"), self)
         self.sparkline = Sparkline(theme_for("light"), self)
         self.count_label = QLabel("", self)
         self.speed_button = QToolButton(self)
@@ -76,8 +77,8 @@ class Timeline(View):
 
     def _build(self) -> None:
         self.setProperty("role", "foot")
-        self.setAccessibleName("Timeline")
-        self.sparkline.setAccessibleName("Surprise of every token")
+        self.setAccessibleName(tr("Timeline"))
+        self.sparkline.setAccessibleName(tr("Surprise of every token"))
         self.sparkline.set_tip(self._tip)
         self.sparkline.picked.connect(self.replay.go_to)
         self.play_button.clicked.connect(self.replay.toggle)
@@ -86,8 +87,8 @@ class Timeline(View):
         self.back_button.clicked.connect(self.step_back)
         self.forward_button.clicked.connect(self.step_forward)
         self.speed_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.speed_button.setAccessibleName("Speed")
-        self.speed_button.setToolTip("Speed of the replay")
+        self.speed_button.setAccessibleName(tr("Speed"))
+        self.speed_button.setToolTip(tr("Speed of the replay"))
         self.speed_button.setMenu(self._speed_menu())
         self.count_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = self._row = QHBoxLayout(self)
@@ -103,7 +104,7 @@ class Timeline(View):
         menu = QMenu(self)
         self._speeds = QActionGroup(menu)
         for speed, title in SPEEDS.items():
-            action = menu.addAction("Step by step" if speed == BY_STEP else title)
+            action = menu.addAction(tr("Step by step") if speed == BY_STEP else title)
             action.setCheckable(True)
             action.setData(speed)
             action.setChecked(speed == self.replay.speed)
@@ -162,7 +163,9 @@ class Timeline(View):
         self.count_label.setText(f"{cursor:,} / {len(tokens):,}" if tokens else "")
         for button in (self.play_button, self.back_button, self.forward_button, self.speed_button):
             button.setEnabled(bool(tokens))
-        self.sparkline.setAccessibleDescription(f"{cursor} of {len(tokens)} tokens")
+        self.sparkline.setAccessibleDescription(
+            tr("{cursor} of {count} tokens").format(cursor=cursor, count=len(tokens))
+        )
 
     def _expected(self) -> int:
         """Room for what is still to come, so that bars do not shrink with every token."""
@@ -177,9 +180,11 @@ class Timeline(View):
         token = run.track[index] if run else None
         if token is None:
             return ""
-        return (
-            f"{index + 1:,}  {token_text(token.piece)}\n"
-            f"surprise {bits(token.raw_log_probability):.1f} bits ({words.percent(token.raw_probability)})"
+        return tr("{number:,}  {piece}\nsurprise {surprise} ({share})").format(
+            number=index + 1,
+            piece=token_text(token.piece),
+            surprise=bits_told(bits(token.raw_log_probability)),
+            share=words.percent(token.raw_probability),
         )
 
     @Slot()
@@ -195,7 +200,7 @@ class Timeline(View):
     def set_speed(self, speed: float) -> None:
         """Replay at one of `SPEEDS`."""
         self.replay.set_speed(speed)
-        self.speed_button.setText(SPEEDS[speed])
+        self.speed_button.setText(tr(SPEEDS[speed]))
         self.play_button.set_stepping(speed == BY_STEP)
         for action in self._speeds.actions():
             action.setChecked(action.data() == speed)

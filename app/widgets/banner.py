@@ -11,6 +11,7 @@ from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.icons import IconButton
 from app.widgets.wrapped_label import WrappedLabel
+from resources.language import tr
 
 
 class Banner(QFrame):
@@ -70,15 +71,15 @@ class Banner(QFrame):
         self.title.setProperty("role", "bannerTitle")
         self.details = QPlainTextEdit(self, readOnly=True)
         self.details.setObjectName(f"{self.objectName()}Details")
-        self.details.setAccessibleName("Details of the message")
+        self.details.setAccessibleName(tr("Details of the message"))
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.details.hide()
-        self.unfold = QPushButton("Details", self)
+        self.unfold = QPushButton(tr("Details"), self)
         self.unfold.setCheckable(True)
         self.unfold.setObjectName("detailsButton")
         self.unfold.setProperty("role", "quiet")
         self.unfold.toggled.connect(self.details.setVisible)
-        self.close_button = IconButton("close", "Dismiss this message", self)
+        self.close_button = IconButton("close", tr("Dismiss this message"), self)
         self.close_button.clicked.connect(self.dismiss)
         self._lay_out()
 

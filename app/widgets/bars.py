@@ -22,6 +22,7 @@ from app.theme.theme import Theme
 from app.widgets.bars_layout import BarRow, BarsLayout
 from app.widgets.bars_painting import paint_bars, paint_mark
 from app.widgets.spoken import Part, Role, Spoken
+from resources.language import tr
 
 
 class Bars(QWidget, Spoken):
@@ -134,7 +135,7 @@ class Bars(QWidget, Spoken):
         """Offer to copy the rows."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Copy as a table", self.copy)
+        menu.addAction(tr("Copy as a table"), self.copy)
         menu.popup(event.globalPos())
 
     def copy(self) -> None:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.spoken import Part, Role, Spoken
+from resources.language import tr
 
 SIDE_BY_SIDE = 5
 """More stages than this are listed below each other."""
@@ -36,7 +37,7 @@ def heights(survivors: Sequence[int]) -> list[float]:
 
 
 def _said(stage: FunnelStage) -> str:
-    return f"{stage.label}: {stage.survivors:,} left"
+    return tr("{stage}: {count:,} left").format(stage=stage.label, count=stage.survivors)
 
 
 class Funnel(QWidget, Spoken):
@@ -49,7 +50,7 @@ class Funnel(QWidget, Spoken):
         self._theme = theme
         self._stages: tuple[FunnelStage, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Funnel")
+        self.setAccessibleName(tr("Funnel"))
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""

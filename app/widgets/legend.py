@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.widgets.spoken import Spoken
+from resources.language import sentences, tr
 
 WEDGE = 96
 """Its length in pixels at 100 %, where there is room."""
@@ -43,8 +44,10 @@ class Legend(QWidget, Spoken):
     def set_words(self, low: str, high: str, hint: str, steps: Sequence[Step] = ()) -> None:
         """Name the ends of the scale (empty: no scale), or each of its `steps`, and say what to do."""
         self._low, self._high, self._hint, self._steps = low, high, hint, steps
-        named = f"Colours from {low} to {high}. " if low else f"Colours: {', '.join(s.words for s in steps)}. "
-        self.setAccessibleName(f"{named}{hint}" if low or steps else hint)
+        named = tr("Colours: {colours}.").format(colours=", ".join(s.words for s in steps)) if steps else ""
+        if low:
+            named = tr("Colours from {low} to {high}.").format(low=low, high=high)
+        self.setAccessibleName(sentences(named, hint))
         self.update()
 
     def set_hint(self, hint: str) -> None:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from resources.language import tr
+
 
 def tell_not_saved(parent: QWidget, path: str, error: OSError) -> None:
     """Which file, why, and what to do about it."""
-    cause = error.strerror or str(error) or "the file could not be written"
-    box = QMessageBox(QMessageBox.Icon.Warning, "Not saved", f"{path} was not saved: {cause}.", parent=parent.window())
-    box.setInformativeText("Choose another folder or another name.")
+    cause = error.strerror or str(error) or tr("the file could not be written")
+    box = QMessageBox(
+        QMessageBox.Icon.Warning,
+        tr("Not saved"),
+        tr("{path} was not saved: {cause}.").format(path=path, cause=cause),
+        parent=parent.window(),
+    )
+    box.setInformativeText(tr("Choose another folder or another name."))
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.open()

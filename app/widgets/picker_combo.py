@@ -13,6 +13,7 @@ from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.spoken import Spoken
 from app.widgets.spoken.combo import ComboInterface
+from resources.language import tr
 
 LEAST_LIST, MOST_LIST = 300, 640
 """Width of the list in pixels at 100 %; what is longer goes on in another line."""
@@ -206,7 +207,7 @@ class PickerCombo(QComboBox, Spoken):
 
     def _title(self) -> str:
         """First line of the box."""
-        return self.currentText() or "none"
+        return self.currentText() or tr("none")
 
     def _add(self, item: PickerItem) -> None:
         self.addItem(item.title, item.data)

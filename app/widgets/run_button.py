@@ -8,11 +8,12 @@ from PySide6.QtWidgets import QPushButton, QStyle, QStyleOptionButton, QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
+from resources.language import mark, tr
 
 FACES = {
-    "run": ("play", "Run", "Ctrl ↵"),
-    "stop": ("stop", "Stop", "Esc"),
-    "stopping": ("stop", "Stopping…", ""),
+    "run": ("play", mark("Run"), "Ctrl ↵"),
+    "stop": ("stop", mark("Stop"), "Esc"),
+    "stopping": ("stop", mark("Stopping…"), ""),
 }
 
 
@@ -39,8 +40,9 @@ class RunButton(QPushButton):
             return
         self._face = face
         _icon, word, key = FACES[face]
-        self.setAccessibleName(word)
-        self.setToolTip(f"{word} ({key})" if key else word)
+        name = tr(word)
+        self.setAccessibleName(name)
+        self.setToolTip(f"{name} ({key})" if key else name)
         self.setEnabled(face != "stopping")
         self.update()
 
@@ -68,7 +70,7 @@ class RunButton(QPushButton):
     def _parts(self, face: str) -> tuple[str, str, str]:
         """Icon, word and key of a face, the key empty where it is left to the tip."""
         name, word, key = FACES[face]
-        return name, word, "" if self._is_brief else key
+        return name, tr(word), "" if self._is_brief else key
 
     def _wanted(self, face: str) -> int:
         """Width that a face needs."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from app.state.family import Member
 from app.views.reports import NodeReport
+from app.views.text.wording import tokens_told
 from app.widgets.tree_canvas.model import TreeNode
-from core import words
+from resources.language import tr
 
 
 def nodes_of(members: Sequence[Member], shown: str) -> list[TreeNode]:
@@ -27,20 +28,21 @@ def _node(member: Member, numbers: Mapping[str, int], roots: Sequence[Member], i
 
 def _label(member: Member) -> str:
     if member.is_scored:
-        return "scored"
+        return tr("scored")
     return member.words or "…"
 
 
 def _short_note(member: Member) -> str:
     """As much as a box has room for."""
     if member.is_scored:
-        return words.count(member.tokens, "token")
-    return f"at token {member.place + 1:,}" if member.parent else "the first run"
+        return tokens_told(member.tokens)
+    return tr("at token {number:,}").format(number=member.place + 1) if member.parent else tr("the first run")
 
 
 def _note(member: Member) -> str:
-    where = f"at token {member.place + 1:,} · " if member.parent and not member.is_scored else ""
-    return f"{where}{member.about}"
+    if not member.parent or member.is_scored:
+        return member.about
+    return f"{tr('at token {number:,}').format(number=member.place + 1)} · {member.about}"
 
 
 def tip(member: Member) -> str:
@@ -51,13 +53,15 @@ def tip(member: Member) -> str:
 def report_on(member: Member, parent: Member | None) -> NodeReport:
     """A run of the family in the inspector."""
     if member.is_scored:
-        sentence = "The text of the run before it, scored: nothing was chosen."
+        sentence = tr("The text of the run before it, scored: nothing was chosen.")
     elif parent is None:
-        sentence = "The run that the others branched from."
+        sentence = tr("The run that the others branched from.")
     else:
-        sentence = f"Its text is that of the run before it up to token {member.place:,}, then “{member.words}”."
+        sentence = tr("Its text is that of the run before it up to token {number:,}, then “{words}”.").format(
+            number=member.place, words=member.words
+        )
     return NodeReport(
-        "Run of the family", _label(member), _note(member), sentence, so_far=_opening(member.text, 1200)
+        tr("Run of the family"), _label(member), _note(member), sentence, so_far=_opening(member.text, 1200)
     )  # fmt: skip
 
 

@@ -14,9 +14,10 @@ from app.views.base import Table, View
 from app.views.branches.growth import nodes_of, report_on, tip
 from app.views.shared.empty_page import paint_empty_page
 from app.widgets.tree_canvas import TreeCanvas
+from resources.language import mark, tr
 
-_TITLE = "Where a text could have gone on otherwise"
-_HINT = "Pick a token and continue with another one instead: both runs stand here, one click from each other."
+_TITLE = mark("Where a text could have gone on otherwise")
+_HINT = mark("Pick a token and continue with another one instead: both runs stand here, one click from each other.")
 
 
 class BranchesView(View):
@@ -28,7 +29,7 @@ class BranchesView(View):
         self._members: Sequence[Member] = ()
         self._shown = ""
         self.canvas = TreeCanvas(self)
-        self.canvas.setAccessibleName("Runs that branched from each other")
+        self.canvas.setAccessibleName(tr("Runs that branched from each other"))
         self.canvas.describe = lambda node: tip(self._members[node]) if node < len(self._members) else ""
         self.canvas.selection.nodeSelected.connect(self._on_node)
         column = QVBoxLayout(self)
@@ -85,4 +86,4 @@ class BranchesView(View):
         painter = QPainter(self)
         painter.fillRect(self.rect(), self._theme.color("window"))
         if len(self._members) < 2:
-            paint_empty_page(painter, self.rect(), self._theme, _TITLE, _HINT)
+            paint_empty_page(painter, self.rect(), self._theme, tr(_TITLE), tr(_HINT))

@@ -23,8 +23,8 @@ from app.widgets.spoken import Part, Role, Spoken
 from resources.language import mark, tr
 
 HOVER_MS = 250
-TITLE = "A chat, turn by turn"
-HINT = "Choose Chat above the prompt, write a message and press Ctrl+Enter. Each answer says what it could reuse."
+TITLE = mark("A chat, turn by turn")
+HINT = mark("Choose Chat above the prompt, write a message and press Ctrl+Enter. Each answer says what it could reuse.")
 
 
 class ChatArea(HoverArea, Spoken):
@@ -120,7 +120,7 @@ class ChatArea(HoverArea, Spoken):
         painter.fillRect(event.rect(), theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self._bubbles.all:
-            paint_empty_page(painter, self.viewport().rect(), theme, TITLE, HINT)
+            paint_empty_page(painter, self.viewport().rect(), theme, tr(TITLE), tr(HINT))
             return
         top = event.rect().top() - self._origin.y()
         bottom = top + event.rect().height()

@@ -10,11 +10,12 @@ from app.theme.theme import Theme
 from app.views.text.column import Column
 from app.views.text.paint import Look, paint_rows
 from app.views.tokens.page import drawn_count
+from resources.language import mark, tr
 
 MEASURE, INDENT, PAD_X, PAD_Y, COST, GAP = 760, 72, 16, 10, 24, 14
 """Pixels at 100 %: widest bubble, what it leaves free on its other side, room within, line below, space between."""
 DIVIDER = 40
-GONE = "↑ no longer read: the context was full"
+GONE = mark("↑ no longer read: the context was full")
 _WRAP = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWrapAnywhere)
 _WORDS = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWordWrap)
 
@@ -97,7 +98,7 @@ class Bubble:
     def _paint_cost(self, painter: QPainter) -> None:
         words = self.turn.cost if self.is_answer else ""
         if self.is_answer and not words and self.turn.is_open:
-            words = "reading…"
+            words = tr("reading…")
         painter.setFont(self.theme.font(12, tabular=True))
         painter.setPen(self.theme.color("muted"))
         place = QPointF(self.rect.left() + self.theme.px(PAD_X), self.rect.bottom() + self.theme.px(17))
@@ -108,11 +109,11 @@ class Bubble:
         y = self.rect.bottom() + theme.px((COST if self.is_answer else 0) + GAP + DIVIDER / 2 - 6)
         painter.setFont(theme.font(12))
         painter.setPen(theme.color("muted"))
-        words = QFontMetricsF(painter.font()).horizontalAdvance(GONE)
-        painter.drawText(QPointF(theme.px(28), y + theme.px(4)), GONE)
+        width_of = QFontMetricsF(painter.font()).horizontalAdvance(tr(GONE))
+        painter.drawText(QPointF(theme.px(28), y + theme.px(4)), tr(GONE))
         painter.setPen(QPen(theme.color("line"), 1))
         painter.drawLine(QPointF(0, y), QPointF(theme.px(20), y))
-        painter.drawLine(QPointF(theme.px(36) + words, y), QPointF(width - 2 * theme.px(26), y))
+        painter.drawLine(QPointF(theme.px(36) + width_of, y), QPointF(width - 2 * theme.px(26), y))
 
 
 def _flags(turn: Turn) -> int:

@@ -9,8 +9,9 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWid
 from app.state.conversation import ANEW, DROP, Conversation
 from app.theme.theme import Theme
 from app.widgets.spoken import Role, Spoken, Value
+from resources.language import mark, tr
 
-POLICIES = {DROP: "drop the oldest turns", ANEW: "start anew"}
+POLICIES = {DROP: mark("drop the oldest turns"), ANEW: mark("start anew")}
 _TIGHT = 0.85
 """Share of the context from which on the meter warns."""
 
@@ -27,9 +28,13 @@ class ChatTools(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
-        self.regenerate = self._button("Regenerate", "regenerateButton", "Write the last answer anew, by another seed")
-        self.edit = self._button("Edit", "editTurnButton", "Take your last message back into the editor to change it")
-        self.new = self._button("New chat", "newChatButton", "Begin a new chat; this one is gone then")
+        self.regenerate = self._button(
+            tr("Regenerate"), "regenerateButton", tr("Write the last answer anew, by another seed")
+        )
+        self.edit = self._button(
+            tr("Edit"), "editTurnButton", tr("Take your last message back into the editor to change it")
+        )
+        self.new = self._button(tr("New chat"), "newChatButton", tr("Begin a new chat; this one is gone then"))
         for button, signal in (
             (self.regenerate, self.regenerateWanted),
             (self.edit, self.editWanted),
@@ -75,8 +80,8 @@ class ContextMeter(QWidget, Spoken):
     def words(self) -> str:
         """`143 of 512 tokens of context`."""
         if not self.context:
-            return f"{self.used:,} tokens of context"
-        return f"{self.used:,} of {self.context:,} tokens of context"
+            return tr("{used:,} tokens of context").format(used=self.used)
+        return tr("{used:,} of {context:,} tokens of context").format(used=self.used, context=self.context)
 
     def spoken_value(self) -> Value | None:
         """How full it is; nothing where there is no end."""
@@ -125,17 +130,17 @@ class ChatFoot(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._policy, self._roomy = POLICIES[DROP], theme.px(500)
+        self._policy, self._roomy = tr(POLICIES[DROP]), theme.px(500)
         self.meter = ContextMeter(theme, self)
         self.when_full = QToolButton(self)
         self.when_full.setObjectName("whenFullButton")
         self.when_full.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.when_full.setToolTip("What is done when the next message has no place in the context any more")
-        self.when_full.setAccessibleName("What is done when the context is full")
+        self.when_full.setToolTip(tr("What is done when the next message has no place in the context any more"))
+        self.when_full.setAccessibleName(tr("What is done when the context is full"))
         menu = QMenu(self.when_full)
         self._group = QActionGroup(menu)
         for name, title in POLICIES.items():
-            action = menu.addAction(title.capitalize())
+            action = menu.addAction(tr(title).capitalize())
             action.setCheckable(True)
             action.setData(name)
             self._group.addAction(action)
@@ -149,7 +154,7 @@ class ChatFoot(QWidget):
     def show_conversation(self, conversation: Conversation) -> None:
         """Bring figures and policy up to date."""
         self.meter.set_figures(conversation.used, conversation.context)
-        self._policy = POLICIES[conversation.when_full]
+        self._policy = tr(POLICIES[conversation.when_full])
         self._fit()
         for action in self._group.actions():
             action.setChecked(action.data() == conversation.when_full)
@@ -167,8 +172,9 @@ class ChatFoot(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        words = f"When full: {self._policy}" if self.contentsRect().width() >= self._roomy else "When full"
-        self.when_full.setText(f"{words} ⌄")
+        roomy = self.contentsRect().width() >= self._roomy
+        title = tr("When full: {policy}").format(policy=self._policy) if roomy else tr("When full")
+        self.when_full.setText(f"{title} ⌄")
         self.when_full.setAccessibleDescription(self._policy)
 
     @Slot(QAction)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.conversation import Conversation, format_turns
+from app.state.conversation import Conversation, Turn, format_turns
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
@@ -17,6 +17,13 @@ from app.views.chat.area import HINT, ChatArea
 from app.views.chat.tools import ChatFoot, ChatTools
 from app.widgets.focus_ring import FocusRing
 from core.events import Event
+from resources.language import tr
+
+
+def _spoken(turn: Turn) -> str:
+    """The turn for a screen reader: who speaks, and what is said."""
+    who = {"user": tr("user"), "assistant": tr("assistant"), "system": tr("system")}.get(turn.role, turn.role)
+    return tr("{who}: {words}").format(who=who, words=turn.content)
 
 
 class ChatView(View):
@@ -29,7 +36,7 @@ class ChatView(View):
         self._ring = FocusRing(self.area)
         self._tools.hide()
         for part in (self, self.area):
-            part.setAccessibleName("Chat")
+            part.setAccessibleName(tr("Chat"))
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -79,7 +86,7 @@ class ChatView(View):
         self.area.leave()
         self._arrange()
         last = self.conversation.turns[-1] if self.conversation.turns else None
-        words = f"{last.role}: {last.content}" if last is not None else HINT
+        words = _spoken(last) if last is not None else tr(HINT)
         for part in (self, self.area):
             part.setAccessibleDescription(words)
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.state.comparison.candidates import Candidate
 from app.widgets.flow_layout import FlowRow, clear
+from resources.language import tr
 
 
 class Choices(FlowRow):
@@ -38,7 +39,7 @@ class Choices(FlowRow):
             chip.setToolTip(candidate.reason or candidate.summary)
             if leads and number == 0 and not candidate.reason:
                 chip.setChecked(True)
-                chip.setToolTip(f"{candidate.summary}\nThe others are compared with it.")
+                chip.setToolTip(tr("{summary}\nThe others are compared with it.").format(summary=candidate.summary))
             chip.clicked.connect(self._on_clicked)
             self._chips[candidate.key] = chip
             self.flow.addWidget(chip)

@@ -9,17 +9,26 @@ from app.state.comparison.candidates import Candidate
 from app.state.requests import ModelInfo, RunRequest
 from app.state.run import Run
 from core import ModelEntry, strategies
+from resources.language import mark, tr
 
 CACHES, STRATEGIES, SEEDS, MODELS, SWEEP, RUNS = "caches", "strategies", "seeds", "models", "sweep", "runs"
-KINDS = ((CACHES, "Caches"), (STRATEGIES, "Strategies"), (SEEDS, "Seeds"), (MODELS, "Models"), (SWEEP, "Sweep"),
-         (RUNS, "Runs"))  # fmt: skip
+KINDS = (
+    (CACHES, mark("Caches")),
+    (STRATEGIES, mark("Strategies")),
+    (SEEDS, mark("Seeds")),
+    (MODELS, mark("Models")),
+    (SWEEP, mark("Sweep")),
+    (RUNS, mark("Runs")),
+)
 WORDS = {
-    CACHES: "The prompt, seed and settings of the shown run, once on each cache. Dynamic is what they are measured by.",
-    STRATEGIES: "The prompt and seed of the shown run, once with each strategy at its own defaults.",
-    SEEDS: "The shown run again and again, each time with the next seed.",
-    MODELS: "The shown run by other models, each loaded when its turn comes; then the shown one is loaded again.",
-    SWEEP: "The shown run with one setting at several values, each with the same few seeds.",
-    RUNS: "Runs that are there already, as they were: those of this window, and those opened from elsewhere.",
+    CACHES: mark(
+        "The prompt, seed and settings of the shown run, once on each cache. Dynamic is what they are measured by."
+    ),
+    STRATEGIES: mark("The prompt and seed of the shown run, once with each strategy at its own defaults."),
+    SEEDS: mark("The shown run again and again, each time with the next seed."),
+    MODELS: mark("The shown run by other models, each loaded when its turn comes; then the shown one is loaded again."),
+    SWEEP: mark("The shown run with one setting at several values, each with the same few seeds."),
+    RUNS: mark("Runs that are there already, as they were: those of this window, and those opened from elsewhere."),
 }
 LED = frozenset({CACHES, STRATEGIES})
 """Kinds whose first candidate is always compared: the others are measured by it."""
@@ -30,9 +39,11 @@ def refusal(kind: str, request: RunRequest) -> str:
     if kind == RUNS:
         return ""
     if request.strategy not in strategies.registry:
-        return f"This program has no strategy “{request.strategy}”: this run can be compared as it is only."
+        return tr("This program has no strategy “{strategy}”: this run can be compared as it is only.").format(
+            strategy=request.strategy
+        )
     if request.scored and kind != MODELS:
-        return "The shown run scores a text that was given: nothing is chosen in it."
+        return tr("The shown run scores a text that was given: nothing is chosen in it.")
     return choose.why_no_seeds(request) if kind == SEEDS else ""
 
 

@@ -11,6 +11,7 @@ from app.state.comparison.results import Comparison, Entry, ids
 from app.state.comparison.sweep import Sweep
 from app.state.run import Run
 from app.views.compare.columns import DISTINCT_2, ENTROPY, LENGTH, REPEATED, SPEED, Column
+from app.views.text.wording import tokens_told
 from app.widgets.plots import Axis, Bars, Dots, Figure, Line
 from core import words
 from core.events import Metrics
@@ -27,23 +28,23 @@ Titled = tuple[str, Figure]
 def of_caches(comparison: Comparison) -> list[Titled]:
     """What each cache held, how quick it was, and how far its text is that of the first."""
     return [
-        ("Peak bytes", _measured(comparison, lambda m: float(m.cache_peak_bytes), words.size)),
-        ("Tokens a second", _measured(comparison, lambda m: m.decode_tokens_per_second or 0.0, words.rate)),
-        ("Time to first token", _measured(comparison, lambda m: m.time_to_first_token or 0.0, words.duration)),
-        ("The same text for", _agreement(comparison)),
+        (tr("Peak bytes"), _measured(comparison, lambda m: float(m.cache_peak_bytes), words.size)),
+        (tr("Tokens a second"), _measured(comparison, lambda m: m.decode_tokens_per_second or 0.0, words.rate)),
+        (tr("Time to first token"), _measured(comparison, lambda m: m.time_to_first_token or 0.0, words.duration)),
+        (tr("The same text for"), _agreement(comparison)),
     ]
 
 
 def of_strategies(comparison: Comparison) -> list[Titled]:
     """How likely the model holds each text, token by token, and how sure it was of the tokens that were taken."""
-    return [("Surprise so far, in bits", _surprise(comparison)),
-            ("How likely the tokens were", _probabilities(comparison))]  # fmt: skip
+    return [(tr("Surprise so far, in bits"), _surprise(comparison)),
+            (tr("How likely the tokens were"), _probabilities(comparison))]  # fmt: skip
 
 
 def of_sweep(comparison: Comparison, sweep: Sweep) -> list[Titled]:
     """Figures over the swept setting: the mean over the seeds as a line, each seed's value as a dot."""
-    surprise = ("Surprise a token, in bits", _swept(comparison, sweep, _surprise_of, _brief_bits))
-    others = [(f"{column.title}", _swept(comparison, sweep, _figure_of(column), column.words)) for column in SWEPT]
+    surprise = (tr("Surprise a token, in bits"), _swept(comparison, sweep, _surprise_of, _brief_bits))
+    others = [(tr(column.title), _swept(comparison, sweep, _figure_of(column), column.words)) for column in SWEPT]
     return [titled for titled in (surprise, *others) if not titled[1].is_empty]
 
 
@@ -59,7 +60,7 @@ def _surprise_of(entry: Entry) -> float | None:
 
 def _brief_bits(value: float) -> str:
     """`1.25 bits`."""
-    return f"{value:.2f} bits"
+    return tr("{value:.2f} bits").format(value=value)
 
 
 def _swept(
@@ -79,9 +80,12 @@ def _swept(
         by_place.setdefault(place, []).append(known)
     means = tuple((place, sum(values) / len(values)) for place, values in sorted(by_place.items()))
     several = len(sweep.seeds) > 1
-    dots = [Dots(f"seed {seed}", "accent", tuple((p, v) for p, s, v in found if s == seed)) for seed in sweep.seeds]
+    dots = [
+        Dots(tr("seed {seed}").format(seed=seed), "accent", tuple((p, v) for p, s, v in found if s == seed))
+        for seed in sweep.seeds
+    ]
     axis = Axis(tr(sweep.parameter.title), labels=sweep.labels)
-    line = Line("mean" if several else "", "accent", means)
+    line = Line(tr("mean") if several else "", "accent", means)
     return Figure(axis, Axis(words=told), lines=(line,), dots=tuple(d for d in dots if d.points))
 
 
@@ -101,11 +105,11 @@ def _agreement(comparison: Comparison) -> Figure:
 
 
 def _all_or(place: int | None, whole: int) -> str:
-    return f"all {whole:,}" if place is None else _tokens(place)
+    return tr("all {count:,}").format(count=whole) if place is None else _tokens(place)
 
 
 def _tokens(count: float) -> str:
-    return words.count(round(count), "token")
+    return tokens_told(round(count))
 
 
 def _sideways(rows: Sequence[tuple[Entry, float, str]], told: Callable[[float], str]) -> Figure:
@@ -128,12 +132,12 @@ def _surprise(comparison: Comparison) -> Figure:
         bits = accumulate(-token.raw_log_probability / math.log(2) for token in run.sequences[0].tokens)
         points = ((0.0, 0.0), *((float(n), total) for n, total in enumerate(bits, 1) if math.isfinite(total)))
         lines.append(Line(name, colour, points))
-    return Figure(Axis("tokens", whole=True), Axis("bits of surprise", _bits), lines=tuple(lines))
+    return Figure(Axis(tr("tokens"), whole=True), Axis(tr("bits of surprise"), _bits), lines=tuple(lines))
 
 
 def _bits(value: float) -> str:
     """`12 bits`."""
-    return f"{value:,.0f} bits"
+    return tr("{value:,.0f} bits").format(value=value)
 
 
 def _probabilities(comparison: Comparison) -> Figure:
@@ -143,6 +147,9 @@ def _probabilities(comparison: Comparison) -> Figure:
     for name, colour, run in _texts(comparison):
         found = Counter(min(int(token.raw_probability * BINS), BINS - 1) for token in run.sequences[0].tokens)
         counts = tuple(float(found[n]) for n in range(BINS))
-        tips = tuple(f"{name}: {_tokens(count)} with {label}" for count, label in zip(counts, labels, strict=True))
+        tips = tuple(
+            tr("{name}: {tokens} with {range}").format(name=name, tokens=_tokens(count), range=label)
+            for count, label in zip(counts, labels, strict=True)
+        )
         bars.append(Bars(name, colour, counts, tips=tips))
-    return Figure(Axis("probability", labels=labels), Axis("tokens", whole=True), bars=tuple(bars))
+    return Figure(Axis(tr("probability"), labels=labels), Axis(tr("tokens"), whole=True), bars=tuple(bars))

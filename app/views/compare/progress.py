@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
 from app.session.measuring import Progress
 from app.theme.theme import Theme
 from app.views.compare.wording import progress_words
+from resources.language import tr
 
 
 class ProgressRow(QWidget):
@@ -16,7 +17,7 @@ class ProgressRow(QWidget):
         super().__init__(parent)
         self.bar, self.words = QProgressBar(self, textVisible=False), QLabel(self)
         self.bar.setObjectName("compareProgress")
-        self.bar.setAccessibleName("Runs that are done")
+        self.bar.setAccessibleName(tr("Runs that are done"))
         self.words.setProperty("role", "muted")
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)

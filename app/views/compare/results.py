@@ -12,6 +12,7 @@ from app.state.comparison.results import Comparison, Entry
 from app.theme.theme import Theme, theme_for
 from app.views.compare.columns import COLUMNS, OF_TEXTS, Column
 from app.views.compare.results_model import NAME, SAID, ResultsModel
+from resources.language import tr
 
 _NAME_LEAST, _NAME_MOST, _SAID = 110, 240, 150
 """Pixels at 100 %: the names' column, and what the words keep at least."""
@@ -29,8 +30,8 @@ class ResultTable(QTableView):
         self.rows_model = ResultsModel(self)
         self.setModel(self.rows_model)
         self.setObjectName("compareTable")
-        self.setAccessibleName("Comparison")
-        self.setAccessibleDescription("A row for each run. Enter shows the run in the other views.")
+        self.setAccessibleName(tr("Comparison"))
+        self.setAccessibleDescription(tr("A row for each run. Enter shows the run in the other views."))
         self.verticalHeader().hide()
         self.setShowGrid(False)
         self.setWordWrap(False)

@@ -11,6 +11,7 @@ from app.state.comparison.results import Comparison, Entry
 from app.theme.theme import theme_for
 from app.views.compare.columns import COLUMNS, Column
 from app.views.compare.wording import REFERENCE_MARK, said
+from resources.language import tr
 
 NAME, SAID = 0, 1
 """Columns before the figures: the run's name, and how its text compares."""
@@ -78,8 +79,12 @@ class ResultsModel(QAbstractTableModel):
         """All that is known of a row, for its tip."""
         lines = [entry.candidate.title, said(self.comparison, entry)]
         if entry.figures is not None:
-            lines += [f"{column.help}: {column.words(value)}" for column in COLUMNS
-                      if (value := column.value(entry.figures)) is not None]  # fmt: skip
+            values = [(column, column.value(entry.figures)) for column in COLUMNS]
+            lines += [
+                tr("{what}: {figures}").format(what=tr(column.help), figures=column.words(value))
+                for column, value in values
+                if value is not None
+            ]
         return "\n".join(lines)
 
     # What Qt asks
@@ -98,11 +103,11 @@ class ResultsModel(QAbstractTableModel):
             return None
         column = COLUMNS[section - _FIRST_FIGURE] if section >= _FIRST_FIGURE else None
         if role == Qt.ItemDataRole.DisplayRole:
-            title = column.title if column is not None else ("Run", "Text")[section]
+            title = tr(column.title) if column is not None else (tr("Run"), tr("Text"))[section]
             arrow = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
             return f"{title} {arrow}" if section == self._order[0] else title
         if role == Qt.ItemDataRole.ToolTipRole and column is not None:
-            return column.help
+            return tr(column.help)
         return _side(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

@@ -18,6 +18,7 @@ from app.views.compare.choices import Choices
 from app.views.compare.kinds import LED, SEEDS, SWEEP, chips, refusal
 from app.views.compare.sweep_form import SweepForm
 from core import ModelEntry
+from resources.language import tr
 
 _MOST_RUNS = 12
 """Runs of this window that are offered, the latest ones."""
@@ -41,7 +42,7 @@ class CompareSetup(QWidget):
         """Why the shown run cannot be compared so."""
         self.choices, self.sweep = Choices(self), SweepForm(self)
         self.seeds, self._seed_row = QSpinBox(self), QWidget(self)
-        self.chorus = QPushButton("As one tree", self._seed_row)
+        self.chorus = QPushButton(tr("As one tree"), self._seed_row)
         self._reasons = QLabel(self, wordWrap=True)
         self._lay_out()
         self.choices.changed.connect(self.changed)
@@ -51,15 +52,15 @@ class CompareSetup(QWidget):
 
     def _lay_out(self) -> None:
         self.seeds.setObjectName("compareSeeds")
-        self.seeds.setAccessibleName("How many seeds")
+        self.seeds.setAccessibleName(tr("How many seeds"))
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.seeds.setRange(2, _MOST_SEEDS)
         self.seeds.setValue(_SEEDS)
         self.chorus.setObjectName("compareChorus")
         self.chorus.setProperty("role", "quiet")
-        self.chorus.setToolTip("What is set now, so many times at once, merged into one tree in the tree view")
+        self.chorus.setToolTip(tr("What is set now, so many times at once, merged into one tree in the tree view"))
         self.chorus.setCursor(Qt.CursorShape.PointingHandCursor)
-        label = QLabel("How many", self._seed_row)
+        label = QLabel(tr("How many"), self._seed_row)
         label.setBuddy(self.seeds)
         row = QHBoxLayout(self._seed_row)
         row.setContentsMargins(0, 0, 0, 0)

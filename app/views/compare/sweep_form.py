@@ -15,7 +15,7 @@ from app.state.values import ValueProblem
 from app.theme.theme import Theme
 from app.widgets.flow_layout import FlowRow
 from core.strategies import Parameter
-from resources.language import tr
+from resources.language import tr, trc
 
 _FIRST = "temperature"
 """Swept unless the reader chooses otherwise, where the strategy has it."""
@@ -50,17 +50,17 @@ class SweepForm(QWidget):
 
     def _name(self) -> None:
         for part, name, spoken in (
-            (self.parameter, "sweepParameter", "Setting to sweep"), (self.low, "sweepLow", "First value"),
-            (self.high, "sweepHigh", "Last value"), (self.steps, "sweepSteps", "How many values"),
-            (self.list, "sweepValues", "Values"), (self.seeds, "sweepSeeds", "Seeds for each value"),
+            (self.parameter, "sweepParameter", tr("Setting to sweep")), (self.low, "sweepLow", tr("First value")),
+            (self.high, "sweepHigh", tr("Last value")), (self.steps, "sweepSteps", tr("How many values")),
+            (self.list, "sweepValues", tr("Values")), (self.seeds, "sweepSeeds", tr("Seeds for each value")),
         ):  # fmt: skip
             part.setObjectName(name)
             part.setAccessibleName(spoken)
-        self.list.setToolTip("The values that are run, with commas or spaces between them")
+        self.list.setToolTip(tr("The values that are run, with commas or spaces between them"))
         for spin in (self.steps, self.seeds):
             spin.setAlignment(Qt.AlignmentFlag.AlignRight)
-        self.steps.setSuffix(" steps")
-        self.seeds.setSuffix(" seeds each")
+        self.steps.setSuffix(tr(" steps"))
+        self.seeds.setSuffix(tr(" seeds each"))
         self.steps.setRange(2, _MOST_STEPS)
         self.steps.setValue(_STEPS)
         self.seeds.setRange(1, _MOST_SEEDS)
@@ -68,8 +68,15 @@ class SweepForm(QWidget):
 
     def _lay_out(self) -> None:
         fields = FlowRow(self, 12)
-        for words, part in (("Sweep", self.parameter), ("from", self.low), ("to", self.high), ("in", self.steps),
-                            ("with", self.seeds), ("values", self.list)):  # fmt: skip
+        named = (
+            (trc("sweep", "Sweep"), self.parameter),
+            (trc("sweep", "from"), self.low),
+            (trc("sweep", "to"), self.high),
+            (trc("sweep", "in"), self.steps),
+            (trc("sweep", "with"), self.seeds),
+            (trc("sweep", "values"), self.list),
+        )
+        for words, part in named:
             fields.flow.addWidget(_labelled(words, part, fields))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -137,7 +144,7 @@ class SweepForm(QWidget):
         try:
             low, high = (values.parse(parameter, edit.text()) for edit in (self.low, self.high))
             if low is None or high is None:
-                raise ValueProblem("A range takes a number at either end.")
+                raise ValueProblem(tr("A range takes a number at either end."))
             found = sweeps.spread(parameter, low, high, self.steps.value())
         except ValueProblem as problem:
             self._refuse(str(problem))

@@ -14,6 +14,7 @@ from app.state.comparison.results import Comparison, Entry
 from app.theme.theme import Theme, theme_for
 from app.views.compare.wording import REFERENCE_MARK, said
 from app.widgets.flow_layout import FlowRow, clear
+from resources.language import tr
 
 MOST = 12
 """Texts side by side; the table has them all."""
@@ -83,10 +84,12 @@ class TextCard(QFrame):
         self.text = QLabel(marked_text(comparison.word_diff(entry), is_reference, theme), self, wordWrap=True)
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.text.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.text.setAccessibleName(f"Text of {title}")
+        self.text.setAccessibleName(tr("Text of {title}").format(title=title))
         self._column.addWidget(self.text, 1)
-        self.compare = self._button("Compare with this", f"Compare the others with {title}", not is_reference)
-        self.open = self._button("Show", f"Show {title} in the other views", True)
+        self.compare = self._button(
+            tr("Compare with this"), tr("Compare the others with {title}").format(title=title), not is_reference
+        )
+        self.open = self._button(tr("Show"), tr("Show {title} in the other views").format(title=title), True)
         row = FlowRow(self, 0)
         for button in (self.compare, self.open):
             row.flow.addWidget(button)

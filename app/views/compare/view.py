@@ -29,23 +29,27 @@ from app.views.shared.scrolled_page import ScrolledPage
 from app.widgets.segmented import Segmented
 from core import ModelEntry
 from core.events import Event
+from resources.language import mark, sentences, tr
 
-_TITLE = "The same request, side by side"
-_HINT = "Run something first. Then it can be run again on other caches, with other strategies, seeds, models, settings."
+_TITLE = mark("The same request, side by side")
+_HINT = mark(
+    "Run something first. Then it can be run again on other caches, with other strategies, seeds, models, settings."
+)
 
 
 class CompareView(ScrolledPage):
     """Choice, table, texts and charts of a comparison; what is compared runs beside the shown run."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("compareView", _TITLE, _HINT, parent)
+        super().__init__("compareView", tr(_TITLE), tr(_HINT), parent)
         self._base: Run | None = None
         self._shown: Run | None = None
         self._measuring = self._is_stale = False
         self.comparisons = {kind: Comparison() for kind, _ in KINDS}
         self._active: str | None = None
-        self.kind = Segmented(KINDS, "What to compare", self._page, breaks=True)
-        self.button = QPushButton("Compare", self._page)
+        kinds = [(kind, tr(title)) for kind, title in KINDS]
+        self.kind = Segmented(kinds, tr("What to compare"), self._page, breaks=True)
+        self.button = QPushButton(tr("Compare"), self._page)
         self.button.setObjectName("compareButton")
         self._words = QLabel(self._page, wordWrap=True)
         self.setup, self.progress = CompareSetup(self._page), ProgressRow(self._page)
@@ -58,7 +62,7 @@ class CompareView(ScrolledPage):
         self._offer()
 
     def _lay_out(self) -> None:
-        self.setAccessibleName("Compare")
+        self.setAccessibleName(tr("Compare"))
         self.button.setProperty("role", "primary")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
         self._words.setProperty("role", "muted")
@@ -272,14 +276,16 @@ class CompareView(ScrolledPage):
         self.progress.setVisible(is_own)
         ready = run is not None and run.outcome is not None and not self._measuring and count > 1
         self.button.setEnabled(is_own or ready)
-        self.button.setText("Stop" if is_own else f"Compare {count}" if count > 1 else "Compare")
+        self.button.setText(
+            tr("Stop") if is_own else tr("Compare {count}").format(count=count) if count > 1 else tr("Compare")
+        )
         each = run.finished.metrics.seconds if run is not None and run.finished is not None else None
         to_run = 0 if self.kind.value == RUNS else count
         self.button.setToolTip("" if is_own or not to_run else plan_words(to_run, each))
         if self.kind.value == SWEEP or to_run:
-            self._words.setText(f"{WORDS[self.kind.value]} {_sentence(plan_words(to_run, each))}" if to_run > 1 else
-                                WORDS[self.kind.value])  # fmt: skip
+            plan = _sentence(plan_words(to_run, each)) if to_run > 1 else ""
+            self._words.setText(sentences(tr(WORDS[self.kind.value]), plan))
 
 
 def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
+    return tr("{sentence}.").format(sentence=f"{words[:1].upper()}{words[1:]}")

@@ -21,7 +21,7 @@ class WayBack(QWidget):
         super().__init__(parent)
         self._words = QLabel(self, wordWrap=True)
         self._words.setProperty("role", "muted")
-        self.button = QPushButton("Back", self)
+        self.button = QPushButton(tr("Back"), self)
         self.button.setObjectName("compareBack")
         self.button.setProperty("role", "quiet")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -39,7 +39,7 @@ class WayBack(QWidget):
         """`shown` is the result in the other views, if it is one; `base` is where the button leads."""
         self.setVisible(shown is not None and base is not None and shown.result is not base)
         if shown is not None and base is not None:
-            self._words.setText(f"The other views show “{shown.candidate.title}”.")
+            self._words.setText(tr("The other views show “{title}”.").format(title=shown.candidate.title))
             strategy = strategies.registry.get(base.request.strategy)  # a recorded run's may not be here
             title = tr(strategy.title) if strategy is not None else base.request.strategy
-            self.button.setText(f"Back to {title}, seed {base.request.seed}")
+            self.button.setText(tr("Back to {title}, seed {seed}").format(title=title, seed=base.request.seed))

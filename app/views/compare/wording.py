@@ -6,7 +6,7 @@ from app.session.measuring import Progress
 from app.state.comparison.results import Comparison, Entry, ids
 from app.state.run import Run
 from app.views.text.wording import token_text
-from core import words
+from resources.language import tr, trn
 
 _FIXED = "\N{NO-BREAK SPACE}"
 REFERENCE_MARK = "◆"
@@ -20,29 +20,37 @@ def said(comparison: Comparison, entry: Entry) -> str:
         return state_words(entry)
     if reference is None or reference.result is None:
         return ""
-    part = "stopped; " if entry.state == "stopped" else ""
-    if entry is reference:
-        return f"{part}the reference"
-    place = comparison.difference(entry)
+    how = tr("the reference") if entry is reference else _how(comparison.difference(entry), run, reference.result)
+    return tr("stopped; {how}").format(how=how) if entry.state == "stopped" else how
+
+
+def _how(place: int | None, run: Run, reference: Run) -> str:
+    """How a text compares with the reference, the first token that differs being at that place."""
     if place is None:
-        return f"{part}the same {len(ids(run)):,} tokens"
-    return f"{part}differs at {place + 1:,}: {_piece(run, place)}, not {_piece(reference.result, place)}"
+        count = len(ids(run))
+        return trn("the same {count:,} token", "the same {count:,} tokens", count).format(count=count)
+    return tr("differs at {place:,}: {own}, not {other}").format(
+        place=place + 1, own=_piece(run, place), other=_piece(reference, place)
+    )
 
 
 def _piece(run: Run, place: int) -> str:
     tokens = run.sequences[0].tokens
-    return f"“{token_text(tokens[place].piece)}”" if place < len(tokens) else "the end"
+    return f"“{token_text(tokens[place].piece)}”" if place < len(tokens) else tr("the end")
 
 
 def state_words(entry: Entry) -> str:
     """What is said of an entry without a result."""
-    return {"waiting": "waits", "running": "runs…", "stopped": "stopped", "failed": entry.cause}.get(entry.state, "")
+    told = {"waiting": tr("waits"), "running": tr("runs…"), "stopped": tr("stopped"), "failed": entry.cause}
+    return told.get(entry.state, "")
 
 
 def progress_words(progress: Progress) -> str:
     """`3 of 12 · about 20 s left`; without the time before it is known."""
-    done = f"{progress.done:,} of {progress.total:,}"
-    return done if progress.seconds_left is None else f"{done} · about {about(progress.seconds_left)} left"
+    done = tr("{done:,} of {total:,}").format(done=progress.done, total=progress.total)
+    if progress.seconds_left is None:
+        return done
+    return tr("{done} · about {time} left").format(done=done, time=about(progress.seconds_left))
 
 
 def about(seconds: float) -> str:
@@ -54,5 +62,7 @@ def about(seconds: float) -> str:
 
 def plan_words(runs: int, each: float | None) -> str:
     """`15 runs, about 40 s`, by what the shown run took; the time only where that is known."""
-    count = words.count(runs, "run").replace(" ", _FIXED)
-    return count if each is None or not runs else f"{count}, about {about(each * runs)}"
+    count = trn("{count:,} run", "{count:,} runs", runs).format(count=runs).replace(" ", _FIXED)
+    if each is None or not runs:
+        return count
+    return tr("{runs}, about {time}").format(runs=count, time=about(each * runs))

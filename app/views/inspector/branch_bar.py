@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from core import words
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Alternative, TokenChosen
@@ -32,9 +33,9 @@ class BranchBar(QWidget):
         self.button.clicked.connect(self._go)
         self.field = QLineEdit(self)
         self.field.setObjectName("branchField")
-        self.field.setPlaceholderText("or type other words")
-        self.field.setAccessibleName("Other words in its place")
-        self.field.setToolTip("Other words in its place; ↑ and ↓ go through the alternatives")
+        self.field.setPlaceholderText(tr("or type other words"))
+        self.field.setAccessibleName(tr("Other words in its place"))
+        self.field.setToolTip(tr("Other words in its place; ↑ and ↓ go through the alternatives"))
         self.field.setMaxLength(1000)
         self.field.textChanged.connect(self._tell)
         self.field.returnPressed.connect(self._go)
@@ -94,8 +95,10 @@ class BranchBar(QWidget):
         choice, typed = self.choice, isinstance(self.choice, str)
         self.button.setEnabled(choice is not None)
         self.button.setText(self._title())
-        self.button.setAccessibleName(f"Continue with {self._name()} instead" if choice is not None else "Continue")
-        self.button.setToolTip("A new run: the text up to here, this, and then what is set now")
+        self.button.setAccessibleName(
+            tr("Continue with {name} instead").format(name=self._name()) if choice is not None else tr("Continue")
+        )
+        self.button.setToolTip(tr("A new run: the text up to here, this, and then what is set now"))
         self.picked.emit(choice if isinstance(choice, int) and not typed else -1)
 
     def _name(self) -> str:
@@ -108,12 +111,15 @@ class BranchBar(QWidget):
         """As long as the button is wide."""
         name, metrics = self._name(), self.button.fontMetrics()
         if not name:
-            return "Continue with other words"
+            return tr("Continue with other words")
         room = self.button.width() - 4 * metrics.averageCharWidth()
-        for title in (f"Continue with {name} instead", f"Continue with {name}"):
+        for title in (
+            tr("Continue with {name} instead").format(name=name),
+            tr("Continue with {name}").format(name=name),
+        ):
             if metrics.horizontalAdvance(title) <= room:
                 return title
-        return metrics.elidedText(f"With {name}", Qt.TextElideMode.ElideRight, max(room, 40))
+        return metrics.elidedText(tr("With {name}").format(name=name), Qt.TextElideMode.ElideRight, max(room, 40))
 
     @Slot()
     def _go(self) -> None:

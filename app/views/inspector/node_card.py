@@ -11,6 +11,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.inspector.rows import emphasized
 from app.views.reports import NodeReport, ReportRow
 from app.widgets.text_block import TextBlock
+from resources.language import tr
 
 
 class ReportTable(QWidget):
@@ -74,9 +75,9 @@ class NodeCard(QFrame):
         self._card = QFrame(self)
         self._card.setProperty("role", "card")
         self._sentence = TextBlock(self._card, rich=True)
-        self._text_title, self._text = self._title("Text so far"), TextBlock(self)
+        self._text_title, self._text = self._title(tr("Text so far")), TextBlock(self)
         self._table_title, self._table = self._title(""), ReportTable(self)
-        self._score_title, self._score = self._title("Score"), TextBlock(self, "muted")
+        self._score_title, self._score = self._title(tr("Score")), TextBlock(self, "muted")
         self._inside = QHBoxLayout(self._card)
         self._inside.addWidget(self._sentence)
         column = self._column = QVBoxLayout(self)
@@ -118,6 +119,6 @@ class NodeCard(QFrame):
         self._text.setVisible(bool(report.so_far.strip()))
         self._table_title.setText(report.table_title.upper())
         self._table.show_rows(report.columns, report.rows)
-        self._score_title.setText(report.formula_title.upper())
+        self._score_title.setText((report.formula_title or tr("Score")).upper())
         self._score.set_text(report.formula)
         self._score_title.setVisible(bool(report.formula))

@@ -24,6 +24,7 @@ from app.widgets.focus_ring import FocusRing
 from app.widgets.funnel import Funnel
 from app.widgets.text_block import TextBlock
 from core import explain_token, words
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Event, TokenChosen
@@ -83,15 +84,15 @@ class Inspector(View):
         self._card = QFrame(self._body)
         self._card.setProperty("role", "card")
         self._sentence = TextBlock(self._card, rich=True)
-        self._bars, self._layer_bars = Bars(theme, "Alternatives"), Bars(theme, "Layers")
+        self._bars, self._layer_bars = Bars(theme, tr("Alternatives")), Bars(theme, tr("Layers"))
         self._stages, self._figures = Funnel(theme), TextBlock(self._body, "muted", rich=True)
-        self._candidates = Section("Alternatives", self._bars, self._body)
+        self._candidates = Section(tr("Alternatives"), self._bars, self._body)
         self.branch = BranchBar(self._body)
-        self._second_bars = Bars(theme, "Second model")
-        self._second = Section("Second model", self._second_bars, self._body)
-        self._layers = Section("Layers", self._layer_bars, self._body)
-        self._funnel = Section("Funnel", self._stages, self._body)
-        self._numbers = Section("This step", self._figures, self._body)
+        self._second_bars = Bars(theme, tr("Second model"))
+        self._second = Section(tr("Second model"), self._second_bars, self._body)
+        self._layers = Section(tr("Layers"), self._layer_bars, self._body)
+        self._funnel = Section(tr("Funnel"), self._stages, self._body)
+        self._numbers = Section(tr("This step"), self._figures, self._body)
         self._card_of_node = NodeCard(self)
         self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
         self._timer.timeout.connect(self._tell)
@@ -104,8 +105,8 @@ class Inspector(View):
         return self._candidates, self._second, self._layers, self._funnel, self._numbers
 
     def _build(self) -> None:
-        self.setAccessibleName("Inspector")
-        self.area.setAccessibleName("Inspector")
+        self.setAccessibleName(tr("Inspector"))
+        self.area.setAccessibleName(tr("Inspector"))
         self.area.setWidgetResizable(True)
         self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.area.setFrameShape(QFrame.Shape.NoFrame)
@@ -219,8 +220,8 @@ class Inspector(View):
             return
         token = self._run.tokens[index]
         newest = self._run.selected is None and self._run.following and self._run.finished is None
-        heading = f"TOKEN {index + 1:,}{' · NEWEST' if newest else ''}"
-        self._heading.set_text(heading)
+        heading = tr("TOKEN {number:,} · NEWEST") if newest else tr("TOKEN {number:,}")
+        self._heading.set_text(heading.format(number=index + 1))
         if token is not self._told:
             self._told = token
             self._tell_token(token, self._run.started.vocabulary if self._run.started else 0)
@@ -228,9 +229,11 @@ class Inspector(View):
     def _tell_nothing(self) -> None:
         self._told = None
         waiting = is_waiting(self._run)
-        self._heading.set_text("INSPECTOR")
-        self._title.set_text("Waiting for the first token" if waiting else "No token yet")
-        self._facts.set_text("" if waiting else "Run something, then click a token: here you read why it was chosen.")
+        self._heading.set_text(tr("INSPECTOR"))
+        self._title.set_text(tr("Waiting for the first token") if waiting else tr("No token yet"))
+        self._facts.set_text(
+            "" if waiting else tr("Run something, then click a token: here you read why it was chosen.")
+        )
         for part in (self._card, self.branch, *self._sections):
             part.hide()
         self._settle()
@@ -264,13 +267,15 @@ class Inspector(View):
         self._candidates.show()
         bars.setVisible(bool(token.alternatives))
         if not token.alternatives:
-            self._candidates.set_title("Alternatives", "Not recorded: this run kept no alternatives (top n was 0).")
+            self._candidates.set_title(
+                tr("Alternatives"), tr("Not recorded: this run kept no alternatives (top n was 0).")
+            )
         elif rows.is_contrastive(token):
-            remark = "Score: how sure the model is, less the likeness to the text so far."
-            self._candidates.set_title("Candidates", remark)
-            bars.set_rows(rows.contrastive_rows(token), rows.CONTRASTIVE_HEAD, "−0.00")
+            remark = tr("Score: how sure the model is, less the likeness to the text so far.")
+            self._candidates.set_title(tr("Candidates"), remark)
+            bars.set_rows(rows.contrastive_rows(token), tuple(map(tr, rows.CONTRASTIVE_HEAD)), "−0.00")
         else:
-            self._candidates.set_title("Alternatives")
+            self._candidates.set_title(tr("Alternatives"))
             bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token), words.WIDEST_PERCENT)
 
     @Slot(object)
@@ -293,5 +298,5 @@ class Inspector(View):
         choice = token.layer_choice
         self._layers.setVisible(choice is not None)
         if choice is not None:
-            self._layers.set_title("Layers", "How far each layer's guess is from the last one's.")
+            self._layers.set_title(tr("Layers"), tr("How far each layer's guess is from the last one's."))
             self._layer_bars.set_rows(rows.layer_rows(choice), widest="0.0e-00")

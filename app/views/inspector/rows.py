@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.views.text.wording import bits, token_text
+from app.views.text.wording import bits, bits_told, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, stage_label, words
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
@@ -19,7 +20,7 @@ SAME = 5e-4
 """Probabilities closer than this are the same to the eye."""
 SMALL = 0.25
 """Where even the likeliest candidate has less, faint strokes show the candidates on a scale of their own."""
-_HINT = "\nThe bar is of 100 %; the faint stroke is of the likeliest here"
+_HINT = mark("\nThe bar is of 100 %; the faint stroke is of the likeliest here")
 
 
 def is_processed(token: TokenChosen) -> bool:
@@ -37,10 +38,11 @@ def is_contrastive(token: TokenChosen) -> bool:
 def facts(token: TokenChosen, vocabulary: int) -> str:
     """`id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`; `a → b` where the settings changed it."""
     share = _change(words.percent(token.raw_probability), words.percent(token.probability))
-    rank = f"rank {_change(f'{token.rank:,}', f'{token.final_rank or token.rank:,}')}"
-    rank += f" of {vocabulary:,}" if vocabulary else ""
-    surprise = bits(token.raw_log_probability)
-    return f"id {token.id:,} · {rank}\n{share} · surprise {surprise:.1f} bits"
+    rank = _change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
+    template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
+    surprise = bits_told(bits(token.raw_log_probability))
+    place = template.format(id=token.id, rank=rank, vocabulary=vocabulary)
+    return "\n".join((place, tr("{share} · surprise {surprise}").format(share=share, surprise=surprise)))
 
 
 def _change(before: str, after: str) -> str:
@@ -58,7 +60,7 @@ def emphasized(sentence: str) -> str:
 
 def alternative_head(token: TokenChosen) -> tuple[str, ...]:
     """Names of the columns of figures."""
-    return ("before", "after") if is_processed(token) else ()
+    return (tr("before"), tr("after")) if is_processed(token) else ()
 
 
 def alternative_rows(token: TokenChosen) -> list[BarRow]:
@@ -78,8 +80,8 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
     """`hint`: how many times longer the faint strokes are than the bars; 0 for none."""
     cut = item.probability == 0.0
     shares = _shares(item, both)
-    final = "cut" if cut else words.brief_percent(item.probability)
-    done = _DONE.get(token.method, "chosen") if token.id == item.id else ""
+    final = tr("cut") if cut else words.brief_percent(item.probability)
+    done = _done(token.method) if token.id == item.id else ""
     return BarRow(
         label=token_text(item.text),
         lengths=shares,
@@ -88,27 +90,36 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
         strong=item.id == token.id,
         faint=cut,
         key=None if item.id == token.id else item.id,
-        tip=_alternative_tip(item, done) + (_HINT if hint else ""),
+        tip=_alternative_tip(item, done) + (tr(_HINT) if hint else ""),
     )
 
 
-_DONE: dict[Method, str] = {"sampled": "drawn", "dola_sampled": "drawn", "scored": "given"}
-"""What became of the token of a step; else it was chosen."""
+def _done(method: Method) -> str:
+    """What became of the token of a step."""
+    if method in _DRAWN:
+        return tr("drawn")
+    return tr("given") if method == "scored" else tr("chosen")
+
+
+_DRAWN: frozenset[Method] = frozenset({"sampled", "dola_sampled"})
 
 
 def _alternative_tip(item: Alternative, done: str) -> str:
-    after = f"{words.percent(item.probability)} after the settings" if item.probability else "cut by the settings"
-    return (
-        f"{token_text(item.text)} · id {item.id:,} · rank {item.rank:,}{f' · {done}' if done else ''}\n"
-        f"{words.percent(item.raw_probability)} by the model alone (log-probability "
-        f"{words.decimal(item.raw_log_probability)})\n{after}"
+    place = tr("id {id:,} · rank {rank:,}").format(id=item.id, rank=item.rank)
+    model = tr("{share} by the model alone (log-probability {log_probability})").format(
+        share=words.percent(item.raw_probability), log_probability=words.decimal(item.raw_log_probability)
     )
+    after = tr("{share} after the settings").format(share=words.percent(item.probability))
+    head = " · ".join(part for part in (token_text(item.text), place, done) if part)
+    return "\n".join((head, model, after if item.probability else tr("cut by the settings")))
 
 
 def second_facts(second: TokenCompared) -> str:
     """`0.4 % · rank 212 · 11.8 bits apart`: what the second model holds of the token."""
     share = words.percent(second.probability)
-    return f"{share} · rank {second.rank:,} · the two are {words.decimal(second.divergence)} bits apart here"
+    return tr("{share} · rank {rank:,} · the two are {divergence} bits apart here").format(
+        share=share, rank=second.rank, divergence=words.decimal(second.divergence)
+    )
 
 
 def second_rows(second: TokenCompared) -> list[BarRow]:
@@ -119,13 +130,13 @@ def second_rows(second: TokenCompared) -> list[BarRow]:
             lengths=(item.raw_probability,),
             figures=(words.brief_percent(item.raw_probability),),
             strong=item.id == second.id,
-            tip=_alternative_tip(item, "given" if item.id == second.id else ""),
+            tip=_alternative_tip(item, tr("given") if item.id == second.id else ""),
         )
         for item in second.alternatives
     ]
 
 
-CONTRASTIVE_HEAD = ("confidence", "penalty", "score")
+CONTRASTIVE_HEAD = (mark("confidence"), mark("penalty"), mark("score"))
 
 
 def contrastive_rows(token: TokenChosen) -> list[BarRow]:
@@ -143,13 +154,23 @@ def _contrastive_row(item: Alternative, chosen: int) -> BarRow:
         figures=(f"{item.probability:.2f}", f"{penalty:.2f}", f"{score:.2f}".replace("-", "−")),
         strong=item.id == chosen,
         key=None if item.id == chosen else item.id,
-        tip=(
-            f"{token_text(item.text)} · id {item.id:,}{' · chosen' if item.id == chosen else ''}\n"
-            f"confidence {item.probability:.3f}\ndegeneration penalty {penalty:.3f}: largest resemblance to any "
-            f"earlier token\nscore {score:.3f}".replace("-0", "−0")
-        ),
+        tip=_contrastive_tip(item, item.id == chosen),
         strokes=("accent", "refused"),
     )
+
+
+def _contrastive_tip(item: Alternative, is_chosen: bool) -> str:
+    head = f"{token_text(item.text)} · {tr('id {id:,}').format(id=item.id)}"
+    figures = tr(
+        "confidence {confidence:.3f}\n"
+        "degeneration penalty {penalty:.3f}: largest resemblance to any earlier token\n"
+        "score {score}"
+    ).format(
+        confidence=item.probability,
+        penalty=item.degeneration_penalty or 0.0,
+        score=words.decimal(item.score or 0.0, 3),
+    )
+    return f"{head} · {tr('chosen')}\n{figures}" if is_chosen else f"{head}\n{figures}"
 
 
 def layer_rows(choice: LayerChoice) -> list[BarRow]:
@@ -157,15 +178,23 @@ def layer_rows(choice: LayerChoice) -> list[BarRow]:
     largest = max((divergence for _, divergence in choice.divergences), default=0.0) or 1.0
     return [
         BarRow(
-            label=f"layer {layer}",
+            label=tr("layer {layer}").format(layer=layer),
             lengths=(divergence / largest,),
             figures=(f"{divergence:.3f}" if divergence >= 0.001 else f"{divergence:.1e}",),
             strong=layer == choice.layer,
-            tip=f"Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f}"
-            + (" (the largest, so it was contrasted)" if layer == choice.layer else ""),
+            tip=_layer_tip(layer == choice.layer).format(layer=layer, divergence=divergence),
         )
         for layer, divergence in choice.divergences
     ]
+
+
+def _layer_tip(is_chosen: bool) -> str:
+    if is_chosen:
+        return tr(
+            "Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f} "
+            "(the largest, so it was contrasted)"
+        )
+    return tr("Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f}")
 
 
 def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
@@ -175,33 +204,50 @@ def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
         for before, stage in zip((None, *token.funnel), token.funnel, strict=False)
     ]
     if stages:
-        done = _DONE.get(token.method, "chosen")
-        stages.append(FunnelStage(1, done, f"{token_text(token.piece)} was {done}.", last=True))
+        tip = _done_tip(token.method).format(piece=token_text(token.piece))
+        stages.append(FunnelStage(1, _done(token.method), tip, last=True))
     return stages
+
+
+def _done_tip(method: Method) -> str:
+    if method in _DRAWN:
+        return tr("{piece} was drawn.")
+    return tr("{piece} was given.") if method == "scored" else tr("{piece} was chosen.")
 
 
 def _stage_tip(stage: Stage, before: Stage | None) -> str:
     if before is None:
-        return f"The model's own distribution over {stage.survivors:,} tokens."
+        return tr("The model's own distribution over {survivors:,} tokens.").format(survivors=stage.survivors)
     cut = before.survivors - stage.survivors
     if cut <= 0:
-        return f"{stage_label(stage)}: changes the probabilities and cuts no token."
-    return (
-        f"{stage_label(stage)}: cuts {cut:,} of {before.survivors:,} tokens. The {stage.survivors:,} left hold "
-        f"{words.percent(stage.mass)} of what came in, {words.percent(stage.raw_mass)} of the model's own distribution."
+        return tr("{label}: changes the probabilities and cuts no token.").format(label=stage_label(stage))
+    return tr(
+        "{label}: cuts {cut:,} of {before:,} tokens. The {left:,} left hold "
+        "{mass} of what came in, {raw_mass} of the model's own distribution."
+    ).format(
+        label=stage_label(stage),
+        cut=cut,
+        before=before.survivors,
+        left=stage.survivors,
+        mass=words.percent(stage.mass),
+        raw_mass=words.percent(stage.raw_mass),
     )
 
 
 def numbers(token: TokenChosen) -> list[tuple[str, str]]:
     """Facts about the step, each with its name."""
     choices = math.exp(token.entropy)
-    likeness = f", as if among {round(choices):,} equal choices" if choices >= 1.5 else ", hardly any doubt"
+    likeness = (
+        tr("{perplexity:,.1f}, as if among {choices:,} equal choices")
+        if choices >= 1.5
+        else tr("{perplexity:,.1f}, hardly any doubt")
+    )
     rows = [
-        ("Entropy", f"{token.entropy / math.log(2):.2f} bits"),
-        ("Perplexity", f"{choices:,.1f}{likeness}"),
+        (tr("Entropy"), tr("{entropy:.2f} bits").format(entropy=token.entropy / math.log(2))),
+        (tr("Perplexity"), likeness.format(perplexity=choices, choices=round(choices))),
     ]
     if token.seconds:  # a still picture tells no times
-        rows.append(("Time", f"{token.seconds * 1000:,.1f} ms"))
+        rows.append((tr("Time"), tr("{seconds:,.1f} ms").format(seconds=token.seconds * 1000)))
     return rows
 
 

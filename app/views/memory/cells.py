@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from app.theme.theme import Theme, theme_for
 from app.views.memory.tokens import EVICTED, EXACT, HELD, PACKED, RECENT, ROOM, SINK, SOURCE, WORDS, TokenRow
 from app.widgets.spoken import Part, Role, Spoken
+from resources.language import tr
 
 COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "kept", EXACT: "refused",
            ROOM: "pruned", SOURCE: "finished"}  # fmt: skip
@@ -34,7 +35,7 @@ class TokenCells(QWidget, Spoken):
         self.describe: Callable[[int, int], str] | None = None
         self._merged, self._told = 1, -1
         self._columns, self._pitch = 1, float(_PITCHES[0])
-        self.setAccessibleName("Tokens held")
+        self.setAccessibleName(tr("Tokens held"))
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -115,9 +116,9 @@ class TokenCells(QWidget, Spoken):
         painter.setFont(self._theme.font(11))
         for row, top in zip(self._rows, self._tops(), strict=True):
             painter.setPen(self._theme.color("muted"))
-            more = f" · a cell is {self._merged} tokens" if self._merged > 1 else ""
+            merged = tr("{title} · a cell is {count} tokens").format(title=row.title, count=self._merged)
             base = top - self._theme.px(5) - QFontMetricsF(painter.font()).descent()
-            painter.drawText(0, round(base), row.title + more)
+            painter.drawText(0, round(base), merged if self._merged > 1 else row.title)
             self._paint_row(painter, row, top)
         painter.end()
 
@@ -170,4 +171,5 @@ def _pen(state: str) -> Qt.PenStyle:
 
 def _spoken(row: TokenRow) -> str:
     counts = {state: row.states.count(state) for state in dict.fromkeys(row.states)}
-    return f"{row.title}: " + ", ".join(f"{count:,} {WORDS[state]}" for state, count in counts.items())
+    told = (tr("{count:,} {state}").format(count=count, state=tr(WORDS[state])) for state, count in counts.items())
+    return tr("{what}: {figures}").format(what=row.title, figures=", ".join(told))

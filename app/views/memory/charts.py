@@ -15,6 +15,7 @@ from app.views.memory.plots import by_layer, colour_of, layers_title, over_the_r
 from app.views.memory.report import formula_line, part_name, reuse_line, tip
 from app.widgets.plots import PlotPanel
 from core import sizes
+from resources.language import tr
 
 
 class MemoryCharts(QWidget):
@@ -25,10 +26,10 @@ class MemoryCharts(QWidget):
         self._history, self._place = CacheHistory(), 0
         self._run: Run | None = None
         self._is_presenting = False
-        self.chart = PlotPanel("Bytes held, by tokens written", self)
+        self.chart = PlotPanel(tr("Bytes held, by tokens written"), self)
         self.legend, self.cells = MemoryLegend(self), TokenCells(self)
-        self.layers = PlotPanel("Bytes by layer", self, size=(180, 64), least=(80, 56))
-        self._axis, self._layers_title = QLabel(self), QLabel("Per layer", self)
+        self.layers = PlotPanel(tr("Bytes by layer"), self, size=(180, 64), least=(80, 56))
+        self._axis, self._layers_title = QLabel(self), QLabel(tr("Per layer"), self)
         self._formula, self.notice, self.reuse = (QLabel(self) for _ in range(3))
         self._column = QVBoxLayout(self)
         self._lay_out()
@@ -79,7 +80,7 @@ class MemoryCharts(QWidget):
         right = self._history.forecast.limit if run.outcome is None else max(run.length, 1)
         self.chart.show_figure(over_the_run(self._history, self._place, right))
         self.chart.set_cursor(self._place, self.tip(self._place))
-        self._axis.setText(f"{self.chart.unit()[1]} held, by tokens written")
+        self._axis.setText(tr("{unit} held, by tokens written").format(unit=tr(self.chart.unit()[1])))
 
     def _draw_tokens(self, run: Run) -> None:
         rows = memory_tokens.rows(self._history, run, self._place)
@@ -89,8 +90,9 @@ class MemoryCharts(QWidget):
         keys = [Key(part_name(p, names), colour_of(p), "disk" if p[0] == "disk" else "area") for p in names]
         states = dict.fromkeys(state for row in rows for state in row.states)
         if len(states) > 1:
-            keys += [Key(memory_tokens.WORDS[s], COLOURS[s], "hollow" if s in HOLLOW else "cell")
-                     for s in states if memory_tokens.WORDS[s] not in {key.word for key in keys}]  # fmt: skip
+            words = {state: tr(memory_tokens.WORDS[state]) for state in states}
+            keys += [Key(words[s], COLOURS[s], "hollow" if s in HOLLOW else "cell")
+                     for s in states if words[s] not in {key.word for key in keys}]  # fmt: skip
         self.legend.set_keys(keys)
 
     def tip(self, x: int) -> str:

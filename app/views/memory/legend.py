@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.spoken import Spoken
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class MemoryLegend(QWidget, Spoken):
         if tuple(keys) != self._keys:
             self._keys = tuple(keys)
             self.setVisible(bool(keys))
-            self.setAccessibleName("Colours: " + ", ".join(key.word for key in keys))
+            self.setAccessibleName(tr("Colours: {colours}").format(colours=", ".join(key.word for key in keys)))
             self.updateGeometry()
             self.update()
 

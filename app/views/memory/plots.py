@@ -8,21 +8,18 @@ from app.state.cache_history import CacheHistory, Part, Point
 from app.views.memory.report import part_name
 from app.widgets.plots import BYTES, Area, Axis, Bars, Figure, Line
 from core import words
+from resources.language import tr
 
 PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residual": "refused", "self": "kept",
                 "cross": "finished", "state": "best"}  # fmt: skip
-
-
-_HELD = Axis("bytes held", words.size, BYTES)
-_WRITTEN = Axis("tokens written", whole=True)
 
 
 def over_the_run(history: CacheHistory, cursor: int, right: int) -> Figure:
     """What was held up to `cursor`, in parts that lie on each other, below what was foretold up to `right`."""
     curve = history.curve(cursor)
     return Figure(
-        x=_WRITTEN,
-        y=_HELD,
+        x=Axis(tr("tokens written"), whole=True),
+        y=Axis(tr("bytes held"), words.size, BYTES),
         xs=tuple(float(point.x) for point in curve),
         areas=tuple(_area(part, history.parts, curve) for part in history.parts),
         lines=tuple(_lines(history, max(right, cursor))),
@@ -43,9 +40,9 @@ def _area(part: Part, parts: list[Part], curve: Sequence[Point]) -> Area:
 def _lines(history: CacheHistory, right: int) -> Iterator[Line]:
     predicted, dynamic = history.lines(right)
     if dynamic and not history.forecast.is_plain:
-        yield Line("dynamic would be", "muted", tuple(dynamic), (5.0, 4.0))
+        yield Line(tr("dynamic would be"), "muted", tuple(dynamic), (5.0, 4.0))
     if predicted:
-        yield Line("predicted", "warning", tuple(predicted), (1.5, 3.0))
+        yield Line(tr("predicted"), "warning", tuple(predicted), (1.5, 3.0))
 
 
 def by_layer(history: CacheHistory, point: Point) -> Figure:
@@ -56,14 +53,16 @@ def by_layer(history: CacheHistory, point: Point) -> Figure:
     for number, size in enumerate(point.layers):
         if not size:  # an encoder–decoder's cache has places for layers that its decoder lacks
             continue
-        which = ("self" if number < half else "cross") if halves else "layer"
         place = number % half + 1 if halves and half else number + 1
-        labels.append(f"{which} {place}" if halves else str(place))
+        template = (tr("self {place}") if number < half else tr("cross {place}")) if halves else tr("layer {place}")
+        name = template.format(place=place)
+        labels.append(name if halves else str(place))
         sizes.append(float(size))
-        tips.append(f"{which} {place}: {size:,} bytes ({words.size(size)})")
+        told = tr("{layer}: {bytes:,} bytes ({size})").format(layer=name, bytes=size, size=words.size(size))
+        tips.append(told)
     return Figure(
-        x=Axis("layer", labels=tuple(labels)),
-        y=Axis("bytes", words.size, BYTES, shown=False),
+        x=Axis(tr("layer"), labels=tuple(labels)),
+        y=Axis(tr("bytes"), words.size, BYTES, shown=False),
         bars=(Bars("", "accent", tuple(sizes), tips=tuple(tips)),) if sizes else (),
     )
 
@@ -71,4 +70,4 @@ def by_layer(history: CacheHistory, point: Point) -> Figure:
 def layers_title(point: Point) -> str:
     """`Per layer`, and how much each holds where all hold the same."""
     sizes = {size for size in point.layers if size}
-    return f"Per layer, {words.size(min(sizes))} each" if len(sizes) == 1 else "Per layer"
+    return tr("Per layer, {size} each").format(size=words.size(min(sizes))) if len(sizes) == 1 else tr("Per layer")

@@ -6,21 +6,28 @@ from app.state.cache_history import CacheHistory, Part, Point
 from app.state.run import Run
 from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
 from app.views.reports import NodeReport, ReportRow
+from app.views.text.wording import tokens_told
 from core import sizes, words
+from resources.language import mark, tr
 
-_PARTS = {"self": "self-attention", "cross": "cross-attention", "scales": "scales and offsets", "residual": "exact"}
-_PLACES = {"host": "memory", "device": "GPU", "disk": "disk"}
+_PARTS = {
+    "keys": mark("keys"),
+    "values": mark("values"),
+    "state": mark("state"),
+    "self": mark("self-attention"),
+    "cross": mark("cross-attention"),
+    "scales": mark("scales and offsets"),
+    "residual": mark("exact"),
+}
+_PLACES = {"host": mark("memory"), "device": "GPU", "disk": mark("disk")}
 
 
 def part_name(part: Part, parts: list[Part]) -> str:
     """`keys`, with its place where there are several."""
-    name = _PARTS.get(part[1], part[1])
+    name = tr(_PARTS[part[1]]) if part[1] in _PARTS else part[1]
+    place = tr(_PLACES[part[0]]) if part[0] in _PLACES else part[0]
     several = len({place for place, _ in parts}) > 1
-    return f"{name}, {_PLACES.get(part[0], part[0])}" if several else name
-
-
-def _tokens(number: int) -> str:
-    return words.count(number, "token")
+    return tr("{part}, {place}").format(part=name, place=place) if several else name
 
 
 def report_on(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
@@ -30,27 +37,32 @@ def report_on(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
         return None
     length = model.length_at(x)
     return NodeReport(
-        heading=f"After token {x:,}" if x else "After the prompt",
+        heading=tr("After token {number:,}").format(number=x) if x else tr("After the prompt"),
         token=words.size(point.bytes),
         facts=_facts(model, run, point, x),
         sentence=sentence(model, point, length),
-        table_title="What is held",
-        columns=("part", "bytes"),
+        table_title=tr("What is held"),
+        columns=(tr("part"), tr("bytes")),
         rows=tuple(_rows(model, point, length)),
         formula=formula_lines(model, length),
-        formula_title="Predicted",
+        formula_title=tr("Predicted"),
     )
 
 
 def _facts(model: CacheHistory, run: Run, point: Point, x: int) -> str:
     device = run.started.device.upper() if run.started is not None else ""
     places = {place for (place, _), size in point.parts if size}
-    where = " and on disk" if "disk" in places else ""
-    facts = [f"{point.bytes:,} bytes on the {device}{where}", f"peak {words.size(model.peak(x))}"]
+    held = (
+        tr("{bytes:,} bytes on the {device} and on disk") if "disk" in places else tr("{bytes:,} bytes on the {device}")
+    )
+    facts = [
+        held.format(bytes=point.bytes, device=device),
+        tr("peak {size}").format(size=words.size(model.peak(x))),
+    ]
     if point.error is not None:
-        facts.append(f"error of the keys {point.error * 100:.1f} %")
+        facts.append(tr("error of the keys {error:.1f} %").format(error=point.error * 100))
     if not point.measured:
-        facts.append("between two measurements")
+        facts.append(tr("between two measurements"))
     return " · ".join(facts)
 
 
@@ -61,11 +73,17 @@ def _rows(model: CacheHistory, point: Point, length: int) -> list[ReportRow]:
     if plan is None or not point.tokens:
         return rows
     marks = states(model, point, length)
-    for state, word in ((SINK, "sinks"), (RECENT, "recent"), (PACKED, f"in {plan.bits} bits"), (EXACT, "exact")):
+    for state, word in (
+        (SINK, tr("sinks")),
+        (RECENT, tr("recent")),
+        (PACKED, tr("in {bits} bits").format(bits=plan.bits)),
+        (EXACT, tr("exact")),
+    ):
         if (count := marks.count(state)) and (plan.window or plan.block):
-            rows.append(ReportRow((f"{word} ({_tokens(count)})", f"{count * cost(model, state):,}"), faint=True))
+            name = tr("{state} ({tokens})").format(state=word, tokens=tokens_told(count))
+            rows.append(ReportRow((name, f"{count * cost(model, state):,}"), faint=True))
     if evicted := marks.count(EVICTED):
-        rows.append(ReportRow(("evicted", _tokens(evicted)), faint=True))
+        rows.append(ReportRow((tr("evicted"), tokens_told(evicted)), faint=True))
     return rows
 
 
@@ -74,10 +92,12 @@ def tip(model: CacheHistory, x: int) -> str:
     length, point = model.length_at(x), model.at(min(x, model.written))
     if x > model.written or point is None:
         size = model.forecast.predicted(length)
-        return f"after token {x:,}: {round(size):,} bytes predicted" if size is not None else ""
-    lines = [f"after token {x:,}: {point.bytes:,} bytes ({words.size(point.bytes)})"]
+        foretold = tr("after token {number:,}: {bytes:,} bytes predicted")
+        return foretold.format(number=x, bytes=round(size)) if size is not None else ""
+    measured = tr("after token {number:,}: {bytes:,} bytes ({size})")
+    lines = [measured.format(number=x, bytes=point.bytes, size=words.size(point.bytes))]
     if point.tokens:
-        lines.append(f"{length:,} tokens read")
+        lines.append(tr("{count:,} tokens read").format(count=length))
     lines += [f"{part_name(part, model.parts)} {size:,}" for part, size in point.parts if size]
     return "\n".join(lines)
 
@@ -88,31 +108,36 @@ def reuse_line(run: Run) -> str:
     if not reused:
         return ""
     computed = len(run.before) - reused
-    return f"Started from {_tokens(reused)} read before; {computed:,} computed."
+    return tr("Started from {tokens} read before; {computed:,} computed.").format(
+        tokens=tokens_told(reused), computed=computed
+    )
 
 
 def sentence(model: CacheHistory, point: Point, length: int) -> str:
     """One thing worth knowing, from the run's own figures."""
     plan = model.plan
     if plan is None:
-        return f"The cache holds {words.size(point.bytes)}; this model's memory has no formula."
+        return tr("The cache holds {size}; this model's memory has no formula.").format(size=words.size(point.bytes))
     dynamic = words.size(round(model.forecast.dynamic(length) or 0))
     if not model.forecast.per_token:
-        return f"Whatever was read is folded into a state of {words.size(point.bytes)}; it does not grow with the text."
+        return tr("Whatever was read is folded into a state of {size}; it does not grow with the text.").format(
+            size=words.size(point.bytes)
+        )
     if any(part == "cross" for _, part in model.parts):
         cross = sum(size for (_, part), size in point.parts if part == "cross")
-        return (
-            f"{words.size(cross)} hold what the encoder read and never change; the rest grows by "
-            f"{model.forecast.per_token:,} bytes a token."
-        )
+        return tr(
+            "{size} hold what the encoder read and never change; the rest grows by {per_token:,} bytes a token."
+        ).format(size=words.size(cross), per_token=model.forecast.per_token)
     if plan.window is not None and plan.backend == "sink":
         if length < plan.window:
-            return f"There is room for {_tokens(plan.window - 1)}; so far none had to go. Then the oldest will."
+            return tr("There is room for {tokens}; so far none had to go. Then the oldest will.").format(
+                tokens=tokens_told(plan.window - 1)
+            )
         latest = plan.window - 1 - plan.sinks
-        return (
-            f"The first {_tokens(plan.sinks)} stay as sinks; of the rest only the latest {latest:,}. Without it, the "
-            f"cache would hold {dynamic} by now."
-        )
+        return tr(
+            "The first {tokens} stay as sinks; of the rest only the latest {latest:,}. Without it, the "
+            "cache would hold {dynamic} by now."
+        ).format(tokens=tokens_told(plan.sinks), latest=latest, dynamic=dynamic)
     return _plain_sentence(model, point, length, dynamic)
 
 
@@ -120,19 +145,27 @@ def _plain_sentence(model: CacheHistory, point: Point, length: int, dynamic: str
     plan = model.plan
     assert plan is not None
     if plan.window is not None:
-        return f"Windowed layers hold the latest {plan.window - 1:,} tokens only; everything kept would be {dynamic}."
-    if plan.block is not None:
-        return (
-            f"Every {plan.block} tokens are written in {plan.bits} bits a number, the latest {length % plan.block} "
-            f"still wait as they are. Unharmed, all of them would take {dynamic}."
+        return tr("Windowed layers hold the latest {window:,} tokens only; everything kept would be {dynamic}.").format(
+            window=plan.window - 1, dynamic=dynamic
         )
+    if plan.block is not None:
+        return tr(
+            "Every {block} tokens are written in {bits} bits a number, the latest {waiting} "
+            "still wait as they are. Unharmed, all of them would take {dynamic}."
+        ).format(block=plan.block, bits=plan.bits, waiting=length % plan.block, dynamic=dynamic)
     if plan.capacity is not None:
         used = min(1.0, length / plan.capacity)
-        return f"Room for {plan.capacity:,} tokens was taken at once; {used * 100:.0f} % of it is in use."
+        return tr("Room for {capacity:,} tokens was taken at once; {used:.0f} % of it is in use.").format(
+            capacity=plan.capacity, used=used * 100
+        )
     if any(place == "disk" for place, _ in model.parts):
         disk = sum(size for (place, _), size in point.parts if place == "disk")
-        return f"{words.size(disk)} wait on disk; only one layer at a time is in memory between two steps."
-    return f"Every token adds {model.forecast.per_token:,} bytes, and none is ever forgotten."
+        return tr("{size} wait on disk; only one layer at a time is in memory between two steps.").format(
+            size=words.size(disk)
+        )
+    return tr("Every token adds {per_token:,} bytes, and none is ever forgotten.").format(
+        per_token=model.forecast.per_token
+    )
 
 
 def formula_lines(model: CacheHistory, length: int) -> str:
@@ -141,10 +174,10 @@ def formula_lines(model: CacheHistory, length: int) -> str:
     if plan is None or size is None:
         return ""
     worked = [] if sizes.is_a_number(plan.size) else [f"= {sizes.in_numbers(plan.size, length)}"]
-    return "\n".join([sizes.in_names(plan.size), *worked, f"= {round(size):,} bytes"])
+    return "\n".join([sizes.in_names(plan.size), *worked, tr("= {bytes:,} bytes").format(bytes=round(size))])
 
 
 def formula_line(model: CacheHistory, length: int) -> str:
     """The formula in numbers and its result, on one line."""
     lines = formula_lines(model, length).split("\n")[1:]
-    return "predicted " + " ".join(lines) if lines else ""
+    return tr("predicted {formula}").format(formula=" ".join(lines)) if lines else ""

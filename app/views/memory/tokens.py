@@ -7,13 +7,21 @@ from dataclasses import dataclass
 from app.state.cache_history import CacheHistory, Point
 from app.state.run import Run
 from app.views.text.wording import token_text
+from resources.language import mark, tr
 
 HELD, SINK, RECENT, EVICTED, ROOM, SOURCE = "held", "sink", "recent", "evicted", "room", "source"
 PACKED, EXACT = "packed", "exact"
 WORDS = {
-    HELD: "held", SINK: "sinks", RECENT: "recent", EVICTED: "evicted", PACKED: "in few bits", ROOM: "reserved",
-    SOURCE: "read by the encoder", EXACT: "exact",
-}  # fmt: skip
+    HELD: mark("held"),
+    SINK: mark("sinks"),
+    RECENT: mark("recent"),
+    EVICTED: mark("evicted"),
+    PACKED: mark("in few bits"),
+    ROOM: mark("reserved"),
+    SOURCE: mark("read by the encoder"),
+    EXACT: mark("exact"),
+}
+"""What a state is called in keys and counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +40,13 @@ def rows(model: CacheHistory, run: Run, x: int) -> list[TokenRow]:
     if point is None or (not point.tokens and not model.forecast.per_token):
         return []
     length = model.length_at(x)
-    own = TokenRow("Which tokens are held", states(model, point, length), True)
+    own = TokenRow(tr("Which tokens are held"), states(model, point, length), True)
     if not any(part in ("self", "cross") for _, part in model.parts):
         return [own]
     source = (SOURCE,) * len(run.prompt)
     return [
-        TokenRow("Cross-attention: what the encoder read, kept once", source, True),
-        TokenRow("Self-attention: what was written, one more each step", own.states, False),
+        TokenRow(tr("Cross-attention: what the encoder read, kept once"), source, True),
+        TokenRow(tr("Self-attention: what was written, one more each step"), own.states, False),
     ]
 
 
@@ -91,17 +99,25 @@ def describe(model: CacheHistory, run: Run, row: TokenRow, place: int) -> str:
     """What hovering over a token says: its text, its fate, its cost."""
     state = row.states[place]
     if state == ROOM:
-        return f"room for token {place + 1:,}: {model.forecast.per_token:,} bytes, reserved from the start"
+        return tr("room for token {number:,}: {bytes:,} bytes, reserved from the start").format(
+            number=place + 1, bytes=model.forecast.per_token
+        )
     text = _text(run, row, place)
-    name = f"token {place + 1:,} “{text}”" if text else f"token {place + 1:,}"
+    name = (tr("token {number:,} “{text}”") if text else tr("token {number:,}")).format(number=place + 1, text=text)
     if state == EVICTED:
-        return f"{name}\nforgotten: costs 0 bytes now, took {model.forecast.per_token:,}"
-    words = {SINK: "a sink, never forgotten", RECENT: "held as it is", HELD: "held", PACKED: "held in few bits",
-             EXACT: "waits as it is until its block is full"}  # fmt: skip
-    plan = model.plan
-    if state == PACKED and plan is not None:
-        words[PACKED] = f"held in {plan.bits} bits a number"
-    return f"{name}\n{words.get(state, 'held')}: costs {cost(model, state):,} bytes"
+        fate = tr("forgotten: costs 0 bytes now, took {bytes:,}").format(bytes=model.forecast.per_token)
+    else:
+        fate = tr("{fate}: costs {bytes:,} bytes").format(fate=_fate(model, state), bytes=cost(model, state))
+    return f"{name}\n{fate}"
+
+
+def _fate(model: CacheHistory, state: str) -> str:
+    """What became of a token that is held."""
+    if state == PACKED and model.plan is not None:
+        return tr("held in {bits} bits a number").format(bits=model.plan.bits)
+    if state == EXACT:
+        return tr("waits as it is until its block is full")
+    return {SINK: tr("a sink, never forgotten"), RECENT: tr("held as it is")}.get(state, tr("held"))
 
 
 def _text(run: Run, row: TokenRow, place: int) -> str:

@@ -8,8 +8,9 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 from app.theme.theme import Theme
 from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
 from app.widgets.menu_button import MenuButton
+from resources.language import mark, tr
 
-_KINDS = "Prefixes (*.safetensors)"
+_KINDS = mark("Prefixes (*.safetensors)")
 
 
 class MemoryTools(QWidget):
@@ -20,9 +21,9 @@ class MemoryTools(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        words = "Save what this run has read, or start from what was read before"
-        actions = (("Save prefix…", self._ask_save), ("Load prefix…", self._ask_load))
-        self.button = MenuButton("prefixButton", "Prefix", words, actions, self)
+        words = tr("Save what this run has read, or start from what was read before")
+        actions = ((tr("Save prefix…"), self._ask_save), (tr("Load prefix…"), self._ask_load))
+        self.button = MenuButton("prefixButton", tr("Prefix"), words, actions, self)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
@@ -34,8 +35,8 @@ class MemoryTools(QWidget):
 
     @Slot()
     def _ask_save(self) -> None:
-        ask_where_to_save(self, "Save the prefix", "prefix.safetensors", _KINDS, self.saveWanted.emit)
+        ask_where_to_save(self, tr("Save the prefix"), "prefix.safetensors", tr(_KINDS), self.saveWanted.emit)
 
     @Slot()
     def _ask_load(self) -> None:
-        ask_what_to_open(self, "Load a prefix", _KINDS, self.loadWanted.emit)
+        ask_what_to_open(self, tr("Load a prefix"), tr(_KINDS), self.loadWanted.emit)

@@ -19,16 +19,17 @@ from app.views.reports import NodeReport
 from app.views.shared.scrolled_page import ScrolledPage
 from app.views.shared.tables import of_cache
 from core.events import Event
+from resources.language import mark, tr
 
-_TITLE = "Every byte the model remembers with"
-_HINT = "Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer."
+_TITLE = mark("Every byte the model remembers with")
+_HINT = mark("Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer.")
 
 
 class MemoryView(ScrolledPage):
     """The cache over the run, by part, by token and by layer; its formula goes to the inspector."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("memoryView", _TITLE, _HINT, parent)
+        super().__init__("memoryView", tr(_TITLE), tr(_HINT), parent)
         self._run: Run | None = None
         self.model = CacheHistory()
         self.charts = MemoryCharts(self._page)
@@ -38,7 +39,7 @@ class MemoryView(ScrolledPage):
         self._tools.saveWanted.connect(self.signals.prefixSaveWanted)
         self._tools.loadWanted.connect(self.signals.prefixLoadWanted)
         self._column.addWidget(self.charts)
-        self.setAccessibleName("Memory")
+        self.setAccessibleName(tr("Memory"))
         self.setFocusProxy(self.chart)
         self.chart.picked.connect(self._go_to)
         self.set_theme(self._theme)

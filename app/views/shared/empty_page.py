@@ -9,13 +9,16 @@ from PySide6.QtGui import QPainter
 
 from app.state.run import Run
 from app.theme.theme import Theme
+from resources.language import tr
 
 
 def waiting_title(run: Run | None) -> str:
     """What a run is doing before its first token; empty where none is under way."""
     if run is None or run.finished is not None or run.outcome is not None:
         return ""
-    return f"Loading {Path(run.request.model).name}…" if run.is_loading else "Reading the prompt…"
+    return (
+        tr("Loading {name}…").format(name=Path(run.request.model).name) if run.is_loading else tr("Reading the prompt…")
+    )
 
 
 def paint_empty_page(painter: QPainter, area: QRect, theme: Theme, title: str, hint: str) -> None:

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
 from app.theme.panel_rules import rules
 from app.theme.theme import Theme, theme_for
 from app.widgets.pictures import picture_of, save_picture
+from resources.language import tr
 
 MOST_PIXELS = 120_000_000
 """Of a PNG; more would take more memory than a picture is worth."""
@@ -97,7 +98,12 @@ def _posing(subject: Subject, pose: Pose, shown: Theme) -> Iterator[QColor]:
 
 def _check(size: QSize) -> None:
     if max(size.width(), size.height()) > _LONGEST or size.width() * size.height() > MOST_PIXELS:
-        raise OSError(None, f"a picture of {size.width():,} × {size.height():,} pixels is too large")
+        raise OSError(None, _too_large(size))
+
+
+def _too_large(size: QSize) -> str:
+    told = tr("a picture of {width:,} × {height:,} pixels is too large")
+    return told.format(width=size.width(), height=size.height())
 
 
 def _settle(widget: QWidget) -> None:

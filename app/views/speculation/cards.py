@@ -12,12 +12,13 @@ from app.views.speculation.plots import checking_cost, kept_by_place, length_by_
 from app.views.speculation.report import worth
 from app.widgets.plots import PlotPanel
 from core.events import Finished
+from resources.language import mark, tr, trc
 
 _CHART = (180, 88)
 """Pixels at 100 % that a chart would like; it does with less width."""
 NARROW = 600
 """Width (at 100 %) below which the cards stand in two rows."""
-_MEASURE = "Measure both"
+_MEASURE = mark("Measure both")
 
 
 class SpecCards(QWidget):
@@ -35,22 +36,22 @@ class SpecCards(QWidget):
         """The run with its draft, measured like the plain one."""
         self._grid = QGridLayout()
         self._cells: list[list[QLabel]] = []
-        self._button = QPushButton(_MEASURE, self)
+        self._button = QPushButton(tr(_MEASURE), self)
         self._button.setObjectName("measurePlain")
-        self._button.setToolTip("Run this prompt again, without the draft and with it, one after the other")
+        self._button.setToolTip(tr("Run this prompt again, without the draft and with it, one after the other"))
         self._button.clicked.connect(self.measureWanted)
-        self.positions = _chart("Accepted by place in the draft", self)
-        self.lengths = _chart("Draft length by round", self)
-        self.costs = _chart("Cost of checking several tokens at once", self)
+        self.positions = _chart(tr("Accepted by place in the draft"), self)
+        self.lengths = _chart(tr("Draft length by round"), self)
+        self.costs = _chart(tr("Cost of checking several tokens at once"), self)
         self.lengths.picked.connect(self.roundPicked)
         self._parts: list[QWidget] = []
         self._places = QGridLayout(self)
         self._placed = (0, 0)
         """How many cards stand in a row, and how many there are."""
-        self._add("Was it worth it?", self._table())
-        self._add("Kept by place", self.positions)
-        self._add("Draft length", self.lengths)
-        self._cost = self._add("Checking cost", self.costs)
+        self._add(tr("Was it worth it?"), self._table())
+        self._add(tr("Kept by place"), self.positions)
+        self._add(tr("Draft length"), self.lengths)
+        self._cost = self._add(tr("Checking cost"), self.costs)
         self._cost.hide()  # it is known at the end of a run, and never of a still one
         self._place()
         self._show_worth()
@@ -94,7 +95,7 @@ class SpecCards(QWidget):
         outer = QVBoxLayout(table)
         outer.setContentsMargins(0, 0, 0, 0)
         self._grid.setColumnStretch(0, 1)
-        for row, texts in enumerate([("", "plain", "drafted"), *worth(None, None)]):
+        for row, texts in enumerate([("", trc("speed", "plain"), trc("speed", "drafted")), *worth(None, None)]):
             cells = [QLabel(text, table) for text in texts]
             for column, label in enumerate(cells):
                 label.setAlignment(Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft)
@@ -150,7 +151,7 @@ class SpecCards(QWidget):
     def set_measuring(self, on: bool) -> None:
         """While the comparison runs."""
         self._button.setEnabled(not on)
-        self._button.setText("Measuring…" if on else _MEASURE)
+        self._button.setText(tr("Measuring…") if on else tr(_MEASURE))
 
     def _show_worth(self) -> None:
         for cells, texts in zip(self._cells[1:], worth(self._again or self._drafted, self._plain), strict=True):

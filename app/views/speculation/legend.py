@@ -12,13 +12,22 @@ from app.theme.theme import Theme
 from app.views.tree.tools import TreeLegend
 from app.widgets.drafter_marks import SIZE, letter, paint_mark
 from core import words
+from resources.language import mark, tr
 
 _STATES = (
-    ("kept", "accepted"), ("refused", "refused"), ("pruned", "never reached"), ("correction", "correction"),
-    ("bonus", "bonus"),
-)  # fmt: skip
+    ("kept", mark("accepted")),
+    ("refused", mark("refused")),
+    ("pruned", mark("never reached")),
+    ("correction", mark("correction")),
+    ("bonus", mark("bonus")),
+)
 _LINE, _MARK, _GAP = 24, 30, 20
 """Pixels at 100 %: a line, a mark with the space behind it, between entries."""
+
+
+def _told(name: str, kept: int, seen: int) -> str:
+    """`draft-small · 62 % kept`; the name alone where nothing was examined."""
+    return tr("{name} · {share} kept").format(name=name, share=words.percent(kept / seen)) if seen else name
 
 
 class SpecLegend(TreeLegend):
@@ -34,13 +43,13 @@ class SpecLegend(TreeLegend):
 
     def show_drafters(self, names: Sequence[str], shares: Sequence[tuple[int, int]]) -> None:
         """`shares`: (accepted, examined) tokens of each; fewer than two drafters have no marks."""
-        told = [f" · {words.percent(kept / seen)} kept" if seen else "" for kept, seen in shares]
-        drafters = [name + share for name, share in zip(names, told, strict=True)] if len(names) > 1 else []
+        told = [_told(name, *share) for name, share in zip(names, shares, strict=True)]
+        drafters = told if len(names) > 1 else []
         if drafters != self._drafters:
             self._drafters = drafters
             marked = [f"{letter(number)}: {text}" for number, text in enumerate(drafters)]
-            states = ", ".join(word for _, word in _STATES)
-            self.setAccessibleName("; ".join([*marked, f"Marks of the tree: {states}"]))
+            marks = ", ".join(word for _, word in self._entries)
+            self.setAccessibleName("; ".join([*marked, tr("Marks of the tree: {marks}").format(marks=marks)]))
             self.updateGeometry()
             self.update()
 
@@ -67,7 +76,7 @@ class SpecLegend(TreeLegend):
         theme = self._look.theme
         fm, left = QFontMetricsF(theme.font(12)), float(theme.px(16))
         x, y, before = left, float(theme.px(2)), False
-        entries: list[tuple[int | str, str]] = [*enumerate(self._drafters), *_STATES]
+        entries: list[tuple[int | str, str]] = [*enumerate(self._drafters), *self._entries]
         for what, text in entries:
             wide = theme.px(_MARK) + fm.horizontalAdvance(text)
             changes = before and isinstance(what, str)

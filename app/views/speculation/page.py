@@ -33,7 +33,7 @@ class RoundPage(QScrollArea):
         """Run and number of the round whose tree is on the canvas."""
         self._least, self._theme = LEAST, theme_for("light")
         self.canvas.stage.set_narrow(True)
-        self.canvas.setAccessibleName("Tree of the round")
+        self.canvas.setAccessibleName(tr("Tree of the round"))
         self._words.setWordWrap(True)
         self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.setAccessibleName(tr("The round"))

@@ -7,6 +7,7 @@ from app.state.run import Run
 from app.views.speculation.report import drafter_names
 from app.views.text.wording import token_text
 from core.events import DraftRound
+from resources.language import tr
 
 _NO_ROUNDS = Rounds()
 
@@ -72,4 +73,4 @@ class RoundPlace:
             return "…"
         if step and step <= len(run.tokens):
             return f"…{token_text(run.tokens[step - 1].piece)}"
-        return f"…{token_text(run.before[-1].text)}" if run.before else "start"
+        return f"…{token_text(run.before[-1].text)}" if run.before else tr("start")

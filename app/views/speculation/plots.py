@@ -8,6 +8,7 @@ from app.state.rounds import Rounds
 from app.widgets.plots import Axis, Bars, Figure, Line
 from core import words
 from core.events import DraftRound
+from resources.language import tr
 
 
 def share_words(share: float) -> str:
@@ -20,17 +21,16 @@ def times_words(ratio: float) -> str:
     return f"×{ratio:g}"
 
 
-_SHARE = Axis("accepted", share_words)
-_TOKENS = Axis("tokens", whole=True)
-_TIMES = Axis("cost", times_words)
-
-
 def kept_by_place(rounds: Rounds) -> Figure:
     """Share accepted at each place of the draft."""
     kept = rounds.by_position()
-    tips = tuple(f"place {depth} of the draft: {words.percent(share)} accepted" for depth, share in kept)
+    tips = tuple(
+        tr("place {depth} of the draft: {share} accepted").format(depth=depth, share=words.percent(share))
+        for depth, share in kept
+    )
     bars = Bars("", "accent", tuple(share for _, share in kept), tips=tips)
-    return Figure(Axis("place", labels=tuple(str(depth) for depth, _ in kept)), _SHARE, bars=(bars,), top=1.0)
+    places = Axis(tr("place"), labels=tuple(str(depth) for depth, _ in kept))
+    return Figure(places, Axis(tr("accepted"), share_words), bars=(bars,), top=1.0)
 
 
 def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> Figure:
@@ -39,21 +39,28 @@ def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> Figure:
     rest = tuple(float(max(0, entry.length - len(entry.accepted))) for entry in rounds)
     tips = tuple(_round_tip(number, entry) for number, entry in enumerate(rounds, 1))
     labels = tuple(str(number) for number in range(1, len(rounds) + 1))
-    bars = (Bars("accepted", "kept", accepted, tips=tips, marked=chosen),
-            Bars("the rest of the draft", "line", rest, tips=("",) * len(tips), marked=chosen))  # fmt: skip
-    return Figure(Axis("round", labels=labels), _TOKENS, bars=bars, stacked=True)
+    bars = (Bars(tr("accepted"), "kept", accepted, tips=tips, marked=chosen),
+            Bars(tr("the rest of the draft"), "line", rest, tips=("",) * len(tips), marked=chosen))  # fmt: skip
+    return Figure(Axis(tr("round"), labels=labels), Axis(tr("tokens"), whole=True), bars=bars, stacked=True)
 
 
 def _round_tip(number: int, entry: DraftRound) -> str:
-    return (
-        f"round {number}: drafts of up to {entry.length}, {len(entry.accepted)} accepted\n"
-        f"{entry.draft_seconds * 1000:.1f} ms drafting, {entry.verify_seconds * 1000:.1f} ms checking"
+    return tr(
+        "round {number}: drafts of up to {length}, {accepted} accepted\n"
+        "{drafting:.1f} ms drafting, {checking:.1f} ms checking"
+    ).format(
+        number=number,
+        length=entry.length,
+        accepted=len(entry.accepted),
+        drafting=entry.draft_seconds * 1000,
+        checking=entry.verify_seconds * 1000,
     )
 
 
 def checking_cost(curve: Sequence[tuple[int, float]]) -> Figure:
     """What one pass over several tokens costs, the cost of one token being the line."""
-    tips = tuple(f"{size} at once cost ×{ratio:.2f} of one" for size, ratio in curve)
+    tips = tuple(tr("{size} at once cost ×{ratio:.2f} of one").format(size=size, ratio=ratio) for size, ratio in curve)
     bars = (Bars("", "accent", tuple(ratio for _, ratio in curve), tips=tips),) if curve else ()
     level = (Line("", "muted", ((-0.5, 1.0), (len(curve) - 0.5, 1.0)), (4.0, 3.0), hovered=False),) if curve else ()
-    return Figure(Axis("tokens at once", labels=tuple(str(size) for size, _ in curve)), _TIMES, lines=level, bars=bars)
+    sizes = Axis(tr("tokens at once"), labels=tuple(str(size) for size, _ in curve))
+    return Figure(sizes, Axis(tr("cost"), times_words), lines=level, bars=bars)

@@ -13,15 +13,18 @@ from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode
 from core import explain_draft, explain_extra, explain_round, words
 from core.events import DraftNode, DraftRound, Finished
+from resources.language import mark, sentences, tr
 
 EXTRA = -1
 """Number of the node that stands for the bonus or the correction."""
-_VERDICTS = {"accepted": "Accepted.", "refused": "Refused.", "unreached": "Never reached."}
+_VERDICTS = {"accepted": mark("Accepted."), "refused": mark("Refused."), "unreached": mark("Never reached.")}
+
+_FATES = {"accepted": mark("accepted"), "refused": mark("refused"), "unreached": mark("never reached")}
 
 
 def drafter_names(request: RunRequest) -> tuple[str, ...]:
     """What the run's drafters are called: models by their names, without their folders."""
-    own = {"early_exit": ("The lower layers",), "prompt_lookup": ("The text so far",)}
+    own = {"early_exit": (tr("The lower layers"),), "prompt_lookup": (tr("The text so far"),)}
     return own.get(request.strategy) or tuple(Path(name).name for name in request.draft_names)
 
 
@@ -49,10 +52,13 @@ def _brief(share: float) -> str:
 
 def describe(entry: DraftRound) -> str:
     """The round in words, with its times."""
-    words = f"Round {entry.round + 1}: {explain_round(entry)}"
+    what = tr("Round {round}: {what}").format(round=entry.round + 1, what=explain_round(entry))
     if not entry.verify_seconds:  # a still picture tells no times
-        return words
-    return f"{words} {entry.draft_seconds * 1000:.1f} ms drafting, {entry.verify_seconds * 1000:.1f} ms checking."
+        return what
+    times = tr("{drafting:.1f} ms drafting, {checking:.1f} ms checking.").format(
+        drafting=entry.draft_seconds * 1000, checking=entry.verify_seconds * 1000
+    )
+    return sentences(what, times)
 
 
 def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> NodeReport:
@@ -60,31 +66,34 @@ def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> N
     if number == EXTRA:
         return _report_extra(entry)
     node = {node.node: node for node in entry.nodes}[number]
-    shares = f"draft {words.percent(node.draft_probability)} · target {words.percent(node.target_probability)}"
+    shares = tr("draft {draft} · target {target}").format(
+        draft=words.percent(node.draft_probability), target=words.percent(node.target_probability)
+    )
     several = len(drafters) > 1
-    facts = f"by {' and '.join(map(letter, proposers(node)))} · {shares}" if several else shares
+    by = tr(" and ").join(map(letter, proposers(node)))
+    facts = tr("by {drafters} · {shares}").format(drafters=by, shares=shares) if several else shares
     return NodeReport(
-        heading="Drafted node",
+        heading=tr("Drafted node"),
         token=token_text(node.piece),
         facts=facts,
         sentence=explain_draft(node, entry, drafters),
-        verdict=_VERDICTS[node.fate],
-        table_title="Its rivals",
-        columns=("token", "draft", "target", ""),
+        verdict=tr(_VERDICTS[node.fate]),
+        table_title=tr("Its rivals"),
+        columns=(tr("token"), tr("draft"), tr("target"), ""),
         rows=_rivals(entry, node, several),
         formula=_formula(node),
-        formula_title="Die and ratio",
+        formula_title=tr("Die and ratio"),
     )
 
 
 def _report_extra(entry: DraftRound) -> NodeReport:
     bonus = entry.extra_kind == "bonus"
     return NodeReport(
-        heading="Bonus token" if bonus else "Correction",
+        heading=tr("Bonus token") if bonus else tr("Correction"),
         token=token_text(entry.extra_piece),
-        facts=f"round {entry.round + 1}",
+        facts=tr("round {round}").format(round=entry.round + 1),
         sentence=explain_extra(entry),
-        verdict="Bonus." if bonus else "Corrected.",
+        verdict=tr("Bonus.") if bonus else tr("Corrected."),
     )
 
 
@@ -95,7 +104,7 @@ def _rivals(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRo
     def cells(n: DraftNode) -> tuple[str, ...]:
         by = f" · {''.join(map(letter, proposers(n)))}" if several else ""
         shares = (words.percent(share) for share in (n.draft_probability, n.target_probability))
-        return (token_text(n.piece) + by, *shares, n.fate)
+        return (token_text(n.piece) + by, *shares, tr(_FATES[n.fate]))
 
     return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
 
@@ -105,7 +114,9 @@ def _formula(node: DraftNode) -> str:
     if node.ratio is None or node.die is None:
         return ""
     sign = "<" if node.fate == "accepted" else "≥"
-    return f"min(1, p ÷ q) = {node.ratio:.2f}\ndie {node.die:.2f} {sign} {node.ratio:.2f}"
+    return tr("min(1, p ÷ q) = {ratio:.2f}\ndie {die:.2f} {sign} {ratio:.2f}").format(
+        ratio=node.ratio, die=node.die, sign=sign
+    )
 
 
 def worth(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, str, str]]:
@@ -120,9 +131,9 @@ def worth(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, s
     kept = ours.acceptance_rate if ours else None
     gain = speed[1] / speed[0] if speed[0] and speed[1] else None
     return [
-        ("tokens / s", figure(speed[0]), figure(speed[1])),
-        ("tokens / pass", figure(passes[0], 1), figure(passes[1], 1)),
-        ("accepted", "–", "–" if kept is None else words.percent(kept)),
-        ("speed-up", "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
-        ("by the formula", "", f"×{ours.predicted_speedup:.2f}" if ours and ours.predicted_speedup else "–"),
+        (tr("tokens / s"), figure(speed[0]), figure(speed[1])),
+        (tr("tokens / pass"), figure(passes[0], 1), figure(passes[1], 1)),
+        (tr("accepted"), "–", "–" if kept is None else words.percent(kept)),
+        (tr("speed-up"), "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
+        (tr("by the formula"), "", f"×{ours.predicted_speedup:.2f}" if ours and ours.predicted_speedup else "–"),
     ]

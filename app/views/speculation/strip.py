@@ -13,6 +13,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.speculation.report import describe
 from app.widgets.spoken import Part, Role, Spoken
 from core.events import DraftRound
+from resources.language import tr
 
 MOST_CELLS = 8
 """Accepted tokens that have a cell of their own; a cell more is for the model's."""
@@ -35,7 +36,7 @@ class RoundStrip(QWidget, Spoken):
         self._slots = 0
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Rounds of speculation")
+        self.setAccessibleName(tr("Rounds of speculation"))
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""

@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.theme.theme import Theme
+from resources.language import tr
 
 
 class SpecTools(QWidget):
@@ -21,7 +22,7 @@ class SpecTools(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         row.addWidget(self.label)
-        for text, name, slot in (("‹", "Previous round", self._back), ("›", "Next round", self._on)):
+        for text, name, slot in (("‹", tr("Previous round"), self._back), ("›", tr("Next round"), self._on)):
             button = QToolButton(self)
             button.setText(text)
             button.setAccessibleName(name)

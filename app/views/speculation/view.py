@@ -22,9 +22,10 @@ from app.views.speculation.report import describe, report_on
 from app.views.speculation.strip import RoundStrip
 from app.views.speculation.tools import SpecTools
 from core.events import Event
+from resources.language import mark, tr
 
-_TITLE = "Small guesses, checked all at once"
-_HINT = (
+_TITLE = mark("Small guesses, checked all at once")
+_HINT = mark(
     "Choose assisted decoding, prompt lookup, early exit or a token tree and press Ctrl+Enter: every round of guesses "
     "appears here, with what the model kept of it."
 )
@@ -41,7 +42,7 @@ class SpeculationView(View):
         self.strip, self.page, self._tools = RoundStrip(self), RoundPage(self), SpecTools(self)
         self.canvas, self.cards = self.page.canvas, self.page.cards
         self._tools.hide()
-        self.setAccessibleName("Speculation")
+        self.setAccessibleName(tr("Speculation"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -142,7 +143,9 @@ class SpeculationView(View):
         place = self.place
         for part in (self.strip, self.page):
             part.setVisible(place.count > 0)
-        self._tools.label.setText(f"Round {place.number + 1} of {place.count}" if place.count else "")
+        self._tools.label.setText(
+            tr("Round {number} of {count}").format(number=place.number + 1, count=place.count) if place.count else ""
+        )
         self.strip.set_rounds(place.rounds.rounds, place.count, place.number)
         self.page.draw(place)
         self.update()
@@ -185,7 +188,7 @@ class SpeculationView(View):
         """What this page is for, as long as it is empty."""
         if not self.place.count:
             painter = QPainter(self)
-            paint_empty_page(painter, self.rect(), self._theme, _TITLE, _HINT)
+            paint_empty_page(painter, self.rect(), self._theme, tr(_TITLE), tr(_HINT))
             painter.end()
 
 

@@ -6,9 +6,10 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen
 
 from app.theme.theme import Theme
+from resources.language import mark
 
 COLOURS = {"draft": "kept", "correction": "refused", "bonus": "finished", "target": "muted"}
-KEY = "━ drafted, accepted   ┅ corrected by the model   ═ bonus   ─ the model's own"
+KEY = mark("━ drafted, accepted   ┅ corrected by the model   ═ bonus   ─ the model's own")
 
 
 def paint_origin(painter: QPainter, bar: QRectF, origin: str, theme: Theme) -> None:

@@ -15,18 +15,19 @@ from app.theme.theme import Theme
 from app.views.text.column import Column
 from app.views.text.origins import paint_origin
 from app.views.text.shape import Mark, RowArt
+from resources.language import mark
 
 if TYPE_CHECKING:
     from core.events import TokenChosen
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {
-    "probability": ("Probability", "unlikely", "certain"),
-    "rank": ("Rank", "far down the list", "first choice"),
-    "entropy": ("Entropy", "undecided", "certain"),
-    "band": ("Rank in bands", "", ""),
-    "origin": ("Draft or model", "", ""),
-    "difference": ("Second model", "far apart", "agree"),
-    "none": ("None", "", ""),
+    "probability": (mark("Probability"), mark("unlikely"), mark("certain")),
+    "rank": (mark("Rank"), mark("far down the list"), mark("first choice")),
+    "entropy": (mark("Entropy"), mark("undecided"), mark("certain")),
+    "band": (mark("Rank in bands"), "", ""),
+    "origin": (mark("Draft or model"), "", ""),
+    "difference": (mark("Second model"), mark("far apart"), mark("agree")),
+    "none": (mark("None"), "", ""),
 }
 """Name: (title, word for the orange end, word for the blue end)."""
 _LAST_RANK = 100.0
@@ -107,8 +108,8 @@ def paint_rows(painter: QPainter, column: Column, look: Look, top: float, bottom
 
 
 def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
-    for mark in art.marks:
-        _paint_ground(painter, column, look, row, mark)
+    for one in art.marks:
+        _paint_ground(painter, column, look, row, one)
     _paint_pills(painter, column, look.theme, row, art)
     _paint_selection(painter, column, look, row, art)
     if look.colouring == "origin":
@@ -127,15 +128,15 @@ def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: Row
     _paint_outline(painter, column, look, row, art)
 
 
-def _paint_ground(painter: QPainter, column: Column, look: Look, row: int, mark: Mark) -> None:
+def _paint_ground(painter: QPainter, column: Column, look: Look, row: int, one: Mark) -> None:
     """Tint of the newest token, shade of the hovered one."""
-    index = mark.piece - column.text.prompt_pieces
+    index = one.piece - column.text.prompt_pieces
     if index != look.newest and index != look.hovered:
         return
     radius = look.theme.px(4)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(look.theme.color("tint" if index == look.newest else "hover"))
-    for left, right in column.stretches(mark):
+    for left, right in column.stretches(one):
         painter.drawRoundedRect(column.box(row, left, right), radius, radius)
 
 
@@ -164,9 +165,9 @@ def _paint_selection(painter: QPainter, column: Column, look: Look, row: int, ar
 def _paint_underlines(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
     score, tokens, before = look.score, column.text.tokens, column.text.prompt_pieces
     top, scale = column.row_top(row) + column.metrics.underline, look.theme.scale
-    for mark in art.marks:
-        sure = score(tokens[mark.piece - before])
-        for left, right in mark.spans:
+    for one in art.marks:
+        sure = score(tokens[one.piece - before])
+        for left, right in one.spans:
             bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), thickness(sure, scale))
             painter.fillRect(bar, look.theme.ramp(sure))
 
@@ -174,20 +175,20 @@ def _paint_underlines(painter: QPainter, column: Column, look: Look, row: int, a
 def _paint_origins(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
     tokens, before = column.text.tokens, column.text.prompt_pieces
     top = column.row_top(row) + column.metrics.underline
-    for mark in art.marks:
-        for left, right in mark.spans:
+    for one in art.marks:
+        for left, right in one.spans:
             bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
-            paint_origin(painter, bar, tokens[mark.piece - before].origin, look.theme)
+            paint_origin(painter, bar, tokens[one.piece - before].origin, look.theme)
 
 
 def _paint_ticks(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
     """A small wedge for a token whose character is not complete yet."""
     foot, half = column.row_top(row) + column.metrics.underline, column.metrics.tick / 2
-    for mark in art.marks:
-        if mark.tick is None:
+    for one in art.marks:
+        if one.tick is None:
             continue
-        x = column.left + mark.tick + half
-        painter.setBrush(look.theme.ramp(look.score(column.text.tokens[mark.piece - column.text.prompt_pieces])))
+        x = column.left + one.tick + half
+        painter.setBrush(look.theme.ramp(look.score(column.text.tokens[one.piece - column.text.prompt_pieces])))
         painter.setPen(Qt.PenStyle.NoPen)
         wedge = [QPointF(x, foot - 2 * half), QPointF(x + half, foot), QPointF(x - half, foot)]
         painter.drawPolygon(QPolygonF(wedge))
@@ -210,9 +211,9 @@ def _paint_changes(painter: QPainter, column: Column, look: Look, row: int, art:
     top, half = column.row_top(row) + look.theme.px(1), look.theme.px(4)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(look.theme.color("best"))
-    for mark in art.marks:
-        if mark.opens and mark.spans and mark.piece - column.text.prompt_pieces in look.changed:
-            x = column.left + mark.spans[0][0] + half
+    for one in art.marks:
+        if one.opens and one.spans and one.piece - column.text.prompt_pieces in look.changed:
+            x = column.left + one.spans[0][0] + half
             painter.drawPolygon(QPolygonF([QPointF(x - half, top), QPointF(x + half, top), QPointF(x, top + half)]))
 
 
@@ -271,7 +272,7 @@ def _paint_outline(painter: QPainter, column: Column, look: Look, row: int, art:
     piece = look.selected + column.text.prompt_pieces
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(look.theme.color("accent"), look.theme.px(2)))
-    for mark in art.marks:
-        if mark.piece == piece:
-            for left, right in column.stretches(mark):
+    for one in art.marks:
+        if one.piece == piece:
+            for left, right in column.stretches(one):
                 painter.drawRoundedRect(column.box(row, left - 1.5, right + 0.5), 5, 5)

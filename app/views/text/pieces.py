@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from core import words
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import PromptToken, TokenChosen
@@ -16,7 +17,7 @@ _THIN, _TIE = "\u2009", "\u202f"
 
 def pill(piece: str) -> str:
     """What stands for a control token: its name between thin spaces."""
-    name = words.control_name(piece) or words.visible(piece.strip()) or "special"
+    name = words.control_name(piece) or words.visible(piece.strip()) or tr("special")
     return f"{_THIN}{_TIE}{name.replace(' ', _TIE)}{_TIE}{_THIN}"
 
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from core import words
+from resources.language import tr, trn
 
 if TYPE_CHECKING:
     from core.events import TokenChosen
@@ -21,6 +22,21 @@ def bits(log_probability: float) -> float:
     return max(0.0, -log_probability / math.log(2)) if math.isfinite(log_probability) else math.inf
 
 
+def bits_told(value: float) -> str:
+    """`1.7 bits`."""
+    return tr("{value:.1f} bits").format(value=value)
+
+
+def tokens_told(number: int) -> str:
+    """`1 token`, `1,024 tokens`."""
+    return trn("{number:,} token", "{number:,} tokens", number).format(number=number)
+
+
+def texts_told(number: int) -> str:
+    """`1 text`, `1,024 texts`."""
+    return trn("{number:,} text", "{number:,} texts", number).format(number=number)
+
+
 def mass_above(token: TokenChosen) -> float | None:
     """Share of the model's distribution on tokens likelier than the chosen one; None without tracing."""
     above = [a.raw_probability for a in token.alternatives if a.rank < token.rank]
@@ -29,18 +45,22 @@ def mass_above(token: TokenChosen) -> float | None:
 
 def figures(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
     """Rows of the card that hovers over a token."""
-    rank = f"{token.rank:,} of {vocabulary:,}" if vocabulary else f"{token.rank:,}"
+    rank = (
+        tr("{rank:,} of {vocabulary:,}").format(rank=token.rank, vocabulary=vocabulary)
+        if vocabulary
+        else f"{token.rank:,}"
+    )
     rows = [
-        ("id", f"{token.id:,}"),
-        ("by the model alone", words.percent(token.raw_probability)),
-        ("after the settings", words.percent(token.probability)),
-        ("log-probability", f"{words.decimal(token.raw_log_probability)} → {words.decimal(token.log_probability)}"),
-        ("rank", rank),
-        ("surprise", f"{bits(token.raw_log_probability):.1f} bits"),
+        (tr("id"), f"{token.id:,}"),
+        (tr("by the model alone"), words.percent(token.raw_probability)),
+        (tr("after the settings"), words.percent(token.probability)),
+        (tr("log-probability"), f"{words.decimal(token.raw_log_probability)} → {words.decimal(token.log_probability)}"),
+        (tr("rank"), rank),
+        (tr("surprise"), bits_told(bits(token.raw_log_probability))),
     ]
     above = mass_above(token)
     if above:
-        rows.append(("mass above it", words.percent(above)))
+        rows.append((tr("mass above it"), words.percent(above)))
     return rows
 
 
@@ -48,4 +68,6 @@ def spoken(token: TokenChosen, number: int, count: int) -> str:
     """One line for a screen reader."""
     name = words.control_name(token.piece) if token.special else words.visible(token.piece).strip()
     share = words.percent(token.raw_probability)
-    return f"Token {number} of {count}: “{name or token_text(token.piece)}”, probability {share}, rank {token.rank:,}"
+    return tr("Token {number} of {count}: “{name}”, probability {share}, rank {rank:,}").format(
+        number=number, count=count, name=name or token_text(token.piece), share=share, rank=token.rank
+    )

@@ -10,6 +10,7 @@ from app.state.branching import Instead
 from app.state.run import Run
 from app.views.base import ViewSignals
 from core import words
+from resources.language import tr
 
 MOST = 8
 """Alternatives in the menu."""
@@ -19,9 +20,11 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals) -> Non
     """Alternatives of that token of the shown text, and the way to words of one's own."""
     chosen = run.tokens[token]
     others = [item for item in chosen.alternatives if item.id != chosen.id][:MOST]
-    menu.addSection(f"In place of {words.quote(chosen.piece)}")
+    menu.addSection(tr("In place of {piece}").format(piece=words.quote(chosen.piece)))
     for item in others:
-        title = f"Continue with {words.quote(item.text)} instead\t{words.brief_percent(item.raw_probability)}"
+        title = tr("Continue with {text} instead\t{share}").format(
+            text=words.quote(item.text), share=words.brief_percent(item.raw_probability)
+        )
         menu.addAction(_plain(title), partial(signals.branchWanted.emit, Instead(token, item.id)))
 
     def type_words() -> None:
@@ -29,7 +32,7 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals) -> Non
         signals.inspectorRequested.emit()
         signals.wordsWanted.emit()
 
-    menu.addAction("Continue with other words…", type_words)
+    menu.addAction(tr("Continue with other words…"), type_words)
     menu.addSeparator()
 
 

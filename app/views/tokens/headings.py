@@ -10,8 +10,10 @@ from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.shared.empty_page import waiting_title
 from app.views.text.column import Column
+from app.views.text.wording import tokens_told
 from app.views.tokens.page import drawn_count
 from core import words
+from resources.language import tr
 
 
 def is_waiting(run: Run | None) -> bool:
@@ -22,8 +24,8 @@ def is_waiting(run: Run | None) -> bool:
 def paint_empty(painter: QPainter, area: QRectF, theme: Theme, run: Run | None) -> None:
     """A page with nothing on it yet, and what to do about that."""
     waiting = waiting_title(run)
-    title = waiting or "Every token, as it is chosen"
-    hint = "" if waiting else "Write a prompt or pick an example, then press Ctrl+Enter."
+    title = waiting or tr("Every token, as it is chosen")
+    hint = "" if waiting else tr("Write a prompt or pick an example, then press Ctrl+Enter.")
     middle = area.center().y() - theme.px(12)
     _paint_sample(painter, area.center().x(), middle - theme.px(40), theme)
     painter.setFont(theme.font(18, 600))
@@ -53,8 +55,8 @@ def status(run: Run, sequence: int) -> str:
     """`34 tokens · ended`."""
     count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
     drawn = drawn_count(run, sequence)
-    told = f"{drawn:,} of {count:,} tokens" if drawn < count else words.count(count, "token")
-    return f"{told} · {words.ENDINGS[ended.reason].brief}" if ended else told
+    told = tr("{drawn:,} of {count:,} tokens").format(drawn=drawn, count=count) if drawn < count else tokens_told(count)
+    return f"{told} · {tr(words.ENDINGS[ended.reason].brief)}" if ended else told
 
 
 def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, head: int, shown: bool) -> None:
@@ -95,8 +97,8 @@ class SequenceChips(QWidget):
         self._words.setProperty("role", "muted")
         self.number = QSpinBox(self)
         self.number.setObjectName("textNumber")
-        self.number.setAccessibleName("Text")
-        self.number.setPrefix("Text ")
+        self.number.setAccessibleName(tr("Text"))
+        self.number.setPrefix(tr("Text "))
         self.number.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.number.valueChanged.connect(self._on_number)
         self._row.addWidget(self.number)
@@ -130,14 +132,14 @@ class SequenceChips(QWidget):
         self.number.setVisible(count > MOST_CHIPS)
         with QSignalBlocker(self.number):
             self.number.setRange(1, count)
-            self.number.setSuffix(f" of {count:,}")
+            self.number.setSuffix(tr(" of {count:,}").format(count=count))
             self.number.setValue(shown + 1)
 
     def _add(self, number: int) -> None:
         chip = QPushButton(str(number + 1), self)
         chip.setCheckable(True)
         chip.setProperty("role", "chip")
-        chip.setAccessibleName(f"Text {number + 1}")
+        chip.setAccessibleName(tr("Text {number}").format(number=number + 1))
         chip.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._group.addButton(chip, number)
         self._row.insertWidget(number, chip)

@@ -14,6 +14,7 @@ from app.views.tokens.area import TokenArea
 from app.views.tokens.branches import add_branches
 from app.views.tokens.excerpt import excerpt_of
 from app.widgets.clipboard import put_words
+from resources.language import tr
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
@@ -107,8 +108,13 @@ class Keys(QObject):
         run = self._area.run
         if run is not None and token is not None and not why_not_branch(run):
             add_branches(menu, run, token, self._signals)
-        entries = (("Copy", self.copy), ("Copy text", self.copy_text), ("Copy with prompt", self.copy_with_prompt),
-                   ("Copy text with its colours", self.copy_coloured))  # fmt: skip
-        for title, slot in (*entries, ("Select all", self.select_all)):
+        entries = (
+            (tr("Copy"), self.copy),
+            (tr("Copy text"), self.copy_text),
+            (tr("Copy with prompt"), self.copy_with_prompt),
+            (tr("Copy text with its colours"), self.copy_coloured),
+            (tr("Select all"), self.select_all),
+        )
+        for title, slot in entries:
             menu.addAction(title, slot).setEnabled(self._area.has_text)
         return menu

@@ -14,6 +14,7 @@ from app.theme.theme import Theme
 from app.views.text.wording import token_text
 from app.widgets.elided_label import ElidedLabel
 from core import words
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import TokenCompared
@@ -82,7 +83,12 @@ class ScoreStrip(QWidget):
         second = run.started.second if run.started else ""
         mean = words.decimal(scores.second_scores(run.compared))
         apart = words.decimal(scores.mean_divergence(run.compared))
-        self._say(self.models, f"{second}: {mean} · the two are {apart} bits apart a token, most at:")
+        self._say(
+            self.models,
+            tr("{second}: {mean} · the two are {apart} bits apart a token, most at:").format(
+                second=second, mean=mean, apart=apart
+            ),
+        )
         found = scores.partings(run.compared, MOST)
         while len(self._chips) < len(found):
             self._add()
@@ -113,9 +119,13 @@ class ScoreStrip(QWidget):
         chip.setText(f"{token_text(token.piece).strip('␣')} {words.decimal(place.divergence, 1)}".replace("&", "&&"))
         chip.setProperty("token", place.step)
         first, second = words.percent(token.raw_probability), words.percent(place.probability)
-        said = f"{place.divergence:.2f} bits apart here; its share is {first} against {second}"
+        said = tr("{divergence:.2f} bits apart here; its share is {first} against {second}").format(
+            divergence=place.divergence, first=first, second=second
+        )
         chip.setToolTip(said)
-        chip.setAccessibleName(f"Token {place.step + 1}, {token_text(token.piece)}: {said}")
+        chip.setAccessibleName(
+            tr("Token {step}, {piece}: {said}").format(step=place.step + 1, piece=token_text(token.piece), said=said)
+        )
 
     def _add(self) -> None:
         chip = QPushButton(self.places)

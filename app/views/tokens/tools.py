@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from app.theme.theme import Theme
 from app.views.text.paint import COLOURINGS
+from resources.language import tr
 
 TERSE_FROM = 1.25
 """Scale of the type from which on there is no room for the word Colour."""
@@ -28,15 +29,15 @@ class TokenTools(QWidget):
         self.colour = QToolButton(self)
         self.colour.setObjectName("colourButton")
         self.colour.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.colour.setAccessibleName("What the colours show")
-        self.colour.setToolTip("What the underlines show")
+        self.colour.setAccessibleName(tr("What the colours show"))
+        self.colour.setToolTip(tr("What the underlines show"))
         self.colour.setMenu(self._menu())
         self.whitespace = QToolButton(self)
         self.whitespace.setObjectName("whitespaceButton")
         self.whitespace.setCheckable(True)
         self.whitespace.setText("␣↵")
-        self.whitespace.setAccessibleName("Show spaces and line breaks")
-        self.whitespace.setToolTip("Show spaces and line breaks")
+        self.whitespace.setAccessibleName(tr("Show spaces and line breaks"))
+        self.whitespace.setToolTip(tr("Show spaces and line breaks"))
         self.whitespace.toggled.connect(self.whitespaceToggled)
         row.addWidget(self.colour)
         row.addWidget(self.whitespace)
@@ -47,7 +48,7 @@ class TokenTools(QWidget):
         menu = QMenu(self)
         self._group = QActionGroup(menu)
         for name, (title, *_words) in COLOURINGS.items():
-            action = menu.addAction(title)
+            action = menu.addAction(tr(title))
             action.setCheckable(True)
             action.setData(name)
             self._group.addAction(action)
@@ -65,7 +66,8 @@ class TokenTools(QWidget):
         for action in self._group.actions():
             action.setChecked(action.data() == name)
         self._name = name
-        self.colour.setText(f"{'' if self._is_terse else 'Colour: '}{COLOURINGS[name][0].lower()} ⌄")
+        what = tr(COLOURINGS[name][0]).lower()
+        self.colour.setText(f"{what} ⌄" if self._is_terse else tr("Colour: {what} ⌄").format(what=what))
 
     def set_theme(self, theme: Theme) -> None:
         """Take the theme's sizes."""

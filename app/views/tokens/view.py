@@ -28,20 +28,21 @@ from app.views.tokens.tools import TokenTools
 from app.widgets.focus_ring import FocusRing
 from app.widgets.legend import Legend, Step
 from core import strategies
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.events import Event
 
-HINT = "click a token, or ← →"
-CHANGED = "▾ the search changed its mind here"
-BRANCHED = "│ the branch begins here"
+HINT = mark("click a token, or ← →")
+CHANGED = mark("▾ the search changed its mind here")
+BRANCHED = mark("│ the branch begins here")
 
 
 def _band_steps(run: Run | None) -> tuple[Step, ...]:
     """GLTR's bands in the key, with their parts of a scored text."""
     parts = [f": {part}" for part in shares(scores_of(run.tokens))] if run is not None and run.is_scored else None
-    names = [f"{name}{part}" for name, part in zip(BAND_NAMES, parts or [""] * len(BAND_NAMES), strict=True)]
-    names[0] = f"rank {names[0]}"
+    names = [f"{tr(name)}{part}" for name, part in zip(BAND_NAMES, parts or [""] * len(BAND_NAMES), strict=True)]
+    names[0] = tr("rank {band}").format(band=names[0])
     return tuple(Step(name, score, thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True))
 
 
@@ -81,7 +82,7 @@ class TokenView(View):
 
     def _lay_out(self) -> None:
         for part in (self, self.area):
-            part.setAccessibleName("Generated text")
+            part.setAccessibleName(tr("Generated text"))
         self._column = QVBoxLayout(self)
         self._column.setSpacing(0)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -136,7 +137,7 @@ class TokenView(View):
         self.area.look.colouring = name
         self._tools.set_colouring(name)
         _title, low, high = COLOURINGS[name]
-        self._legend.set_words(low, high, self._hint(), _band_steps(self.area.run) if name == "band" else ())
+        self._legend.set_words(tr(low), tr(high), self._hint(), _band_steps(self.area.run) if name == "band" else ())
         self.area.viewport().update()
 
     @Slot(str)
@@ -148,9 +149,9 @@ class TokenView(View):
     def _hint(self) -> str:
         look = self.area.look
         if look.colouring == "origin":
-            return KEY
-        marks = [words for words, there in ((CHANGED, look.changed), (BRANCHED, look.branch is not None)) if there]
-        return "   ".join([*marks, HINT])
+            return tr(KEY)
+        marks = [tr(words) for words, there in ((CHANGED, look.changed), (BRANCHED, look.branch is not None)) if there]
+        return "   ".join([*marks, tr(HINT)])
 
     @Slot(bool)
     def set_whitespace(self, shown: bool) -> None:

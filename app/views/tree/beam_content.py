@@ -14,15 +14,16 @@ from app.views.tree.growth import ROOT, Growth, label, root_label, shown_path
 from app.views.tree.hypotheses import HypothesesTable
 from app.views.tree.report import report_on, report_on_start, tip
 from app.widgets.tree_canvas.stage import Stage
+from resources.language import mark
 
 
 class BeamContent(TreeContent):
     """Reads the run's own tree; the canvas grows with every step."""
 
-    title = "Beam tree"
-    legend = (("kept", "kept"), ("pruned", "pruned"), ("best", "leads"), ("finished", "ended"))
-    hint = "thickness = probability"
-    faint = ("Pruned", "Branches that were pruned: shown, dimmed or hidden")
+    title = mark("Beam tree")
+    legend = (("kept", mark("kept")), ("pruned", mark("pruned")), ("best", mark("leads")), ("finished", mark("ended")))
+    hint = mark("thickness = probability")
+    faint = (mark("Pruned"), mark("Branches that were pruned: shown, dimmed or hidden"))
     how = "dimmed"
 
     def __init__(self, stage: Stage, parent: QWidget) -> None:

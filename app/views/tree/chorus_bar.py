@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSpinBox, QWidge
 
 from app.state.chorus import MOST, USUAL
 from app.theme.theme import Theme
+from resources.language import tr
 
 
 class ChorusBar(QWidget):
@@ -16,17 +17,17 @@ class ChorusBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.count, self.button = QSpinBox(self), QPushButton("Chorus", self)
+        self.count, self.button = QSpinBox(self), QPushButton(tr("Chorus"), self)
         self.count.setObjectName("chorusCount")
-        self.count.setAccessibleName("How many texts")
+        self.count.setAccessibleName(tr("How many texts"))
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.count.setRange(2, MOST)
         self.count.setValue(USUAL)
-        self.count.setSuffix(" times")
+        self.count.setSuffix(tr(" times"))
         self.button.setObjectName("chorusButton")
-        self.button.setToolTip("Sample the prompt so many times at once, each with the next seed, as one tree")
+        self.button.setToolTip(tr("Sample the prompt so many times at once, each with the next seed, as one tree"))
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._label = QLabel("The same prompt", self)
+        self._label = QLabel(tr("The same prompt"), self)
         self._label.setBuddy(self.count)
         self._row = QHBoxLayout(self)
         self._row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it can be narrower than its words

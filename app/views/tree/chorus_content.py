@@ -11,23 +11,28 @@ from app.state.run import Run
 from app.views.base import Table
 from app.views.reports import NodeReport
 from app.views.shared.tables import of_chorus
-from app.views.text.wording import token_text
+from app.views.text.wording import texts_told, token_text
 from app.views.tree.chorus_report import report_on, report_on_start, tip
 from app.views.tree.content import TreeContent
 from app.views.tree.growth import root_label, share_text
 from app.views.tree.samples import SampleTable
 from app.widgets.tree_canvas.model import TreeNode
 from app.widgets.tree_canvas.stage import Stage
-from core import words
+from resources.language import mark, tr
 
 
 class ChorusContent(TreeContent):
     """Merges the run's texts; the canvas grows by a depth once every text has come to it."""
 
-    title = "Tree of the texts"
-    legend = (("kept", "several texts"), ("lone", "one text"), ("best", "the shown text"), ("finished", "ends"))
-    hint = "thickness = share of the texts"
-    faint = ("Lone texts", "Branches of one text alone: shown, dimmed or hidden")
+    title = mark("Tree of the texts")
+    legend = (
+        ("kept", mark("several texts")),
+        ("lone", mark("one text")),
+        ("best", mark("the shown text")),
+        ("finished", mark("ends")),
+    )
+    hint = mark("thickness = share of the texts")
+    faint = (mark("Lone texts"), mark("Branches of one text alone: shown, dimmed or hidden"))
     how = "hidden"
 
     def __init__(self, stage: Stage, parent: QWidget) -> None:
@@ -132,14 +137,15 @@ class ChorusContent(TreeContent):
 
 
 def _root(run: Run) -> TreeNode:
-    return TreeNode(ROOT, None, root_label(run), state="root", note=words.count(len(run.sequences), "text"))
+    return TreeNode(ROOT, None, root_label(run), state="root", note=texts_told(len(run.sequences)))
 
 
 def _drawn(node: Node, chorus: Chorus) -> TreeNode:
     share = chorus.share(node.id)
     return TreeNode(
-        node.id, node.parent, _label(node), share_text(node.probability), note=f"{node.count:,} of {chorus.total:,}",
-        weight=share, state="lone" if node.count == 1 else _state(node),
+        node.id, node.parent, _label(node), share_text(node.probability), weight=share,
+        note=tr("{count:,} of {total:,}").format(count=node.count, total=chorus.total),
+        state="lone" if node.count == 1 else _state(node),
     )  # fmt: skip
 
 
@@ -154,4 +160,4 @@ def _goes_on_alone(node: Node, chorus: Chorus) -> bool:
 
 def _label(node: Node) -> str:
     """The token; what ends a text by itself is called end."""
-    return "end" if node.special else token_text(node.piece)
+    return tr("end") if node.special else token_text(node.piece)

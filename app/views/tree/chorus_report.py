@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from app.state.chorus import ROOT, Chorus, Node
 from app.views.reports import NodeReport, ReportRow
-from app.views.text.wording import token_text
+from app.views.text.wording import texts_told, token_text
 from core import words
+from resources.language import sentences, tr, trn
 
 MOST_ROWS = 12
 
@@ -17,14 +18,16 @@ def report_on(chorus: Chorus, number: int) -> NodeReport:
     node = chorus.node(number)
     siblings = chorus.children(node.parent)
     return NodeReport(
-        heading="Node of the chorus",
+        heading=tr("Node of the chorus"),
         token=token_text(node.piece),
-        facts=f"token {node.depth} · {words.percent(chorus.share(number))} of the texts · rank {node.rank:,}",
+        facts=tr("token {depth} · {share} of the texts · rank {rank:,}").format(
+            depth=node.depth, share=words.percent(chorus.share(number)), rank=node.rank
+        ),
         sentence=_sentence(chorus, node),
-        verdict=f"{node.count:,} of {words.count(chorus.total, 'text')} came this way.",
+        verdict=_came(node.count, chorus.total),
         so_far=chorus.text(number),
-        table_title=f"Token {node.depth} behind the same text",
-        columns=("continuation", "texts", "drawn", "model"),
+        table_title=tr("Token {depth} behind the same text").format(depth=node.depth),
+        columns=_columns(),
         rows=_rows(chorus, siblings, node),
     )
 
@@ -32,23 +35,32 @@ def report_on(chorus: Chorus, number: int) -> NodeReport:
 def report_on_start(chorus: Chorus, last_word: str) -> NodeReport:
     """What the inspector says of the root: all texts begin here."""
     first = chorus.children(ROOT)
-    ways = (
-        ""
-        if not first
-        else f"Their first token is one of {len(first):,}."
-        if len(first) > 1
-        else ("All of them begin with the same token.")
-    )
     return NodeReport(
-        heading="Start of the chorus",
+        heading=tr("Start of the chorus"),
         token=last_word,
-        facts=words.count(chorus.total, "text"),
-        sentence=ways,
-        verdict="Here the prompt ends, and every text begins.",
-        table_title="First token",
-        columns=("continuation", "texts", "drawn", "model"),
+        facts=texts_told(chorus.total),
+        sentence=_ways(len(first)),
+        verdict=tr("Here the prompt ends, and every text begins."),
+        table_title=tr("First token"),
+        columns=_columns(),
         rows=_rows(chorus, first, None),
     )
+
+
+def _columns() -> tuple[str, ...]:
+    return tr("continuation"), tr("texts"), tr("drawn"), tr("model")
+
+
+def _came(count: int, total: int) -> str:
+    """`3 of 16 texts came this way.`"""
+    template = trn("{count:,} of {total:,} text came this way.", "{count:,} of {total:,} texts came this way.", total)
+    return template.format(count=count, total=total)
+
+
+def _ways(first: int) -> str:
+    if first > 1:
+        return tr("Their first token is one of {count:,}.").format(count=first)
+    return tr("All of them begin with the same token.") if first else ""
 
 
 def tip(chorus: Chorus, number: int) -> str:
@@ -56,20 +68,26 @@ def tip(chorus: Chorus, number: int) -> str:
     if number not in chorus:
         return ""
     node = chorus.node(number)
-    return (
-        f"{token_text(node.piece)}  {node.count:,} of {chorus.total:,} texts, {words.percent(chorus.share(number))}\n"
-        f"the model gives it {words.percent(node.probability)} here"
+    return tr("{piece}  {count:,} of {total:,} texts, {share}\nthe model gives it {probability} here").format(
+        piece=token_text(node.piece),
+        count=node.count,
+        total=chorus.total,
+        share=words.percent(chorus.share(number)),
+        probability=words.percent(node.probability),
     )
 
 
 def _sentence(chorus: Chorus, node: Node) -> str:
     came = chorus.passing(node.parent)
-    settings = words.percent(node.drawn_with)
-    model = f"The model alone gives this token {words.percent(node.probability)} here, {settings} after the settings."
-    if came == 1:
-        return f"{model} The one text that came to this place drew it."
-    share = words.percent(node.count / came)
-    return f"{model} Of the {came:,} texts that came to this place {node.count:,} drew it, {share}."
+    model = tr("The model alone gives this token {probability} here, {settings} after the settings.").format(
+        probability=words.percent(node.probability), settings=words.percent(node.drawn_with)
+    )
+    drawn = tr("The one text that came to this place drew it.")
+    if came != 1:
+        drawn = tr("Of the {came:,} texts that came to this place {count:,} drew it, {share}.").format(
+            came=came, count=node.count, share=words.percent(node.count / came)
+        )
+    return sentences(model, drawn)
 
 
 def _rows(chorus: Chorus, siblings: Sequence[Node], own: Node | None) -> tuple[ReportRow, ...]:

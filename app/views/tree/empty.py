@@ -8,6 +8,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.shared.empty_page import paint_empty_page, waiting_title
+from resources.language import sentences, tr
 
 _SAMPLE = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1.5), "best"),
            ((1, -1), (2, -0.5), "pruned"), ((1, 1), (2, 1), "kept"))  # fmt: skip
@@ -16,11 +17,13 @@ _SAMPLE = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1
 def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
     """A small tree, a title and a hint."""
     waiting = waiting_title(run) if run is not None and not run.tokens else ""
-    title = waiting or "A tree of what might have been"
-    hint = ("Choose beam search and press Ctrl+Enter: each continuation it considers appears here. Or have the same "
-            "prompt written many times at once, and see where the texts part.")  # fmt: skip
+    title = waiting or tr("A tree of what might have been")
+    hint = tr(
+        "Choose beam search and press Ctrl+Enter: each continuation it considers appears here. Or have the same "
+        "prompt written many times at once, and see where the texts part."
+    )
     if run is not None and run.tokens:
-        hint = f"This run wrote one text, one token at a time. {hint}"
+        hint = sentences(tr("This run wrote one text, one token at a time."), hint)
     top = sample_top(area, theme)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     _sample(painter, QPointF(area.center().x() - theme.px(62), top), theme)

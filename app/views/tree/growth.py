@@ -11,6 +11,7 @@ from app.widgets.tree_canvas.model import TreeNode
 from app.widgets.tree_canvas.stage import Stage
 from core import words
 from core.events import BeamCandidate, BeamFate
+from resources.language import tr
 
 ROOT = 0
 _STATES: dict[BeamFate, str] = {
@@ -42,7 +43,7 @@ class Growth:
 
     def _new_nodes(self, run: Run, tree: BeamTree) -> Iterator[TreeNode]:
         if self.steps == 0:
-            self._stage.set_lane_titles({n: f"Group {n + 1}" for n in range(tree.groups)})
+            self._stage.set_lane_titles({n: tr("Group {number}").format(number=n + 1) for n in range(tree.groups)})
             yield TreeNode(ROOT, None, root_label(run), state="root", lane=None if tree.groups > 1 else 0)
         total = tree.progress  # every result meets all constraints: some node will come to their full length
         if total != self._constraint:
@@ -57,7 +58,7 @@ class Growth:
 def root_label(run: Run) -> str:
     """The prompt's last word; `start` where it has none."""
     words = [token_text(token.text).strip("␣") for token in run.before[-1:]]
-    return f"…{words[0]}" if words and words[0] and not words[0].startswith("⟨") else "start"
+    return f"…{words[0]}" if words and words[0] and not words[0].startswith("⟨") else tr("start")
 
 
 def shown_path(run: Run) -> list[BeamCandidate]:
@@ -69,7 +70,7 @@ def shown_path(run: Run) -> list[BeamCandidate]:
 
 def label(candidate: BeamCandidate) -> str:
     """The token; whatever ends a text by itself is called end."""
-    return "end" if candidate.ended == "eos" else token_text(candidate.piece)
+    return tr("end") if candidate.ended == "eos" else token_text(candidate.piece)
 
 
 def _node(candidate: BeamCandidate, total: int) -> TreeNode:

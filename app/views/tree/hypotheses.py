@@ -14,11 +14,17 @@ from app.theme.theme import Theme, theme_for
 from app.views.tree.rows_table import RowsTable
 from app.widgets.tree_canvas.style import STAR
 from core import words
+from resources.language import mark, tr
 
 TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
-_TITLES = ("Text", "Score", "Length", "Group", "State")
+_TITLES = (mark("Text"), mark("Score"), mark("Length"), mark("Group"), mark("State"))
 _WIDTHS = {SCORE: 74, LENGTH: 58, GROUP: 54, STATE: 88}
-STATES = {"running": "▸ running", "finished": "● ended", "cut": "◐ at limit", "stopped": "○ stopped"}
+STATES = {
+    "running": mark("▸ running"),
+    "finished": mark("● ended"),
+    "cut": mark("◐ at limit"),
+    "stopped": mark("○ stopped"),
+}
 """How a state is written; the sign tells it without its colour."""
 _COLOURS = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
 CONTEXT = 24
@@ -86,7 +92,8 @@ class HypothesesModel(QAbstractTableModel):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
             sign = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
-            return f"{_TITLES[section]} {sign}" if section == self._order[0] else _TITLES[section]
+            title = tr(_TITLES[section])
+            return f"{title} {sign}" if section == self._order[0] else title
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _side(section)
         return None
@@ -109,9 +116,9 @@ class HypothesesModel(QAbstractTableModel):
     def _words(self, row: Row, column: int) -> str:
         if column == TEXT:
             rest = " ".join(row.text[self._shared :].split())
-            text = f"…{rest}" if self._shared else rest or "(nothing yet)"
+            text = f"…{rest}" if self._shared else rest or tr("(nothing yet)")
             return f"{STAR} {text}" if row.node == self._best else text
-        return (words.decimal(row.score, 3), f"{row.length:,}", f"{row.group + 1}", STATES[row.state])[column - 1]
+        return (words.decimal(row.score, 3), f"{row.length:,}", f"{row.group + 1}", tr(STATES[row.state]))[column - 1]
 
     def _font(self, row: Row, column: int) -> QFont:
         best = row.node == self._best and column <= SCORE
@@ -147,7 +154,7 @@ class HypothesesTable(RowsTable):
         self.rows_model = HypothesesModel()
         super().__init__("hypotheses", self.rows_model, TEXT, _WIDTHS, parent)
         self.rows_model.setParent(self)
-        self.setAccessibleName("Hypotheses")
+        self.setAccessibleName(tr("Hypotheses"))
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.sortByColumn(SCORE, Qt.SortOrder.DescendingOrder)
         self.selectionModel().currentRowChanged.connect(self._on_current)

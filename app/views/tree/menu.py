@@ -15,6 +15,7 @@ from app.views.base import ViewSignals
 from app.views.tree.content import TreeContent
 from app.widgets.tree_canvas import TreeCanvas
 from core import words
+from resources.language import tr
 
 Shown = Callable[[], tuple[Run | None, TreeContent | None]]
 
@@ -47,8 +48,8 @@ class NodeMenu(QObject):
         menu = QMenu(self._canvas)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         name = words.quote(content.last_word(node)).replace("&", "&&")
-        menu.addAction(f"Continue from {name}", partial(self._signals.branchWanted.emit, onward))
-        menu.addAction("Copy the text up to here", partial(QGuiApplication.clipboard().setText, content.text(node)))
+        menu.addAction(tr("Continue from {name}").format(name=name), partial(self._signals.branchWanted.emit, onward))
+        menu.addAction(tr("Copy the text up to here"), partial(QGuiApplication.clipboard().setText, content.text(node)))
         return menu
 
 

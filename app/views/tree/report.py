@@ -7,26 +7,32 @@ from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
 from core import explain_candidate, words
 from core.events import BeamCandidate, BeamFate, BeamStep
+from resources.language import mark, tr, trn
 
 MOST_ROWS = 12
 _VERDICTS: dict[BeamFate, str] = {
-    "kept": "Kept", "pruned": "Pruned", "finished": "Finished", "early_stopped": "Stopped early",
+    "kept": mark("Kept at step {step}."),
+    "pruned": mark("Pruned at step {step}."),
+    "finished": mark("Finished at step {step}."),
+    "early_stopped": mark("Stopped early at step {step}."),
+}
+_FATES: dict[BeamFate, str] = {
+    "kept": mark("kept"), "pruned": mark("pruned"), "finished": mark("ended"), "early_stopped": mark("stopped"),
 }  # fmt: skip
-_FATES: dict[BeamFate, str] = {"kept": "kept", "pruned": "pruned", "finished": "ended", "early_stopped": "stopped"}
 
 
 def report_on(tree: BeamTree, node: int) -> NodeReport:
     """Everything the inspector says of a node. Raises KeyError for the prompt and for strangers."""
     candidate, step = tree.candidate(node), tree.step_of(node)
     return NodeReport(
-        heading="Beam node",
+        heading=tr("Beam node"),
         token=token_text(candidate.piece),
         facts=_facts(candidate, step),
         sentence=explain_candidate(candidate, step, tree.width),
-        verdict=f"{_VERDICTS[candidate.fate]} at step {step.step + 1}.",
+        verdict=tr(_VERDICTS[candidate.fate]).format(step=step.step + 1),
         so_far=tree.text(node),
-        table_title=f"Step {step.step + 1}" + (f", group {candidate.group + 1}" if _groups(step) > 1 else ""),
-        columns=("continuation", "log p", "score", ""),
+        table_title=_step_title(candidate, step),
+        columns=_columns(),
         rows=_rivals(candidate, step),
         formula=formula(tree, candidate, step),
     )
@@ -36,17 +42,33 @@ def report_on_start(tree: BeamTree, last_word: str, prompt_tokens: int) -> NodeR
     """What the inspector says of the root: where the prompt ends, and what was considered first."""
     first = tree.steps[0].candidates if tree.steps else ()
     kept = sum(candidate.fate != "pruned" for candidate in first)
+    considered = tr("The first step considered {count:,} continuations and kept {kept:,}.")
     rows = tuple(_row(candidate, False) for candidate in sorted(first, key=lambda c: (c.group, c.rank))[:MOST_ROWS])
     return NodeReport(
-        heading="Start of the tree",
+        heading=tr("Start of the tree"),
         token=last_word,
-        facts=f"prompt of {words.count(prompt_tokens, 'token')}" if prompt_tokens else "",
-        sentence=f"The first step considered {len(first):,} continuations and kept {kept:,}." if first else "",
-        verdict="Here the prompt ends, and every hypothesis begins.",
-        table_title="Step 1",
-        columns=("continuation", "log p", "score", ""),
+        facts=_prompt_told(prompt_tokens),
+        sentence=considered.format(count=len(first), kept=kept) if first else "",
+        verdict=tr("Here the prompt ends, and every hypothesis begins."),
+        table_title=tr("Step {step}").format(step=1),
+        columns=_columns(),
         rows=rows,
     )
+
+
+def _columns() -> tuple[str, ...]:
+    return tr("continuation"), tr("log p"), tr("score"), ""
+
+
+def _step_title(candidate: BeamCandidate, step: BeamStep) -> str:
+    template = tr("Step {step}, group {group}") if _groups(step) > 1 else tr("Step {step}")
+    return template.format(step=step.step + 1, group=candidate.group + 1)
+
+
+def _prompt_told(tokens: int) -> str:
+    """`prompt of 12 tokens`; nothing where there is none."""
+    template = trn("prompt of {count:,} token", "prompt of {count:,} tokens", tokens)
+    return template.format(count=tokens) if tokens else ""
 
 
 def tip(tree: BeamTree | None, node: int) -> str:
@@ -54,17 +76,23 @@ def tip(tree: BeamTree | None, node: int) -> str:
     if tree is None or node not in tree:
         return ""
     candidate = tree.candidate(node)
-    return (
-        f"{token_text(candidate.piece)}  {words.percent(candidate.probability)}\n"
-        f"score {words.decimal(candidate.score)} · rank {candidate.rank} · {_FATES[candidate.fate]}"
+    return tr("{piece}  {probability}\nscore {score} · rank {rank} · {fate}").format(
+        piece=token_text(candidate.piece),
+        probability=words.percent(candidate.probability),
+        score=words.decimal(candidate.score),
+        rank=candidate.rank,
+        fate=tr(_FATES[candidate.fate]),
     )
 
 
 def _facts(candidate: BeamCandidate, step: BeamStep) -> str:
-    parts = [f"step {step.step + 1}", f"score {words.decimal(candidate.score)}",
-             f"log p {words.decimal(candidate.log_probability)}"]  # fmt: skip
+    parts = [
+        tr("step {step}").format(step=step.step + 1),
+        tr("score {score}").format(score=words.decimal(candidate.score)),
+        tr("log p {log_probability}").format(log_probability=words.decimal(candidate.log_probability)),
+    ]
     if candidate.diversity_penalty:
-        parts.append(f"diversity −{candidate.diversity_penalty:.2f}")
+        parts.append(tr("diversity −{penalty:.2f}").format(penalty=candidate.diversity_penalty))
     return " · ".join(parts)
 
 
@@ -82,7 +110,7 @@ def _rivals(candidate: BeamCandidate, step: BeamStep) -> tuple[ReportRow, ...]:
 
 def _row(rival: BeamCandidate, own: bool) -> ReportRow:
     cells = (f"{rival.rank}. {token_text(rival.piece)}", words.decimal(rival.log_probability),
-             words.decimal(rival.score), _FATES[rival.fate])  # fmt: skip
+             words.decimal(rival.score), tr(_FATES[rival.fate]))  # fmt: skip
     return ReportRow(cells, strong=own, faint=rival.fate == "pruned")
 
 

@@ -15,9 +15,10 @@ from app.theme.theme import Theme, theme_for
 from app.views.tree.rows_table import RowsTable
 from app.widgets.tree_canvas.style import STAR
 from core import words
+from resources.language import mark, tr
 
 NUMBER, TEXT, LENGTH, SURPRISE = range(4)
-_TITLES = ("Seed", "Text", "Tokens", "Bits a token")
+_TITLES = (mark("Seed"), mark("Text"), mark("Tokens"), mark("Bits a token"))
 _WIDTHS = {NUMBER: 72, LENGTH: 62, SURPRISE: 92}
 _MARK = "▸"
 """Before the texts that pass the selected node: a cue beside their weight."""
@@ -86,7 +87,7 @@ class SamplesModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            title = "Text no." if section == NUMBER and self._has_no_seeds else _TITLES[section]
+            title = tr("Text no.") if section == NUMBER and self._has_no_seeds else tr(_TITLES[section])
             sign = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
             return f"{title} {sign}" if section == self._order[0] else title
         return _side(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
@@ -119,7 +120,7 @@ class SamplesModel(QAbstractTableModel):
         if column == TEXT:
             mark = STAR if sample.number == self._shown else _MARK if sample.number in self._marked else ""
             rest = " ".join(sample.text[self._shared :].split())
-            text = f"…{rest}" if self._shared else rest or "(nothing yet)"
+            text = f"…{rest}" if self._shared else rest or tr("(nothing yet)")
             return f"{mark} {text}" if mark else text
         if column == LENGTH:
             return f"{sample.length:,}"
@@ -148,7 +149,7 @@ class SampleTable(RowsTable):
         self.rows_model = SamplesModel()
         super().__init__("samples", self.rows_model, TEXT, _WIDTHS, parent)
         self.rows_model.setParent(self)
-        self.setAccessibleName("Texts")
+        self.setAccessibleName(tr("Texts"))
         self.setTabKeyNavigation(False)
         self.sortByColumn(NUMBER, Qt.SortOrder.AscendingOrder)
         self.clicked.connect(self._on_clicked)

@@ -13,6 +13,9 @@ from app.widgets.icons import IconButton
 from app.widgets.spoken import Role, Spoken
 from app.widgets.tree_canvas import PRUNED
 from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
+from resources.language import mark, sentences, tr
+
+_HOW = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
 
 
 class TreeTools(QWidget):
@@ -27,16 +30,16 @@ class TreeTools(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._faint_word = "Pruned"
+        self._faint_word = tr("Pruned")
         self.pruned = self._button("prunedButton", "", "")
         self.pruned.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.pruned.setMenu(self._pruned_menu())
-        self.follow = self._button("followButton", "Follow", "Keep the newest tokens in sight", checkable=True)
-        self.fit = self._button("fitButton", "Fit", "As much of the tree as can be read; again: all of it")
-        self.search = self._button("findButton", "Find", "Find a token (or just type)")
-        self.table = self._button("tableButton", "Table", "Show the table of hypotheses", checkable=True)
-        self.down = self._button("downButton", "↓", "Let the tree grow downwards", checkable=True)
-        self.more = self._button("moreButton", "⋯", "More tools")
+        self.follow = self._button("followButton", tr("Follow"), tr("Keep the newest tokens in sight"), checkable=True)
+        self.fit = self._button("fitButton", tr("Fit"), tr("As much of the tree as can be read; again: all of it"))
+        self.search = self._button("findButton", tr("Find"), tr("Find a token (or just type)"))
+        self.table = self._button("tableButton", tr("Table"), tr("Show the table of hypotheses"), checkable=True)
+        self.down = self._button("downButton", "↓", tr("Let the tree grow downwards"), checkable=True)
+        self.more = self._button("moreButton", "⋯", tr("More tools"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setMenu(QMenu(self))
         self.more.menu().aboutToShow.connect(self._fill_more)
@@ -47,7 +50,7 @@ class TreeTools(QWidget):
         for button in (*self._buttons, self.more):
             self._row.addWidget(button)
         self._connect()
-        self.set_pruned("dimmed", "Pruned", "Branches that were pruned: shown, dimmed or hidden")
+        self.set_pruned("dimmed", tr("Pruned"), tr("Branches that were pruned: shown, dimmed or hidden"))
 
     @property
     def _buttons(self) -> tuple[QToolButton, ...]:
@@ -75,7 +78,7 @@ class TreeTools(QWidget):
         menu = QMenu(self)
         self._group = QActionGroup(menu)
         for how in PRUNED:
-            action = menu.addAction(how.capitalize())
+            action = menu.addAction(tr(_HOW[how]).capitalize())
             action.setCheckable(True)
             action.setData(how)
             self._group.addAction(action)
@@ -85,7 +88,7 @@ class TreeTools(QWidget):
     def set_pruned(self, how: str, word: str = "", help_text: str = "") -> None:
         """Show what is in force, without a signal; `word`: what the faint nodes of this tree are called."""
         self._faint_word = word or self._faint_word
-        self.pruned.setText(f"{self._faint_word}: {how} ⌄")
+        self.pruned.setText(tr("{which}: {how} ⌄").format(which=self._faint_word, how=tr(_HOW[how])))
         if help_text:
             self.pruned.setToolTip(help_text)
             self.pruned.setAccessibleName(help_text)
@@ -153,14 +156,14 @@ class FindBar(QFrame):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("findBar")
-        self.field = QLineEdit(self, placeholderText="Find a token")
+        self.field = QLineEdit(self, placeholderText=tr("Find a token"))
         self.field.setObjectName("findField")
-        self.field.setAccessibleName("Find a token")
+        self.field.setAccessibleName(tr("Find a token"))
         self.count = QLabel("", self)
         self.count.setProperty("role", "muted")
-        self.back = IconButton("step-back", "Previous", self)
-        self.forward = IconButton("step-forward", "Next", self)
-        self.shut = IconButton("close", "Close (Esc)", self)
+        self.back = IconButton("step-back", tr("Previous"), self)
+        self.forward = IconButton("step-forward", tr("Next"), self)
+        self.shut = IconButton("close", tr("Close (Esc)"), self)
         row = QHBoxLayout(self)
         row.setContentsMargins(6, 5, 6, 5)
         row.setSpacing(3)
@@ -185,7 +188,8 @@ class FindBar(QFrame):
 
     def show_count(self, place: int, total: int) -> None:
         """`3 of 12`."""
-        self.count.setText(f"{place:,} of {total:,}" if total else "none" if self.field.text() else "")
+        found = tr("{place:,} of {total:,}").format(place=place, total=total)
+        self.count.setText(found if total else tr("none") if self.field.text() else "")
         self.place()
 
     def place(self) -> None:
@@ -247,7 +251,9 @@ class PathLine(QWidget, Spoken):
     def show_text(self, before: str, last: str, hint: str = "") -> None:
         """`hint` is shown where there is no text."""
         self.before, self.last, self.hint = " ".join(before.split("\n")), last, hint
-        self.setAccessibleName(f"Text so far: {before}{last}" if before or last else hint)
+        self.setAccessibleName(
+            tr("Text so far: {before}{last}").format(before=before, last=last) if before or last else hint
+        )
         self.setToolTip(before + last)
         self.update()
 
@@ -289,10 +295,10 @@ class TreeLegend(QWidget, Spoken):
         self._look = Look(theme_for("light"), pruned="shown")
 
     def show_marks(self, entries: Sequence[tuple[str, str]], hint: str) -> None:
-        """`entries`: (state, word)."""
-        self._entries, self._hint = entries, hint
-        words = ", ".join(word for _, word in entries)
-        self.setAccessibleName(f"Marks of the tree: {words}. {hint}")
+        """`entries`: (state, word that is marked for translation), `hint` too."""
+        self._entries, self._hint = [(state, tr(word)) for state, word in entries], tr(hint)
+        marks = ", ".join(word for _, word in self._entries)
+        self.setAccessibleName(sentences(tr("Marks of the tree: {marks}.").format(marks=marks), self._hint))
         self.update()
 
     def set_theme(self, theme: Theme) -> None:

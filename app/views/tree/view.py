@@ -25,11 +25,12 @@ from app.views.tree.split import TreeSplit
 from app.views.tree.tools import FindBar, PathLine, TreeLegend, TreeTools
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
+from resources.language import mark, tr
 
 _GROWING = BeamStep | BeamsRanked | TokenChosen | SequenceFinished
 _LEGEND = 260
 """Pixels at 100 % that the legend has beside what begins a chorus."""
-_ASK = "Pick a node, or walk with the arrow keys; type to find a token."
+_ASK = mark("Pick a node, or walk with the arrow keys; type to find a token.")
 
 
 class TreeView(View):
@@ -186,13 +187,13 @@ class TreeView(View):
         self.chooses_sequence = wanted is self.chorus
         if wanted is not None and wanted is not before:
             self.canvas.stage.set_pruned(wanted.how)
-            self._tools.set_pruned(wanted.how, *wanted.faint)
+            self._tools.set_pruned(wanted.how, *map(tr, wanted.faint))
             if wanted is self.chorus:
                 self.canvas.travel.keep_readable()
             self._legend.show_marks(wanted.legend, wanted.hint)
             self._split.show_table(wanted.table)
             for part in (self, self.canvas):
-                part.setAccessibleName(wanted.title)
+                part.setAccessibleName(tr(wanted.title))
 
     def _catch_up(self) -> int:
         """Add what is new, then show what the cursor allows; the node of the shown text."""
@@ -214,7 +215,7 @@ class TreeView(View):
         run, content = self._run, self._content
         last = content.last_word(node) if content is not None and node else ""
         if run is None or content is None or not node or not last:
-            self._path.show_text("", "", _ASK)
+            self._path.show_text("", "", tr(_ASK))
             return
         written = content.text(node)
         own = last if written.endswith(last) else ""

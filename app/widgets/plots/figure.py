@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from resources.language import mark
+
 Units = tuple[tuple[float, str], ...]
-BYTES: Units = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
+BYTES: Units = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, mark("bytes")))
 PLAIN: Units = ((1, ""),)
 HEADROOM = 1.04
 """Of the height above the largest value."""

@@ -12,12 +12,16 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.not_saved import tell_not_saved
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from app.widgets.plots.canvas import PlotCanvas
 
-_KINDS = (("Picture (SVG)…", "svg", "Pictures (*.svg)"), ("Picture (PNG)…", "png", "Pictures (*.png)"),
-          ("Figures (CSV)…", "csv", "Tables (*.csv)"))  # fmt: skip
+_KINDS = (
+    (mark("Picture (SVG)…"), "svg", mark("Pictures (*.svg)")),
+    (mark("Picture (PNG)…"), "png", mark("Pictures (*.png)")),
+    (mark("Figures (CSV)…"), "csv", mark("Tables (*.csv)")),
+)
 
 
 class PlotMenu(QObject):
@@ -32,15 +36,15 @@ class PlotMenu(QObject):
         """A menu that deletes itself once it is closed."""
         menu = QMenu(self._panel)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Show all", self._show_whole).setEnabled(is_zoomed)
+        menu.addAction(tr("Show all"), self._show_whole).setEnabled(is_zoomed)
         menu.addSeparator()
         for title, suffix, kinds in _KINDS:
-            menu.addAction(title, partial(self._ask, suffix, kinds))
+            menu.addAction(tr(title), partial(self._ask, suffix, tr(kinds)))
         return menu
 
     def _ask(self, suffix: str, kinds: str) -> None:
         name = self._panel.accessibleName().lower().replace(" ", "-").replace(",", "")
-        ask_where_to_save(self._panel, "Save the plot", f"{name}.{suffix}", kinds, self.save)
+        ask_where_to_save(self._panel, tr("Save the plot"), f"{name}.{suffix}", kinds, self.save)
 
     @Slot(str)
     def save(self, path: str) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.theme.theme import Theme, theme_for
+from resources.language import tr
 
 _AWAY = 14
 """Pixels from the mouse to the words."""
@@ -51,9 +52,9 @@ class ResetButton(QToolButton):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setText("Show all")
+        self.setText(tr("Show all"))
         self._ground, self._edge = parent, 0
-        self.setToolTip("See the whole plot again (double click, or 0)")
+        self.setToolTip(tr("See the whole plot again (double click, or 0)"))
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.hide()
 

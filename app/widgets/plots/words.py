@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from app.widgets.plots.figure import Axis, Bars, Figure
+from resources.language import sentences, tr
 
 _FLAT = 1e-9
 
@@ -13,8 +14,8 @@ _FLAT = 1e-9
 def shape(figure: Figure) -> str:
     """The shape in a sentence with its figures, for those who cannot see it."""
     if figure.is_empty:
-        return "Nothing to show yet."
-    return ". ".join(_capital(text) for text in _told(figure)) + "."
+        return tr("Nothing to show yet.")
+    return sentences(*(tr("{sentence}.").format(sentence=_capital(text)) for text in _told(figure)))
 
 
 def parts(figure: Figure) -> list[str]:
@@ -27,14 +28,14 @@ def parts(figure: Figure) -> list[str]:
 def _told(figure: Figure) -> list[str]:
     told = [_bars(figure, bars) for bars in figure.bars]
     if figure.areas:
-        name = figure.areas[0].name if len(figure.areas) == 1 else "all together"
+        name = figure.areas[0].name if len(figure.areas) == 1 else tr("all together")
         told.append(_course(name, figure.xs, figure.totals, figure))
     for line in figure.lines:
         if line.points and line.name:
             xs, ys = zip(*line.points, strict=True)
             told.append(_course(line.name, xs, ys, figure))
     if figure.dots:
-        told.append(f"dots for {', '.join(dots.name for dots in figure.dots)}")
+        told.append(tr("dots for {names}").format(names=", ".join(dots.name for dots in figure.dots)))
     return told
 
 
@@ -54,9 +55,9 @@ def at(figure: Figure, place: int) -> str:
 def table(figure: Figure) -> list[list[object]]:
     """Every value, a head first: a row for each bar, or for each x."""
     if figure.bars:
-        names, axis = [bars.name or figure.y.title or "value" for bars in figure.bars], _labelled(figure)
+        names, axis = [bars.name or figure.y.title or tr("value") for bars in figure.bars], _labelled(figure)
         rows = [[_label(axis, n), *(_value(bars, n) for bars in figure.bars)] for n in range(figure.count)]
-        return [[axis.title or "name", *names], *rows]
+        return [[axis.title or tr("name"), *names], *rows]
     named, dotted = [line for line in figure.lines if line.points], [dict(dots.points) for dots in figure.dots]
     xs = sorted({*figure.xs, *(x for x, _ in figure.points)})
     own = {x: n for n, x in enumerate(figure.xs)}
@@ -102,19 +103,26 @@ def _bar(figure: Figure, bars: Bars, place: int) -> str:
 
 
 def _bars(figure: Figure, bars: Bars) -> str:
+    heights = _heights(figure, bars)
+    return tr("{name}: {figures}").format(name=bars.name, figures=heights) if bars.name else heights
+
+
+def _heights(figure: Figure, bars: Bars) -> str:
     words, values = _measured(figure).words, bars.values
-    name = f"{bars.name}: " if bars.name else ""
     if not values:
-        return f"{name}nothing yet"
+        return tr("nothing yet")
     if len(values) > 1 and max(values) - min(values) <= _FLAT * max(values):
-        return f"{name}{len(values)} bars of {words(values[0])} each"
-    if len(values) <= 4:
-        return name + ", ".join(f"{_named(_labelled(figure), n)}: {words(value)}" for n, value in enumerate(values))
-    low, high = (values.index(pick(values)) for pick in (min, max))
+        return tr("{count} bars of {value} each").format(count=len(values), value=words(values[0]))
     axis = _labelled(figure)
-    return (
-        f"{name}{len(values)} bars; the lowest, {_named(axis, low)}, has {words(values[low])}, the highest, "
-        f"{_named(axis, high)}, {words(values[high])}"
+    if len(values) <= 4:
+        return ", ".join(f"{_named(axis, n)}: {words(value)}" for n, value in enumerate(values))
+    low, high = (values.index(pick(values)) for pick in (min, max))
+    return tr("{count} bars; the lowest, {low}, has {least}, the highest, {high}, {most}").format(
+        count=len(values),
+        low=_named(axis, low),
+        least=words(values[low]),
+        high=_named(axis, high),
+        most=words(values[high]),
     )
 
 
@@ -126,17 +134,38 @@ def _course(name: str, xs: Sequence[float], ys: Sequence[float], figure: Figure)
         return _label(figure.x, round(value)) if figure.x.labels else figure.x.words(value)
 
     if max(ys) - min(ys) <= _FLAT * max(abs(value) for value in ys):
-        return f"{name} stays at {y(ys[0])}"
-    for word, sign in (("rises", 1), ("falls", -1)):
+        return tr("{name} stays at {value}").format(name=name, value=y(ys[0]))
+    for sign in (1, -1):
         if all(sign * (b - a) >= 0 for a, b in pairwise(ys)):
             reached = next(n for n, value in enumerate(ys) if value == ys[-1])
-            text = f"{name} {word} from {y(ys[0])} at {x(xs[0])} to {y(ys[-1])} at {x(xs[reached])}"
-            return text if reached == len(ys) - 1 else f"{text} and stays there to {x(xs[-1])}"
+            return _slope(sign > 0, reached < len(ys) - 1).format(
+                name=name, first=y(ys[0]), start=x(xs[0]), last=y(ys[-1]), place=x(xs[reached]), end=x(xs[-1])
+            )
     low, high = (list(ys).index(pick(ys)) for pick in (min, max))
-    return (
-        f"{name} goes from {y(ys[0])} at {x(xs[0])} to {y(ys[-1])} at {x(xs[-1])}; lowest {y(ys[low])} at "
-        f"{x(xs[low])}, highest {y(ys[high])} at {x(xs[high])}"
+    return tr(
+        "{name} goes from {first} at {start} to {last} at {end}; lowest {least} at {low}, highest {most} at {high}"
+    ).format(
+        name=name,
+        first=y(ys[0]),
+        start=x(xs[0]),
+        last=y(ys[-1]),
+        end=x(xs[-1]),
+        least=y(ys[low]),
+        low=x(xs[low]),
+        most=y(ys[high]),
+        high=x(xs[high]),
     )
+
+
+def _slope(rises: bool, stays: bool) -> str:
+    """The sentence for a curve that goes one way only, and may come to its end early."""
+    if rises and stays:
+        return tr("{name} rises from {first} at {start} to {last} at {place} and stays there to {end}")
+    if rises:
+        return tr("{name} rises from {first} at {start} to {last} at {place}")
+    if stays:
+        return tr("{name} falls from {first} at {start} to {last} at {place} and stays there to {end}")
+    return tr("{name} falls from {first} at {start} to {last} at {place}")
 
 
 def _capital(text: str) -> str:

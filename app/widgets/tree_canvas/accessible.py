@@ -14,29 +14,44 @@ from PySide6.QtWidgets import QWidget
 from app.widgets.spoken import Spoken
 from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.stage import Stage
+from resources.language import mark, tr
 
 _WORDS = {
-    "root": "start", "kept": "kept", "pruned": "pruned", "best": "best", "finished": "finished",
-    "refused": "refused", "unreached": "never reached", "accepted": "accepted", "bonus": "bonus token",
-    "correction": "correction", "lone": "alone",
-}  # fmt: skip
+    "root": mark("start"),
+    "kept": mark("kept"),
+    "pruned": mark("pruned"),
+    "best": mark("best"),
+    "finished": mark("finished"),
+    "refused": mark("refused"),
+    "unreached": mark("never reached"),
+    "accepted": mark("accepted"),
+    "bonus": mark("bonus token"),
+    "correction": mark("correction"),
+    "lone": mark("alone"),
+}
 
 
 def spoken(stage: Stage, node: int) -> str:
     """`named, probability .93, score −0.49, kept, on the best path, level 2, 1 of 3`."""
     scene, spec = stage.scene, stage.scene.model.nodes[node]
     parts = [spec.label.replace("␣", " ").strip() or spec.label]
-    parts += [f"probability {spec.value}"] if spec.value else []
+    parts += [tr("probability {value}").format(value=spec.value)] if spec.value else []
     parts += [spec.note] if spec.note else []
-    parts.append(_WORDS[spec.state])
-    parts += ["on the best path"] if node in stage.look.best and spec.parent is not None else []
-    parts += [f"constraint {spec.progress[0]} of {spec.progress[1]}"] if spec.progress else []
+    parts.append(tr(_WORDS[spec.state]))
+    parts += [tr("on the best path")] if node in stage.look.best and spec.parent is not None else []
+    if spec.progress:
+        met, total = spec.progress
+        parts.append(tr("constraint {met} of {total}").format(met=met, total=total))
     parts += [spec.badge] if spec.badge else []
     siblings = shown_children(scene, spec.parent) if spec.parent is not None else [node]
     if node in siblings:
-        parts.append(f"level {scene.model.depth[node]}, {siblings.index(node) + 1} of {len(siblings)}")
+        parts.append(
+            tr("level {depth}, {place} of {count}").format(
+                depth=scene.model.depth[node], place=siblings.index(node) + 1, count=len(siblings)
+            )
+        )
     if node in scene.model.folded:
-        parts.append(f"{scene.model.count_below(node, scene.deepest)} folded away")
+        parts.append(tr("{count} folded away").format(count=scene.model.count_below(node, scene.deepest)))
     return ", ".join(parts)
 
 
@@ -183,7 +198,8 @@ class TreeItems(QAccessibleObject):
         """The widget's name, and how large the tree is."""
         if kind == QAccessible.Text.Name:
             return self._widget.accessibleName()
-        return f"{len(self.stage.scene.model):,} nodes" if kind == QAccessible.Text.Description else ""
+        count = len(self.stage.scene.model)
+        return tr("{count:,} nodes").format(count=count) if kind == QAccessible.Text.Description else ""
 
     def rect(self) -> QRect:
         """The widget on the screen."""

@@ -24,6 +24,7 @@ from app.widgets.tree_canvas.input import Input
 from app.widgets.tree_canvas.minimap import Minimap
 from app.widgets.tree_canvas.selection import Selection
 from app.widgets.tree_canvas.travel import Travel
+from resources.language import tr
 
 
 class TreeCanvas(SpokenTree):
@@ -41,7 +42,7 @@ class TreeCanvas(SpokenTree):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
-        self.setAccessibleName("Tree")
+        self.setAccessibleName(tr("Tree"))
         self.setMinimumSize(120, 80)
         self._connect()
 

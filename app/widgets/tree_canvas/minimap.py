@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from app.widgets.spoken import Spoken
 from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.style import DIMMED, ORDER, Look
+from resources.language import tr
 
 REFRESH_MS = 150
 """A growing tree is drawn anew no more often than that."""
@@ -35,7 +36,7 @@ class Minimap(QWidget, Spoken):
         self._timer = QTimer(self, singleShot=True, interval=REFRESH_MS)
         self._timer.timeout.connect(self._redraw)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setAccessibleName("Overview of the tree")
+        self.setAccessibleName(tr("Overview of the tree"))
         self.hide()
 
     def set_frame(self, frame: QRectF) -> None:

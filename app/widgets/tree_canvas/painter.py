@@ -13,6 +13,7 @@ from app.widgets.tree_canvas.geometry import READABLE, Camera, Metrics
 from app.widgets.tree_canvas.marks import NodePainter
 from app.widgets.tree_canvas.scene import THICK_STEPS, TITLE_ROWS, Scene
 from app.widgets.tree_canvas.style import DASHED, DIMMED, ORDER, PILLS, Look, dashed, edge_width, mix
+from resources.language import tr
 
 BOXES, LINES = 0.22, 0.045
 """Zooms from which boxes have outlines, and from which they have a height."""
@@ -250,7 +251,8 @@ class TreePainter:
             painter.setPen(theme.color("muted"))
             spot = band.intersected(area).adjusted(theme.px(10), theme.px(5), 0, 0)
             if spot.height() > theme.px(16):
-                painter.drawText(spot, Qt.AlignmentFlag.AlignLeft, self.look.lanes.get(lane, f"Group {lane + 1}"))
+                title = self.look.lanes.get(lane, tr("Group {number}").format(number=lane + 1))
+                painter.drawText(spot, Qt.AlignmentFlag.AlignLeft, title)
 
     def _band(self, rows: QRectF, area: QRectF) -> QRectF:
         if self.scene.metrics.down:
