@@ -63,6 +63,7 @@ class Options:
     recorded: Path | None = None
     record: Path | None = None
     config_dir: Path | None = None
+    tour: str = ""
 
     @property
     def leaves(self) -> bool:
@@ -81,6 +82,8 @@ def parse(arguments: Sequence[str]) -> Options:
         parser.error("--record is for a run: add --run")
     if options.recorded is not None and options.run:
         parser.error("a recorded run is shown as it was: leave --run out, or the file")
+    if options.tour and (options.run or options.recorded is not None or options.pictures is not None):
+        parser.error("a tour sets and runs everything itself: leave out --run, --pictures and the recorded run")
     width, height = (side * (options.scale or 1.0) for side in options.size or PICTURE_SIZE)
     if width * height > LARGEST_AREA:
         parser.error(f"a picture of {width:.0f}x{height:.0f} pixels is too large: {LARGEST_AREA:,} are the most")
@@ -114,6 +117,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _names() -> str:
     """Everything that views, strategies, caches and themes are called; imported only for this."""
+    from app.state.tours import names_and_titles
     from app.views import VIEWS
     from core import caches, strategies
 
@@ -127,6 +131,7 @@ def _names() -> str:
             listed("strategies", strategies.registry),
             listed("caches", caches.registry),
             listed("themes", SCHEMES),
+            listed("tours", (name for name, _title in names_and_titles())),
             "",
         )
     )
@@ -165,6 +170,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--pictures", type=Path, metavar="FILE",
         help="make the pictures that a script in TOML names, then leave; needs no screen; example below")  # fmt: skip
     add("--record", type=Path, metavar="OUT.tokenscope", help="write the run to a file while it goes on")
+    add("--tour", default="", metavar="NAME", type=_tour,
+        help="play a guided tour; with --screenshot to its end, by itself; names below")  # fmt: skip
     add("--config-dir", type=Path, metavar="DIR", help="where settings are kept")
     return parser
 
@@ -199,6 +206,15 @@ def _ending(text: str, known: Sequence[str], what: str) -> Path:
         named = f"“{path.suffix}” is no kind of {what}" if path.suffix else f"“{short(text)}” does not say which kind"
         raise argparse.ArgumentTypeError(f"{named}: end the name with {', '.join(known[:-1])} or {known[-1]}")
     return path
+
+
+def _tour(text: str) -> str:
+    from app.state.tours import TourProblem, find
+
+    try:
+        return find(text).name
+    except TourProblem as problem:
+        raise argparse.ArgumentTypeError(problem.cause) from None
 
 
 def _ratio(text: str) -> float:

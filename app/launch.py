@@ -9,7 +9,7 @@ from app.picture import PictureError, export, hold_still, save_picture
 from app.state import values as typed
 from app.state.near import near, short, unknown
 from app.views import VIEWS
-from app.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled
+from app.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled, toured
 from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import TokenscopeError
@@ -44,6 +44,10 @@ async def _stay(window: MainWindow, options: Options) -> int:
         problem = problem or str(error)
     if problem:
         window.parts.messages.show_notice(problem, "The command line could not be followed in full")
+    elif options.tour:
+        from app.state.tours import find
+
+        window.parts.tours.player.play(find(options.tour), by_itself=True)
     elif options.run:
         window.parts.runs.run()
     if options.present:
@@ -80,7 +84,9 @@ async def _leave_files(window: MainWindow, options: Options) -> int:
 
 async def _ready(window: MainWindow, options: Options) -> None:
     """Wait until there is what the picture is to show. Raises LaunchProblem."""
-    if options.run:
+    if options.tour:
+        await toured(window, options.tour)
+    elif options.run:
         await run_to_the_end(window)
     elif options.recorded is None:
         await loaded(window)

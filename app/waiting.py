@@ -45,6 +45,24 @@ async def run_to_the_end(window: MainWindow) -> None:
         raise LaunchProblem(f"{outcome.error.title}. {outcome.error.cause} {outcome.error.remedy}".strip())
 
 
+async def toured(window: MainWindow, name: str) -> None:
+    """Play a tour, waiting for nobody, until its last sentence is drawn. Raises LaunchProblem when a run of it was not
+    written to its end."""
+    from app.state.tours import find
+
+    player = window.parts.tours.player
+    finished = asyncio.ensure_future(next_value(player.finished))
+    failed = asyncio.ensure_future(next_value(player.stuck))
+    await asyncio.sleep(0)  # they listen now
+    player.play(find(name), hurried=True)
+    done, waiting = await asyncio.wait((finished, failed), return_when=asyncio.FIRST_COMPLETED)
+    for other in waiting:
+        other.cancel()
+    await painted(window)
+    if failed in done:
+        raise LaunchProblem(str(failed.result()))
+
+
 async def loaded(window: MainWindow) -> None:
     """Wait until the chosen model is held ready, or has failed to be, and that is drawn; at once if it is not loaded
     before it is asked for."""

@@ -51,6 +51,7 @@ COMPILED = datetime(2000, 1, 1, tzinfo=UTC)
 """The date in every compiled catalogue: what it says does not change from day to day."""
 KEYWORDS = {"tr": None, "mark": None, "trn": (1, 2), "trc": ((1, "c"), 2)}
 READ: dict[str, frozenset[str]] = {
+    "resources/examples.json": frozenset({"title", "about"}),
     "resources/tours": frozenset({"title", "about", "text", "otherwise", "notes", "question"}),
     "resources/glossary": frozenset({"term", "plain", "usual", "exact"}),
 }

@@ -35,6 +35,7 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #usedSettings {{ color: {theme.muted}; font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
 #resetButton, #openPreset, #moreButton {{ font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}
+QLabel[role="spoken"] {{ font-size: {px(17)}px; }}
 QLabel[role="bannerTitle"] {{ font-weight: 600; }}
 QTabBar[tight="true"]::tab {{ margin: 0 {px(5)}px; }}
 #colourButton, #whitespaceButton {{ padding: {px(4)}px 1px; }}

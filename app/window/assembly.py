@@ -36,6 +36,7 @@ from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
 from app.control.steps import Steps
+from app.control.tours.tours import Tours
 from app.panels.appearance_menu import AppearanceMenu
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
@@ -62,6 +63,7 @@ from app.window.wiring import connect
 from core import caches, strategies
 
 if TYPE_CHECKING:
+    from app.control.tours.player import TourPlayer
     from app.session.engine import Engine
     from app.window.main_window import MainWindow
 
@@ -71,9 +73,9 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) ->
     store.drop_unusable()
     session = Session(engine, window)
     panels = _panels()
-    _lay_out(window, panels)
+    body = _lay_out(window, panels)
     chats = ChatStore(store.folder)
-    controllers = _controllers(panels, store, chats, session)
+    controllers = _controllers(panels, body, store, chats, session)
     layout = _panel_layout(panels)
     appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
     stage = Stage(window, panels.centre, (panels.toolbar, panels.status), session, appearance, layout)
@@ -142,7 +144,8 @@ def _tab_panels(panels: Panels) -> tuple[QWidget, ...]:
     )
 
 
-def _lay_out(window: MainWindow, panels: Panels) -> None:
+def _lay_out(window: MainWindow, panels: Panels) -> QVBoxLayout:
+    """Everything below each other; gives back the layout, in which more can be put."""
     body = QWidget()
     column = QVBoxLayout(body)
     column.setContentsMargins(0, 0, 0, 0)
@@ -152,9 +155,12 @@ def _lay_out(window: MainWindow, panels: Panels) -> None:
     column.addWidget(panels.timeline)
     column.addWidget(panels.status)
     window.setCentralWidget(body)
+    return column
 
 
-def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session: Session) -> Controllers:
+def _controllers(
+    panels: Panels, body: QVBoxLayout, store: SettingsStore, chats: ChatStore, session: Session
+) -> Controllers:
     settings, models = store.settings, ModelList()
     keeper = Keeper(store)
     messages = Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
@@ -195,7 +201,35 @@ def _controllers(panels: Panels, store: SettingsStore, chats: ChatStore, session
         history_panel=HistoryPanel(panels.setup, session, history, kept_changes, steps, settings.history),
         recovery=Recovery(history, messages),
         steps=steps,
+        tours=_tours(panels, body, session, chosen, setup, requests, runs),
     )
+
+
+def _tours(
+    panels: Panels,
+    body: QVBoxLayout,
+    session: Session,
+    chosen: Chosen,
+    setup: SetupController,
+    requests: RequestBuilder,
+    runs: RunController,
+) -> Tours:
+    """The way to the tours, whose panel stands at the foot of the window once there is one."""
+
+    def dock(panel: QWidget) -> None:
+        body.insertWidget(body.indexOf(panels.timeline), panel)
+
+    def make() -> TourPlayer:
+        from app.control.tours.acting import Acting
+        from app.control.tours.face import TourFace
+        from app.control.tours.player import TourPlayer
+        from app.control.tours.targets import Targets
+
+        acting = Acting(setup, chosen, panels.setup, panels.centre, requests, runs, session)
+        targets = Targets(panels.timeline.window(), panels.centre, panels.setup, panels.inspector)
+        return TourPlayer(acting, TourFace(panels.timeline.window(), dock, targets), session)
+
+    return Tours(make, session)
 
 
 def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> Chosen:

@@ -70,6 +70,14 @@ class PanelLayout(QObject):
         """Open the inspector, if it is not."""
         self._set(self._inspector, True)
 
+    @Slot()
+    def make_room_for_inspector(self) -> None:
+        """Open the inspector; where both side panels leave too little room for it, close the other one."""
+        self._set(self._inspector, True)
+        self._splitter.share_out()
+        if not self._inspector.widget.width() or not self._splitter.sizes()[2]:
+            self._set(self._setup, False)
+
     def restore(self, kept: Layout) -> None:
         """Open the panels that were open, as wide as they were."""
         self._set(self._setup, kept.setup)

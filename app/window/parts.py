@@ -28,6 +28,7 @@ from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
 from app.control.steps import Steps
+from app.control.tours.tours import Tours
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
@@ -88,6 +89,7 @@ class Controllers:
     history_panel: HistoryPanel
     recovery: Recovery
     steps: Steps
+    tours: Tours
 
 
 @dataclass(eq=False, repr=False)

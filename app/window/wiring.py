@@ -42,6 +42,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
     ):
         signal.connect(slot)
     _connect_history(parts)
+    _connect_tours(parts)
 
 
 def _connect_setup(parts: Parts) -> None:
@@ -84,6 +85,13 @@ def _connect_history(parts: Parts) -> None:
     ):
         signal.connect(slot)
     parts.steps.tell()
+
+
+def _connect_tours(parts: Parts) -> None:
+    """What a tour points at has to be open; how it looks."""
+    parts.tours.setupWanted.connect(parts.layout.show_setup)
+    parts.tours.inspectorWanted.connect(parts.layout.make_room_for_inspector)
+    parts.appearance.changed.connect(parts.tours.set_theme)
 
 
 def _connect_frame(window: MainWindow, parts: Parts) -> None:

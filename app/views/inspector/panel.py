@@ -93,6 +93,8 @@ class Inspector(View):
         self._layers = Section(tr("Layers"), self._layer_bars, self._body)
         self._funnel = Section(tr("Funnel"), self._stages, self._body)
         self._numbers = Section(tr("This step"), self._figures, self._body)
+        for part, name in ((self._card, "reason"), (self._bars, "alternatives"), (self._stages, "funnel")):
+            part.setObjectName(name)
         self._card_of_node = NodeCard(self)
         self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
         self._timer.timeout.connect(self._tell)

@@ -1,0 +1,57 @@
+"""The way to the tours: nothing of them is imported or made before the first is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.theme.theme import Theme, theme_for
+
+if TYPE_CHECKING:
+    from app.control.tours.player import TourPlayer
+
+
+class Tours(QObject):
+    """`setupWanted`, `inspectorWanted`: a panel has to be open for what is pointed at; `made(TourPlayer)`, once."""
+
+    setupWanted = Signal()
+    inspectorWanted = Signal()
+    made = Signal(object)
+
+    def __init__(self, make: Callable[[], TourPlayer], parent: QObject) -> None:
+        super().__init__(parent)
+        self._make = make
+        self._player: TourPlayer | None = None
+        self._theme = theme_for("light")
+
+    @property
+    def player(self) -> TourPlayer:
+        """Plays them; made when it is first asked for."""
+        if self._player is None:
+            player = self._player = self._make()
+            player.face.set_theme(self._theme)
+            player.face.targets.setupWanted.connect(self.setupWanted)
+            player.face.targets.inspectorWanted.connect(self.inspectorWanted)
+            self.made.emit(player)
+        return self._player
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a tour is being played."""
+        return self._player is not None and self._player.tour is not None
+
+    @Slot(str)
+    def start(self, name: str) -> None:
+        """Begin the tour of that name. Raises TourProblem."""
+        from app.state.tours import find
+
+        self.player.play(find(name))
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes, now or once there is something to draw."""
+        self._theme = theme
+        if self._player is not None:
+            self._player.face.set_theme(theme)

@@ -1,0 +1,122 @@
+"""The panel of a tour: a sentence at the foot of the window, like a subtitle, which covers nothing."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.panels.tours.dots import Dots
+from app.theme.theme import Theme
+from app.widgets.text_block import TextBlock
+from resources.language import tr
+
+
+class TourPanel(QFrame):
+    """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Left and Right, Page Up and Page Down walk,
+    Esc leaves."""
+
+    backWanted = Signal()
+    nextWanted = Signal()
+    playWanted = Signal()
+    leaveWanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("tourPanel")
+        self.setProperty("role", "foot")
+        self._comes_back = False
+        self.title, self.dots, self.sentence = QLabel(), Dots(), TextBlock(self, "spoken")
+        self.title.setProperty("role", "heading")
+        self.back, self.play, self.next, self.leave = (QPushButton() for _ in range(4))
+        for button, name, signal in (
+            (self.back, "tourBack", self.backWanted),
+            (self.play, "tourPlay", self.playWanted),
+            (self.next, "tourNext", self.nextWanted),
+            (self.leave, "tourLeave", self.leaveWanted),
+        ):
+            button.setObjectName(name)
+            button.setProperty("role", "quiet")
+            button.clicked.connect(signal)
+        self.next.setProperty("role", "primary")
+        self._lay_out()
+
+    def show_step(self, title: str, place: int, count: int, text: str, is_busy: bool = False) -> None:
+        """A step's sentence; while it `is_busy`, there is nowhere to go."""
+        self.setAccessibleName(tr("Guided tour"))
+        self.title.setText(title)
+        self.dots.show_place(place, count)
+        self.sentence.set_text(text)
+        self.back.setText(tr("Back"))
+        self.next.setText(tr("Next") if place + 1 < count else tr("Done"))
+        self.leave.setText(tr("Leave"))
+        self.back.setEnabled(place > 0 and not is_busy)
+        self._enable_next(not is_busy)
+        if not is_busy:
+            self._announce(text)
+
+    def show_playing(self, is_playing: bool) -> None:
+        """Whether it goes on by itself."""
+        self.play.setText(tr("Stop") if is_playing else tr("Play"))
+        self.play.setToolTip(tr("Wait for me at every step") if is_playing else tr("Go on by itself"))
+
+    def take_focus(self) -> None:
+        """Let the keys walk."""
+        self.next.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self.sentence.refit()
+        self.dots.set_theme(theme)
+        side = theme.space(16)
+        self._column.setContentsMargins(side, theme.space(10), side, theme.space(12))
+        self._column.setSpacing(theme.space(6))
+
+    def event(self, event: QEvent) -> bool:
+        """Esc in here leaves the tour, before it stops a run."""
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            if event.type() == QEvent.Type.KeyPress:
+                self.leaveWanted.emit()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk; a clicker's keys do, too."""
+        key = Qt.Key
+        wanted = {
+            key.Key_Left: self.backWanted,
+            key.Key_PageUp: self.backWanted,
+            key.Key_Right: self.nextWanted,
+            key.Key_PageDown: self.nextWanted,
+        }.get(key(event.key()))
+        if wanted is None:
+            super().keyPressEvent(event)
+        elif (self.back if wanted is self.backWanted else self.next).isEnabled():
+            wanted.emit()
+
+    def _enable_next(self, on: bool) -> None:
+        """The keyboard stays in the panel while there is nothing to press, and comes back to the button."""
+        if not on and self.next.hasFocus():
+            self.leave.setFocus(Qt.FocusReason.OtherFocusReason)
+            self._comes_back = True
+        self.next.setEnabled(on)
+        if on and self._comes_back and self.leave.hasFocus():
+            self.take_focus()
+        self._comes_back = self._comes_back and not on
+
+    def _announce(self, text: str) -> None:
+        """Tell a screen reader, when it has come to the end of what it says."""
+        if QAccessible.isActive():
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, text))
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout()
+        row.addWidget(self.title)
+        row.addWidget(self.dots)
+        row.addStretch(1)
+        for button in (self.leave, self.play, self.back, self.next):
+            row.addWidget(button)
+        self._column = QVBoxLayout(self)
+        self._column.addLayout(row)
+        self._column.addWidget(self.sentence)

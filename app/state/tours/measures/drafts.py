@@ -1,0 +1,134 @@
+"""Figures of speculation: rounds, drafted tokens and what became of them. Rounds count from 0."""
+
+from __future__ import annotations
+
+from app.state.run import Run
+from app.state.tours.measures.measure import measure
+from app.state.tours.values import Value
+from core.events import DraftNode, DraftRound
+
+
+def _rounds(run: Run) -> list[DraftRound]:
+    return run.rounds.rounds
+
+
+def _round(run: Run, number: int) -> DraftRound | None:
+    return _rounds(run)[number] if 0 <= number < len(_rounds(run)) else None
+
+
+def _refused(entry: DraftRound | None) -> DraftNode | None:
+    """The drafted token behind the accepted ones that the target would not have."""
+    last = entry.accepted[-1] if entry and entry.accepted else 0
+    found = (node for node in entry.nodes if node.fate == "refused" and node.parent == last) if entry else iter(())
+    return next(found, None)
+
+
+@measure("count")
+def rounds(run: Run) -> Value:
+    """How many rounds there were."""
+    return len(_rounds(run))
+
+
+@measure("count")
+def drafted(run: Run) -> Value:
+    """Drafted tokens of all rounds."""
+    return sum(len(entry.nodes) for entry in _rounds(run))
+
+
+@measure("count")
+def accepted(run: Run) -> Value:
+    """Those of them that became text."""
+    return sum(len(entry.accepted) for entry in _rounds(run))
+
+
+@measure("count", may_lack=True)
+def passes(run: Run) -> Value:
+    """Passes of the large model."""
+    return run.finished.metrics.target_passes if run.finished else None
+
+
+@measure("place", may_lack=True)
+def good_round(run: Run) -> Value:
+    """The first round in which everything on one path was accepted."""
+    return next((entry.round for entry in _rounds(run) if entry.extra_kind == "bonus" and entry.accepted), None)
+
+
+@measure("place", may_lack=True)
+def refusing_round(run: Run) -> Value:
+    """The first round in which a drafted token was refused and the model's own stood instead."""
+    found = (n for n, entry in enumerate(_rounds(run)) if entry.extra_kind == "correction" and _refused(entry))
+    return next(found, None)
+
+
+@measure("count", may_lack=True)
+def drafted_in(run: Run, number: int) -> Value:
+    """Drafted tokens of a round."""
+    entry = _round(run, number)
+    return len(entry.nodes) if entry else None
+
+
+@measure("count", may_lack=True)
+def accepted_in(run: Run, number: int) -> Value:
+    """Accepted tokens of a round."""
+    entry = _round(run, number)
+    return len(entry.accepted) if entry else None
+
+
+@measure("token", may_lack=True)
+def added_in(run: Run, number: int) -> Value:
+    """The model's own token at the end of a round."""
+    entry = _round(run, number)
+    return entry.extra_piece if entry and entry.extra_kind != "none" else None
+
+
+@measure("count", may_lack=True)
+def refused_node(run: Run, number: int) -> Value:
+    """The node of the refused token of a round."""
+    node = _refused(_round(run, number))
+    return node.node if node else None
+
+
+@measure("token", may_lack=True)
+def refused_piece(run: Run, number: int) -> Value:
+    """The refused token of a round."""
+    node = _refused(_round(run, number))
+    return node.piece if node else None
+
+
+@measure("share", may_lack=True)
+def refused_chance(run: Run, number: int) -> Value:
+    """How likely the large model found it."""
+    node = _refused(_round(run, number))
+    return node.target_probability if node else None
+
+
+@measure("count", may_lack=True)
+def last_accepted(run: Run, number: int) -> Value:
+    """The node of the last accepted token of a round."""
+    entry = _round(run, number)
+    return entry.accepted[-1] if entry and entry.accepted else None
+
+
+@measure("count", may_lack=True)
+def paths_in(run: Run, number: int) -> Value:
+    """How many ways through the tree of a round there are."""
+    entry = _round(run, number)
+    if entry is None:
+        return None
+    parents = {node.parent for node in entry.nodes}
+    return sum(node.node not in parents for node in entry.nodes)
+
+
+@measure("place", may_lack=True)
+def saved_round(run: Run) -> Value:
+    """The first round in which the accepted path leaves the first guess: a single chain would have been refused."""
+    for n, entry in enumerate(_rounds(run)):
+        if entry.accepted and any(_is_second_guess(entry, node) for node in entry.accepted):
+            return n
+    return None
+
+
+def _is_second_guess(entry: DraftRound, number: int) -> bool:
+    """Whether a drafted sibling of that node was thought likelier by the draft."""
+    node = next(one for one in entry.nodes if one.node == number)
+    return any(one.parent == node.parent and one.draft_probability > node.draft_probability for one in entry.nodes)

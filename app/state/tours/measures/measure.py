@@ -1,0 +1,33 @@
+"""What a measure is, and the table of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.state.tours.values import Value
+
+Take = Callable[..., Value]
+MEASURES: dict[str, Measure] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`take(run, …)` gives the figure; `kind` says how it is written (`app.state.tours.values`)."""
+
+    take: Take
+    kind: str
+    runs: int = 1
+    """How many runs it is taken of; they come first, what else it needs behind them."""
+    may_lack: bool = False
+    """Whether there are runs that have no such figure."""
+
+
+def measure(kind: str, runs: int = 1, may_lack: bool = False) -> Callable[[Take], Take]:
+    """Puts a function into the table, by its own name."""
+
+    def put(take: Take) -> Take:
+        MEASURES[take.__name__] = Measure(take, kind, runs, may_lack)
+        return take
+
+    return put

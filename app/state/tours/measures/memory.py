@@ -1,0 +1,91 @@
+"""Figures of the key–value cache."""
+
+from __future__ import annotations
+
+from app.state.run import Run
+from app.state.tours.measures.measure import measure
+from app.state.tours.values import Value
+from core.events import CacheMeasured, CachePlan
+
+
+def _measured(run: Run) -> list[CacheMeasured]:
+    return [event for event in run.events if isinstance(event, CacheMeasured)]
+
+
+def _plan(run: Run) -> CachePlan | None:
+    return next((event for event in run.events if isinstance(event, CachePlan)), None)
+
+
+@measure("bytes", may_lack=True)
+def first_bytes(run: Run) -> Value:
+    """What the cache held when the prompt had been read."""
+    found = _measured(run)
+    return found[0].bytes if found else None
+
+
+@measure("bytes", may_lack=True)
+def last_bytes(run: Run) -> Value:
+    """What it held at the end."""
+    found = _measured(run)
+    return found[-1].bytes if found else None
+
+
+@measure("bytes", may_lack=True)
+def bytes_a_token(run: Run) -> Value:
+    """What one more token took, from the prompt to the end; none where the cache did not grow by what it read."""
+    found = _measured(run)
+    grown = found[-1].tokens - found[0].tokens if found else 0
+    return (found[-1].bytes - found[0].bytes) / grown if grown > 0 else None
+
+
+@measure("count", may_lack=True)
+def tokens_held(run: Run) -> Value:
+    """How many tokens the cache held at the end."""
+    found = _measured(run)
+    return found[-1].tokens if found else None
+
+
+@measure("count", may_lack=True)
+def tokens_read(run: Run) -> Value:
+    """How many tokens it had read by then, those it forgot among them."""
+    found = _measured(run)
+    if not found:
+        return None
+    return found[-1].held[-1][1] if found[-1].held else found[-1].tokens
+
+
+@measure("count", may_lack=True)
+def forgotten(run: Run) -> Value:
+    """How many tokens it had read and no longer held at the end."""
+    found = _measured(run)
+    if not found or not found[-1].held:
+        return None
+    return found[-1].held[-1][1] - sum(stop - start for start, stop in found[-1].held)
+
+
+@measure("count", may_lack=True)
+def sinks(run: Run) -> Value:
+    """How many of the first tokens are never forgotten."""
+    plan = _plan(run)
+    return plan.sinks if plan and plan.sinks else None
+
+
+@measure("count", may_lack=True)
+def window(run: Run) -> Value:
+    """How many tokens are seen at a time."""
+    plan = _plan(run)
+    return plan.window if plan and plan.window else None
+
+
+@measure("count", may_lack=True)
+def bits(run: Run) -> Value:
+    """How many bits a number is kept in."""
+    plan = _plan(run)
+    return plan.bits if plan and plan.bits else None
+
+
+@measure("share", may_lack=True)
+def rounding(run: Run) -> Value:
+    """How far the kept keys are from those that were reckoned."""
+    errors = [event.error for event in _measured(run) if event.error is not None]
+    return errors[-1] if errors else None

@@ -1,0 +1,22 @@
+"""Figures of two runs side by side."""
+
+from __future__ import annotations
+
+from app.state.run import Run
+from app.state.tours.measures.measure import measure
+from app.state.tours.values import Value
+
+
+@measure("count", runs=2)
+def same_start(one: Run, other: Run) -> Value:
+    """How many tokens both begin with alike."""
+    pairs = zip(one.tokens, other.tokens, strict=False)
+    least = min(len(one.tokens), len(other.tokens))
+    return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), least)
+
+
+@measure("place", runs=2, may_lack=True)
+def parting(one: Run, other: Run) -> Value:
+    """The first token at which the first run writes another than the second; none where both go the same way."""
+    pairs = zip(one.tokens, other.tokens, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), None)

@@ -1,0 +1,102 @@
+"""What a tour is: plain data, as its file says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from core.errors import TokenscopeError
+
+Waits = Literal["next", "time", "token", "run"]
+"""What a step goes on with beside the button Next: nothing, its time, a token that is picked, a run that is begun."""
+SECONDS = 7.0
+"""How long a step stands when a tour plays by itself and the step says nothing else."""
+
+
+class TourProblem(TokenscopeError):
+    """A tour cannot be read, or there is none of that name."""
+
+    title = "There is no such tour"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What one run of a tour is set to."""
+
+    model: str
+    strategy: str
+    prompt: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    cache: str = "dynamic"
+    cache_parameters: Mapping[str, Any] = field(default_factory=dict)
+    drafts: tuple[str, ...] = ()
+    seed: int = 0
+    view: str = "tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A figure of a step: the measure's name, and what it is taken of (runs, earlier figures, plain values)."""
+
+    measure: str
+    of: tuple[str | float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A figure beside another, or beside a number: the effect is there only if this holds."""
+
+    left: str
+    relation: str
+    right: str | float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One sentence of a tour, what it points at, and what is done for it."""
+
+    text: str
+    """A template; its placeholders are the names of figures."""
+    otherwise: str = ""
+    """What is said where the effect does not appear."""
+    notes: str = ""
+    """For whoever presents."""
+    points: str = ""
+    """The name of an object, or of a part of the running program (`app.control.tours.targets`)."""
+    run: str = ""
+    """Which of the tour's runs is shown; it is made when it is first wanted. Empty: the one before."""
+    figures: Mapping[str, Wanted] = field(default_factory=dict)
+    when: tuple[Condition, ...] = ()
+    view: str = ""
+    cursor: str = ""
+    """The figure that says how far the text is drawn; empty for all of it."""
+    token: str = ""
+    """The figure that says which token is selected."""
+    node: str = ""
+    """The figure that says which node of the shown tree is."""
+    round: str = ""
+    """The figure that says which round of drafts is shown."""
+    waits: Waits = "next"
+    seconds: float = SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Tour:
+    """A scene: its runs by name, and its steps in order."""
+
+    name: str
+    title: str
+    about: str
+    order: int
+    runs: Mapping[str, Setting]
+    steps: tuple[Step, ...]
+
+    def run_of(self, place: int) -> str:
+        """The name of the run that the step at that place speaks of; empty before the first."""
+        return next((step.run for step in reversed(self.steps[: place + 1]) if step.run), "")
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes by itself, its runs left out."""
+        return sum(step.seconds for step in self.steps)

@@ -1,0 +1,195 @@
+"""Tours: every figure that is said is the run's own, and a tour that cannot be read is told and harms no other."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.session.engine import CoreEngine
+from app.state.requests import LoadRequest, RunRequest, divided
+from app.state.run import Run
+from app.state.tours import Setting, Tour, TourProblem, find, load, names_and_titles, tell
+from app.state.tours.reading import placeholders, read
+from core.strategies import registry
+from tests.app.tour_figures import CHECKS, holds, shown
+
+TOURS, PROBLEMS = load()
+LATER_SEED = 1000
+
+
+class Maker:
+    """Runs of tours as the window makes them; an engine holds one model at a time."""
+
+    def __init__(self) -> None:
+        self._engine = CoreEngine()
+        self._made: dict[str, Run] = {}
+
+    def run(self, setting: Setting) -> Run:
+        """The run of a setting, each once."""
+        key = repr(setting)
+        if key not in self._made:
+            strategy = registry[setting.strategy]
+            defaults = {p.name: p.default for p in strategy.parameters if p.default is not None}
+            config, options = divided(strategy, defaults | dict(setting.parameters))
+            request = RunRequest(
+                setting.prompt, config, strategy.name, options=options, load=LoadRequest(setting.model),
+                draft_names=setting.drafts, seed=setting.seed, cache=setting.cache,
+                cache_options=dict(setting.cache_parameters), steady=True,
+            )  # fmt: skip
+            self._engine.load(request.load)
+            run = self._made[key] = Run(request)
+            run.apply(self._engine.stream(request, threading.Event()))
+        return self._made[key]
+
+
+@pytest.fixture(scope="module")
+def maker() -> Maker:
+    return Maker()
+
+
+def measured(tour: Tour, place: int, runs: Mapping[str, Run]) -> dict[str, Any]:
+    """The figures of a step, each taken once more from the bare events."""
+    found: dict[str, Any] = {}
+    for name, wanted in tour.steps[place].figures.items():
+        inputs: list[Any] = [runs[one].events if one in runs else found.get(one, one) for one in wanted.of]
+        found[name] = None if None in inputs else CHECKS[wanted.measure](*inputs)
+    return found
+
+
+def same(one: Any, other: Any) -> bool:
+    """Numbers may be reckoned in another order."""
+    if isinstance(one, float) and isinstance(other, int | float):
+        return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-9)
+    return bool(one == other)
+
+
+def check_tour(tour: Tour, maker: Maker) -> list[bool]:
+    """Hold every sentence of a tour against its runs; gives back which effects were there."""
+    runs: dict[str, Run] = {}
+    appeared = []
+    for place, step in enumerate(tour.steps):
+        if step.run:
+            runs.setdefault(step.run, maker.run(tour.runs[step.run]))
+        told, values = tell(step, runs), measured(tour, place, runs)
+        for name, value in values.items():
+            figure = told.figures[name]
+            assert same(figure.value, value), (tour.name, place, name, value)
+        true = all(value is not None for value in values.values()) and all(holds(c, values) for c in step.when)
+        assert told.appears == true, (tour.name, place)
+        template = step.text if true else step.otherwise
+        words = {name: shown(told.figures[name].kind, value) for name, value in values.items() if value is not None}
+        assert told.text == template.format(**words)
+        appeared.append(true)
+    return appeared
+
+
+@pytest.mark.parametrize("tour", TOURS, ids=lambda tour: tour.name)
+def test_every_sentence_is_true_of_its_runs(tour: Tour, maker: Maker) -> None:
+    """And with the bundled models every effect is there."""
+    assert all(check_tour(tour, maker))
+
+
+def other_seed(setting: Setting) -> Setting:
+    return replace(setting, seed=setting.seed + LATER_SEED)
+
+
+def other_prompt(setting: Setting) -> Setting:
+    """Nothing was tried out for this one."""
+    return replace(setting, prompt="The king had three", seed=setting.seed + 1)
+
+
+def shorter(setting: Setting) -> Setting:
+    """So short that most effects cannot be there."""
+    return replace(setting, parameters={**setting.parameters, "max_new_tokens": 3})
+
+
+@pytest.mark.parametrize("change", [other_seed, other_prompt, shorter])
+def test_no_sentence_is_untrue_of_other_runs(change: Callable[[Setting], Setting], maker: Maker) -> None:
+    for tour in TOURS:
+        check_tour(replace(tour, runs={name: change(setting) for name, setting in tour.runs.items()}), maker)
+
+
+def test_a_short_text_shows_no_loop(maker: Maker) -> None:
+    tour = find("likeliest")
+    runs = {name: maker.run(shorter(setting)) for name, setting in tour.runs.items()}
+    told = [tell(step, runs) for step in tour.steps]
+    assert [one.text for one in told if "circle" in one.text] == ["This time the text does not end in a circle."]
+
+
+def test_the_tours_of_the_program_can_all_be_read() -> None:
+    assert not PROBLEMS
+    assert names_and_titles() == [(tour.name, tour.title) for tour in TOURS]
+    assert len({tour.name for tour in TOURS}) == len(TOURS)
+    for tour in TOURS:
+        assert tour.title
+        assert tour.seconds <= 90
+        assert all(step.notes for step in tour.steps)
+
+
+GOOD = """
+name = "n"
+title = "T"
+about = "A."
+[runs.one]
+model = "storyteller"
+strategy = "greedy"
+prompt = "Once"
+[[steps]]
+run = "one"
+text = "{count} tokens."
+otherwise = "None."
+figures = { count = ["tokens", "one"] }
+when = [["count", ">", 1]]
+"""
+BAD = {
+    "no toml": ("name = ", "Invalid value"),
+    "no title": (GOOD.replace('title = "T"\n', ""), "the key “title” is missing"),
+    "no steps": (GOOD.partition("[[steps]]")[0], "no [[steps]]"),
+    "mistyped key": (GOOD.replace("otherwise", "otherwis"), "step 1 there is no key “otherwis”. Did you mean"),
+    "no such strategy": (GOOD.replace('"greedy"', '"gredy"'), "There is no strategy “gredy”. Did you mean “greedy”?"),
+    "no such setting": (GOOD.replace('prompt = "Once"', 'prompt = "O"\nparameters = { top_q = 1 }'), "top_q"),
+    "setting out of range": (
+        GOOD.replace('prompt = "Once"', 'prompt = "O"\nparameters = { max_new_tokens = 0 }'),
+        "max_new_tokens must be at least 1",
+    ),
+    "no such measure": (GOOD.replace('["tokens"', '["token"'), "There is no measure “token”"),
+    "a run that is not there": (GOOD.replace('"tokens", "one"', '"tokens", "two"'), "taken of 1 runs"),
+    "no such figure": (GOOD.replace('"{count}', '"{cont}'), "There is no figure “cont”"),
+    "no condition": (GOOD.replace('">"', '"~"'), "is no condition"),
+    "nothing to fall back on": (GOOD.replace('otherwise = "None."\n', ""), "needs an “otherwise”"),
+    "a figure that may be missing": (
+        GOOD.replace('["tokens", "one"]', '["loop_start", "one"]').replace('"None."', '"{count}."'),
+        "which may be missing",
+    ),
+    "too long": (GOOD.replace("[[steps]]", "[[steps]]\nseconds = 91"), "90.0 are the most"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_tour_says_what_is_wrong_and_the_others_still_work(tmp_path: Path, name: str) -> None:
+    told, expected = BAD[name]
+    (tmp_path / "a.toml").write_text(told, encoding="utf-8")
+    (tmp_path / "b.toml").write_text(GOOD, encoding="utf-8")
+    with pytest.raises(TourProblem, match=r"The tour a\.toml cannot be played") as raised:
+        read(tmp_path / "a.toml")
+    assert expected in raised.value.cause
+    tours, problems = load(tmp_path)
+    assert [tour.name for tour in tours] == ["n"]
+    assert [problem.cause for problem in problems] == [raised.value.cause]
+
+
+def test_an_unknown_name_lists_those_there_are() -> None:
+    with pytest.raises(TourProblem, match=r"Did you mean “likeliest”.*There are: .*likeliest"):
+        find("likliest")
+
+
+def test_every_figure_that_is_said_is_checked() -> None:
+    used = {wanted.measure for tour in TOURS for step in tour.steps for wanted in step.figures.values()}
+    assert used <= set(CHECKS)
+    assert all(placeholders(step.text) <= set(step.figures) for tour in TOURS for step in tour.steps)
