@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QWidget
 
 from app.panels.held_setting import HeldSetting
-from app.panels.parameter_row import MARGIN, ParameterRow
+from app.panels.parameter_frame import ParameterFrame
+from app.panels.parameter_row import ParameterRow
 from app.theme.theme import Theme
 from core import strategies
 from core.strategies import Parameter
@@ -18,7 +19,7 @@ from resources.language import tr
 _DRAWING = strategies.drawing()
 
 
-class ParameterPanel(QWidget):
+class ParameterPanel(ParameterFrame):
     """Settings of one strategy (or cache). A setting that two strategies share keeps its value between them."""
 
     changed = Signal()
@@ -26,26 +27,21 @@ class ParameterPanel(QWidget):
     advancedToggled = Signal(bool)
 
     def __init__(self, heading: str = "PARAMETERS", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._heading = heading
+        super().__init__(heading, parent)
         self._kept: dict[Parameter, Any] = {}
         self._model: Mapping[str, Any] = {}
         self._settings: dict[str, ParameterRow | HeldSetting] = {}
         self._is_whole = False
         """Whether the rarer settings have rows as well while they are folded: not before there is time for them."""
         self._theme: Theme | None = None
-        self._build()
+        self.reset_button.clicked.connect(self.reset)
+        self.more.toggled.connect(self._on_more)
 
     @property
     def rows(self) -> Mapping[str, ParameterRow]:
         """The rows by the setting's name."""
         self.make_all()
         return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
-
-    @property
-    def is_advanced(self) -> bool:
-        """Whether the rarer settings are unfolded."""
-        return self.more.isChecked()
 
     def show_parameters(self, parameters: Sequence[Parameter]) -> None:
         """Draw editors for `parameters`, with the values they had when they were last shown."""
@@ -111,51 +107,12 @@ class ParameterPanel(QWidget):
         """Everything back to its default."""
         self.set_values({})
 
-    def set_advanced(self, unfolded: bool) -> None:
-        """Unfold or fold the rarer settings."""
-        self.more.setChecked(unfolded)
-
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
         self._theme = theme
         for row in self._settings.values():
             if isinstance(row, ParameterRow):
                 row.set_theme(theme)
-
-    def _build(self) -> None:
-        heading = QLabel(self._heading)
-        heading.setProperty("role", "heading")
-        self.reset_button = QPushButton("Reset")
-        self.reset_button.setObjectName("resetButton")
-        self.reset_button.setProperty("role", "quiet")
-        self.reset_button.setAccessibleName(f"Reset all {self._heading.lower()}")
-        self.reset_button.clicked.connect(self.reset)
-        top = QHBoxLayout()
-        top.setContentsMargins(MARGIN, 0, MARGIN - 6, 0)
-        top.addWidget(heading, 1)
-        top.addWidget(self.reset_button)
-        self.more = QPushButton()
-        self.more.setCheckable(True)
-        self.more.setObjectName("moreButton")
-        self.more.setProperty("role", "quiet")
-        self.more.toggled.connect(self._on_more)
-        self._common, self._advanced = _column(), _column()
-        self._folded = QWidget()
-        self._folded.setLayout(self._advanced)
-        self._folded.hide()
-        self._lay_out(top)
-
-    def _lay_out(self, top: QHBoxLayout) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(top)
-        column.addLayout(self._common)
-        line = QHBoxLayout()
-        line.setContentsMargins(MARGIN - 6, 0, MARGIN, 0)
-        line.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addLayout(line)
-        column.addWidget(self._folded)
 
     def _add(self, parameter: Parameter) -> None:
         is_seen = self._is_whole or self.is_advanced or not parameter.advanced
@@ -171,7 +128,7 @@ class ParameterPanel(QWidget):
         row.helpWanted.connect(self.helpWanted)
         if self._theme is not None:
             row.set_theme(self._theme)
-        (self._advanced if parameter.advanced else self._common).addWidget(row)
+        (self.advanced if parameter.advanced else self.common).addWidget(row)
         return row
 
     def _default(self, parameter: Parameter) -> Any:
@@ -188,7 +145,7 @@ class ParameterPanel(QWidget):
     def _on_more(self, unfolded: bool) -> None:
         if unfolded:
             self.make_all()
-        self._folded.setVisible(unfolded)
+        self.folded.setVisible(unfolded)
         self._name_more()
         self.advancedToggled.emit(unfolded)
 
@@ -219,13 +176,6 @@ def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting]) -> None:
     for row in rows.values():
         if row.parameter.name in _DRAWING:
             row.set_unavailable(reason)
-
-
-def _column() -> QVBoxLayout:
-    column = QVBoxLayout()
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(4)
-    return column
 
 
 def _is_number(value: Any) -> bool:

@@ -13,6 +13,7 @@ from app.session.garbage import Collector
 from app.session.held_model import HeldModel
 from app.session.mailbox import Ended, Job
 from app.session.measuring import Measuring
+from app.session.shown_run import ShownRun
 from app.session.thread import WorkerThread
 from app.session.worker import Worker
 from app.state import outcomes
@@ -20,7 +21,7 @@ from app.state.requests import LoadRequest, ModelInfo, PrefixRequest, RunRequest
 from app.state.run import Run
 
 
-class Session(QObject):
+class Session(ShownRun):
     """Starts and stops runs on the worker's thread and tells the window of them.
 
     States: `idle`, `loading` (a model), `running`, `stopping`. A run asked for while another is under way takes its
@@ -34,8 +35,6 @@ class Session(QObject):
     notRecorded = Signal(object)
     """Why the recording of the run that ends now is not whole (`ErrorReport`)."""
     eventsArrived = Signal(object, object)
-    cursorMoved = Signal(object)
-    selectionChanged = Signal(object)
     finished = Signal(object)
     modelLoading = Signal(str)
     modelReady = Signal(object)
@@ -49,7 +48,6 @@ class Session(QObject):
 
     def __init__(self, engine: Engine | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._run: Run | None = None
         self._underway: Underway | None = None
         self._next: RunRequest | None = None
         self._measuring = Measuring()
@@ -62,11 +60,6 @@ class Session(QObject):
         self._thread = WorkerThread(worker, self)
         self._connect(worker)
         self._collector.start()
-
-    @property
-    def run(self) -> Run | None:
-        """The latest run, under way or ended."""
-        return self._run
 
     @property
     def model(self) -> ModelInfo | None:
@@ -147,23 +140,6 @@ class Session(QObject):
         what came of it."""
         if not self._is_over:
             self._thread.serve.emit(request)
-
-    def select_token(self, index: int | None) -> None:
-        """Let the inspector speak of that token of the shown text; None for no one in particular."""
-        if self._run is not None and self._run.select(index):
-            self.selectionChanged.emit(self._run)
-
-    def move_cursor(self, count: int) -> None:
-        """Draw the first `count` tokens only."""
-        if self._run is not None and self._run.move_cursor(count):
-            self.cursorMoved.emit(self._run)
-
-    def show_sequence(self, index: int) -> None:
-        """Show another of the run's texts."""
-        if self._run is not None and index != self._run.shown:
-            self._run.show(index)
-            self.selectionChanged.emit(self._run)
-            self.cursorMoved.emit(self._run)
 
     def shut_down(self) -> None:
         """Stop whatever is under way and wait for the thread, within bounds; the session can do nothing afterwards."""

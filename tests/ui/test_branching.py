@@ -218,10 +218,10 @@ def test_one_click_on_a_run_shows_it(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.centre.show_view("branches")
     settle(window)
     view = find(window, BranchesView, "branchesView")
-    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.stage.node_rect(0).center())
+    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.stage.places.node_rect(0).center())
     assert window.session.run is parent
     assert view.canvas.selection.selected == 0
-    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.stage.node_rect(1).center())
+    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.stage.places.node_rect(1).center())
     assert window.session.run is branch
     assert len(view.figures()) == 3
 

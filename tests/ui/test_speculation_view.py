@@ -202,7 +202,7 @@ def test_the_end_of_a_long_round_is_in_sight(view: SpeculationView, fates: list[
     run.apply([started, entry(0, 0, fates, extra), *(chosen(step, f" t{step}") for step in range(12))])
     view.show_run(run)
     assert view.canvas.travel.zoom >= READABLE
-    assert view.canvas.rect().contains(view.canvas.stage.node_rect(EXTRA))
+    assert view.canvas.rect().contains(view.canvas.stage.places.node_rect(EXTRA))
 
 
 def test_two_columns_share_rounds_that_are_sorted_in_once(

@@ -216,9 +216,9 @@ def test_pruned_branches_are_hidden_dimmed_or_shown(canvas: TreeCanvas) -> None:
 def test_only_the_depths_up_to_the_cursor_are_drawn(canvas: TreeCanvas) -> None:
     canvas.stage.reveal_depth(1)
     assert set(canvas.stage.scene.nodes_in(QRectF(-9999, -9999, 20000, 20000))) == {0, 1, 2, 3}
-    assert canvas.stage.node_rect(4).isEmpty()
+    assert canvas.stage.places.node_rect(4).isEmpty()
     canvas.stage.reveal_depth(None)
-    assert not canvas.stage.node_rect(4).isEmpty()
+    assert not canvas.stage.places.node_rect(4).isEmpty()
 
 
 # Moving about
@@ -253,12 +253,12 @@ def wheel(canvas: TreeCanvas, at: QPointF, turn: int, held: Qt.KeyboardModifier 
 
 def test_dragging_moves_the_tree_and_ends_following(canvas: TreeCanvas) -> None:
     canvas.travel.set_follow(True)
-    before = canvas.stage.node_rect(0).topLeft()
+    before = canvas.stage.places.node_rect(0).topLeft()
     QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
     QTest.mouseMove(canvas, QPoint(60, 60))
     QTest.mouseMove(canvas, QPoint(105, 85))
     QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=QPoint(105, 85))
-    moved = canvas.stage.node_rect(0).topLeft() - before
+    moved = canvas.stage.places.node_rect(0).topLeft() - before
     assert (moved - QPoint(100, 80)).manhattanLength() <= 2
     assert not canvas.travel.follow
     assert canvas.selection.selected is None
@@ -267,7 +267,7 @@ def test_dragging_moves_the_tree_and_ends_following(canvas: TreeCanvas) -> None:
 def test_fit_brings_everything_into_sight(canvas: TreeCanvas) -> None:
     canvas.travel.pan(5000, 5000)
     canvas.travel.fit()
-    assert all(canvas.rect().contains(canvas.stage.node_rect(node)) for node in canvas.stage.scene.layout.rows)
+    assert all(canvas.rect().contains(canvas.stage.places.node_rect(node)) for node in canvas.stage.scene.layout.rows)
 
 
 def test_following_keeps_the_newest_in_sight_and_the_text_readable(qtbot: QtBot) -> None:
@@ -281,19 +281,19 @@ def test_following_keeps_the_newest_in_sight_and_the_text_readable(qtbot: QtBot)
         if canvas.stage.scene.model.nodes[n].state == "kept"
     ]
     assert canvas.travel.zoom >= 0.6
-    assert any(canvas.rect().contains(canvas.stage.node_rect(node)) for node in newest)
+    assert any(canvas.rect().contains(canvas.stage.places.node_rect(node)) for node in newest)
 
 
 def test_when_not_following_nothing_jumps(canvas: TreeCanvas) -> None:
-    before = canvas.stage.node_rect(8)
+    before = canvas.stage.places.node_rect(8)
     canvas.stage.add_nodes(TreeNode(20 + n, 8, "x") for n in range(5))
-    assert canvas.stage.node_rect(8) == before
+    assert canvas.stage.places.node_rect(8) == before
 
 
 def test_what_was_fitted_is_fitted_again_in_another_room(canvas: TreeCanvas) -> None:
     canvas.travel.fit()
     canvas.resize(400, 300)
-    assert all(canvas.rect().contains(canvas.stage.node_rect(node)) for node in canvas.stage.scene.layout.rows)
+    assert all(canvas.rect().contains(canvas.stage.places.node_rect(node)) for node in canvas.stage.scene.layout.rows)
 
 
 def test_fit_turns_no_tree_into_a_smear(qtbot: QtBot) -> None:
@@ -312,11 +312,11 @@ def test_the_map_makes_way_for_what_is_selected(canvas: TreeCanvas, down: bool) 
     canvas.stage.set_down(down)
     canvas.travel.set_zoom(1.6)
     for node in (0, 7, 3, 8):
-        off = canvas.minimap.geometry().center() - canvas.stage.node_rect(node).center()
+        off = canvas.minimap.geometry().center() - canvas.stage.places.node_rect(node).center()
         canvas.travel.pan(-off.x(), -off.y())
         canvas.selection.select(node)
         assert not canvas.minimap.isHidden()
-        assert not canvas.minimap.geometry().intersects(canvas.stage.node_rect(node))
+        assert not canvas.minimap.geometry().intersects(canvas.stage.places.node_rect(node))
 
 
 def test_the_map_appears_when_not_all_is_in_sight_and_leads_there(canvas: TreeCanvas) -> None:
@@ -333,11 +333,11 @@ def test_the_map_appears_when_not_all_is_in_sight_and_leads_there(canvas: TreeCa
 
 
 def test_folding_hides_a_subtree_and_says_how_much(canvas: TreeCanvas) -> None:
-    place = canvas.stage.node_rect(1)
+    place = canvas.stage.places.node_rect(1)
     canvas.selection.toggle_fold(1)
     assert not canvas.stage.scene.shown(4)
     assert fold_text(canvas.stage.scene, canvas.stage.look, 1) == "+3"
-    assert (canvas.stage.node_rect(1).topLeft() - place.topLeft()).manhattanLength() <= 1
+    assert (canvas.stage.places.node_rect(1).topLeft() - place.topLeft()).manhattanLength() <= 1
     canvas.stage.add_nodes([TreeNode(30, 7, "x")])
     assert fold_text(canvas.stage.scene, canvas.stage.look, 1) == "+4"
     canvas.selection.toggle_fold(1)
@@ -352,7 +352,7 @@ def test_folding_hands_the_selection_to_what_stays(canvas: TreeCanvas, qtbot: Qt
 
 
 def test_a_double_click_folds_and_the_mark_unfolds(canvas: TreeCanvas) -> None:
-    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.node_rect(2).center())
+    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.places.node_rect(2).center())
     assert 2 in canvas.stage.scene.model.folded
     mark = canvas.stage.painter.nodes.fold_mark(canvas.stage.scene.box(2), "+2")
     QTest.mouseClick(
@@ -375,7 +375,7 @@ def test_showing_a_node_unfolds_what_hides_it(canvas: TreeCanvas) -> None:
 
 def test_a_click_selects_and_a_click_on_the_ground_lets_go(canvas: TreeCanvas, qtbot: QtBot) -> None:
     with qtbot.waitSignal(canvas.selection.nodeSelected) as signal:
-        QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.node_rect(6).center())
+        QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.places.node_rect(6).center())
     assert signal.args == [6]
     assert canvas.stage.look.trail == [0, 2, 6]
     with qtbot.waitSignal(canvas.selection.nothingSelected):
@@ -444,7 +444,7 @@ def test_a_selected_node_is_moved_into_sight(canvas: TreeCanvas) -> None:
     canvas.travel.set_zoom(2.4)
     for node in (0, 8, 3, 7):
         canvas.selection.pick(node)
-        assert canvas.rect().contains(canvas.stage.node_rect(node))
+        assert canvas.rect().contains(canvas.stage.places.node_rect(node))
 
 
 # Screen readers
@@ -465,7 +465,7 @@ def test_screen_readers_walk_the_tree(canvas: TreeCanvas) -> None:
     assert root.indexOfChild(fox) == 0
     assert root.parent() is tree
     assert named.role() == QAccessible.Role.TreeItem
-    place = canvas.mapToGlobal(canvas.stage.node_rect(4).center())
+    place = canvas.mapToGlobal(canvas.stage.places.node_rect(4).center())
     assert tree.childAt(place.x(), place.y()) is named
 
 

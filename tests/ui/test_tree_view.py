@@ -291,9 +291,9 @@ def test_the_tools_do_what_they_say(qtbot: QtBot) -> None:
     assert not tool(view, "followButton").isChecked()
     tool(view, "fitButton").click()
     assert view.canvas.travel.zoom >= READABLE
-    assert view.canvas.rect().contains(view.canvas.stage.node_rect(view.canvas.stage.look.best[-1]))
+    assert view.canvas.rect().contains(view.canvas.stage.places.node_rect(view.canvas.stage.look.best[-1]))
     tool(view, "fitButton").click()
-    assert view.canvas.rect().contains(view.canvas.stage.node_rect(0))
+    assert view.canvas.rect().contains(view.canvas.stage.places.node_rect(0))
     tool(view, "fitButton").click()
     assert view.canvas.travel.zoom >= READABLE
     tool(view, "downButton").click()

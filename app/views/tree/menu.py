@@ -33,7 +33,7 @@ class NodeMenu(QObject):
         if not isinstance(event, QContextMenuEvent):
             return False
         by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
-        node = self._canvas.selection.selected if by_key else self._canvas.stage.node_at(event.pos())
+        node = self._canvas.selection.selected if by_key else self._canvas.stage.places.node_at(event.pos())
         if node is None or (menu := self.menu(node)) is None:
             return False
         menu.popup(event.globalPos())

@@ -160,7 +160,7 @@ class TreeItems(QAccessibleObject):
 
     def place(self, node: int) -> QRect:
         """A node's rectangle on the screen; empty when it is not drawn."""
-        box = self.stage.node_rect(node)
+        box = self.stage.places.node_rect(node)
         return QRect(self._widget.mapToGlobal(box.topLeft()), box.size()) if not box.isEmpty() else QRect()
 
     def parent(self) -> QAccessibleInterface | None:
@@ -186,7 +186,7 @@ class TreeItems(QAccessibleObject):
 
     def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
         """The node at that point of the screen."""
-        node = self.stage.node_at(self._widget.mapFromGlobal(QPoint(x, y)))
+        node = self.stage.places.node_at(self._widget.mapFromGlobal(QPoint(x, y)))
         return self.item(node) if node is not None else None
 
     def focusChild(self) -> QAccessibleInterface | None:

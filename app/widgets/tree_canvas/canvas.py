@@ -83,7 +83,7 @@ class TreeCanvas(SpokenTree):
     def _clear_selected(self) -> None:
         """The map never hides the selected node."""
         selected = self.stage.look.selected
-        self.minimap.keep_clear(self.stage.node_rect(selected) if selected is not None else QRect())
+        self.minimap.keep_clear(self.stage.places.node_rect(selected) if selected is not None else QRect())
 
     # Events
 
@@ -152,7 +152,7 @@ class TreeCanvas(SpokenTree):
         return super().event(event)
 
     def _show_tip(self, event: QHelpEvent) -> None:
-        node = self.stage.node_at(event.pos())
+        node = self.stage.places.node_at(event.pos())
         text = self.describe(node) if node is not None else ""
-        place = self.stage.node_rect(node) if node is not None else QRect()
+        place = self.stage.places.node_rect(node) if node is not None else QRect()
         QToolTip.showText(event.globalPos(), text, self, place)

@@ -69,25 +69,25 @@ class Input(QObject):
             self._click(event.position())
 
     def _click(self, at: QPointF) -> None:
-        marked = self._stage.fold_mark_at(at)
+        marked = self._stage.places.fold_mark_at(at)
         if marked is not None:
             self._selection.toggle_fold(marked)
         else:
-            self._selection.pick(self._stage.node_at(at))
+            self._selection.pick(self._stage.places.node_at(at))
 
     def double_click(self, event: QMouseEvent) -> None:
         """Fold, or fit."""
-        if event.button() != Qt.MouseButton.LeftButton or self._stage.fold_mark_at(event.position()) is not None:
+        if event.button() != Qt.MouseButton.LeftButton or self._stage.places.fold_mark_at(event.position()) is not None:
             return
-        node = self._stage.node_at(event.position())
+        node = self._stage.places.node_at(event.position())
         if node is not None:
             self._selection.toggle_fold(node)
         else:
             self._travel.fit()
 
     def _hover(self, at: QPointF) -> None:
-        marked = self._stage.fold_mark_at(at)
-        node = marked if marked is not None else self._stage.node_at(at)
+        marked = self._stage.places.fold_mark_at(at)
+        node = marked if marked is not None else self._stage.places.node_at(at)
         self._selection.set_hovered(node)
         shape = Qt.CursorShape.ArrowCursor if node is None else Qt.CursorShape.PointingHandCursor
         self._widget.setCursor(shape)

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from app.widgets.tree_canvas.model import FAINT_STATES, TreeModel
+from app.widgets.tree_canvas.model import TreeModel
 
 LANE_GAP = 2.0
 """Rows between two lanes."""
@@ -141,7 +141,7 @@ class TreeLayout:
         children, ordered = self.model.children, []
         for parent in self.nodes_in(depth - 1):
             family = [node for node in children.get(parent, ()) if self._shown(node)]
-            ordered += sorted(family, key=self._is_faint)
+            ordered += sorted(family, key=self.model.is_faint)
         return ordered
 
     def _beside_parents(self, nodes: Sequence[int], lane: int | None) -> list[float]:
@@ -151,18 +151,15 @@ class TreeLayout:
             start = 0.0
             if parent is not None and self.model.nodes[parent].lane == lane:
                 start = self.rows[parent]
-            strong = [n for n, node in enumerate(family) if not self._is_faint(node)] or [0]
+            strong = [n for n, node in enumerate(family) if not self.model.is_faint(node)] or [0]
             anchor = (strong[0] + strong[-1]) // 2
             wanted.extend(start + n - anchor for n in range(len(family)))
         return wanted
 
-    def _is_faint(self, node: int) -> bool:
-        return self.model.nodes[node].state in FAINT_STATES
-
     def _fit(self, depth: int, lane: int | None, nodes: list[int], wanted: Sequence[float]) -> None:
         low, high = self.reach.get(lane, (0.0, 0.0))
         spare = max(len(nodes) * 0.75, (high - low) / 2)
-        weights = [WEAK if self._is_faint(node) else STRONG for node in nodes]
+        weights = [WEAK if self.model.is_faint(node) else STRONG for node in nodes]
         rows = spread(wanted, weights, -spare, spare)
         self.strips[depth][lane] = Strip(nodes, rows)
         self.rows.update(zip(nodes, rows, strict=True))
@@ -205,7 +202,7 @@ class TreeLayout:
 
     def _middle(self, node: int, lane: int | None) -> float:
         below = [n for n in self.model.children.get(node, ()) if n in self.rows and self.model.nodes[n].lane == lane]
-        live = [n for n in below if not self._is_faint(n)] or below
+        live = [n for n in below if not self.model.is_faint(n)] or below
         return (self.rows[live[0]] + self.rows[live[-1]]) / 2 if live else self.rows[node]
 
 

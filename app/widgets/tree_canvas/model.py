@@ -80,6 +80,10 @@ class TreeModel:
         if node.state not in STATES:
             raise ValueError(f"Node {node.id} has the state {node.state!r}; a state is one of {', '.join(STATES)}.")
 
+    def is_faint(self, node: int) -> bool:
+        """Whether it matters less than its siblings that live on."""
+        return self.nodes[node].state in FAINT_STATES
+
     def path(self, node: int) -> list[int]:
         """From the root to `node`, both included."""
         path: list[int] = []

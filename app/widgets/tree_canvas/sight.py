@@ -32,8 +32,3 @@ def subject(stage: Stage, view: QRectF) -> QRectF:
         return scene.box(look.selected)
     shown = [node for node in look.best if scene.shown(node)]
     return scene.box(shown[-1]) if shown else newest(stage, view)
-
-
-def within(place: float, first: float, last: float) -> float:
-    """`place` inside [first, last]; their middle where there is no inside."""
-    return (first + last) / 2 if last < first else min(max(place, first), last)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, Signal, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.tree_canvas.geometry import READABLE, Camera, Metrics
+from app.widgets.tree_canvas.geometry import Camera, Metrics
 from app.widgets.tree_canvas.model import TreeNode
-from app.widgets.tree_canvas.painter import TreePainter, fold_text
+from app.widgets.tree_canvas.painter import TreePainter
+from app.widgets.tree_canvas.places import Places
 from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.style import DIMMED, Look
 
@@ -35,6 +36,7 @@ class Stage(QObject):
         self.scene, self.camera = Scene(), Camera()
         self.look = Look(theme_for("light"))
         self.painter = TreePainter(self.scene, self.look)
+        self.places = Places(self.scene, self.camera, self.painter)
         self._narrow = False
 
     # The tree
@@ -170,27 +172,3 @@ class Stage(QObject):
         """Enough nodes to see whether they have second lines."""
         first = (column[:1] for column in self.scene.model.columns[:3])
         return (self.scene.model.nodes[node] for column in first for node in column)
-
-    # Places on the widget
-
-    def node_at(self, point: QPoint | QPointF) -> int | None:
-        """The node drawn at a point of the widget."""
-        return self.scene.node_at(self.camera.to_canvas(QPointF(point)))
-
-    def node_rect(self, node: int) -> QRect:
-        """Where a node is drawn in the widget; empty when it is not shown."""
-        if not self.scene.shown(node):
-            return QRect()
-        return self.camera.rect_from_canvas(self.scene.box(node)).toAlignedRect()
-
-    def fold_mark_at(self, point: QPointF) -> int | None:
-        """The node whose fold mark is drawn at a point of the widget."""
-        if self.camera.zoom < READABLE:
-            return None
-        place = self.camera.to_canvas(point)
-        reach = 60 * self.look.theme.scale
-        for node in self.scene.nodes_in(QRectF(place.x() - reach, place.y() - reach, reach * 2, reach * 2)):
-            text = fold_text(self.scene, self.look, node)
-            if text and self.painter.nodes.fold_mark(self.scene.box(node), text).contains(place):
-                return node
-        return None

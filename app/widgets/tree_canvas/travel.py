@@ -10,13 +10,12 @@ from PySide6.QtCore import QObject, QPointF, QRectF, QSize, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.tree_canvas.geometry import READABLE
-from app.widgets.tree_canvas.sight import newest, subject, within
+from app.widgets.tree_canvas.room import fill, reveal, room_of, smallest, within
+from app.widgets.tree_canvas.sight import newest, subject
 from app.widgets.tree_canvas.stage import Stage
 
 FOLLOW_ZOOM = 0.78
 """While it follows, the camera shrinks a growing tree down to this and scrolls from then on."""
-MARGIN = 28
-"""Pixels at 100 % around a tree that is fitted."""
 
 
 class Kept(NamedTuple):
@@ -46,31 +45,26 @@ class Travel(QObject):
         """What was asked for last, done again when the room changes; None once the reader has moved by hand."""
         stage.cleared.connect(self._on_cleared)
         stage.replaced.connect(self.show_all)
-        stage.changed.connect(self._on_changed)
+        stage.changed.connect(self._keep_newest)
 
     @property
     def zoom(self) -> float:
         """1 is the natural size."""
         return self._camera.zoom
 
-    @property
-    def _smallest(self) -> float:
-        """Zoom below which letters would be smaller than the theme allows; 0 where it does not say."""
-        return 1.0 if self._stage.look.theme.least else 0.0
-
     # Everything, or as much as can be read
 
     @Slot()
     def show_all(self) -> None:
         """All of the tree in sight, however small; on a stage as much of it as can be read."""
-        bounds, room = self._stage.scene.bounds(), _room(self._stage, self._widget)
+        bounds, room = self._stage.scene.bounds(), room_of(self._stage, self._widget)
         if bounds.isEmpty() or not self._widget.width():
             return
         self._camera.show(bounds, room.width(), room.height())
         self._camera.x -= room.x() / self._camera.zoom
         self._camera.y -= room.y() / self._camera.zoom
         self._shrinks = True
-        if self._camera.zoom < self._smallest:
+        if self._camera.zoom < smallest(self._stage):
             self._fit_across()
         else:
             self._arrive(self.show_all)
@@ -99,9 +93,9 @@ class Travel(QObject):
 
     def _fit_across(self) -> None:
         """Fit the tree across its direction, no smaller than can be read; along it one has to move."""
-        bounds, room, camera = self._stage.scene.bounds(), _room(self._stage, self._widget), self._camera
+        bounds, room, camera = self._stage.scene.bounds(), room_of(self._stage, self._widget), self._camera
         share = room.width() / bounds.width() if self._stage.down else room.height() / bounds.height()
-        camera.zoom = min(1.0, max(READABLE, self._smallest, share))
+        camera.zoom = min(1.0, max(READABLE, smallest(self._stage), share))
         width, height = room.width() / camera.zoom, room.height() / camera.zoom
         middle = subject(self._stage, QRectF(0, 0, width, height)).center()
         camera.x = within(middle.x() - width / 2, bounds.left(), bounds.right() - width) - room.x() / camera.zoom
@@ -112,8 +106,8 @@ class Travel(QObject):
     def show_path(self, path: Sequence[int], least: float) -> None:
         """All of the tree; where that is smaller than zoom `least`, that zoom, and the path's end in sight."""
         self.show_all()
-        if self._camera.zoom < max(least, self._smallest):
-            self.set_zoom(max(least, self._smallest))
+        if self._camera.zoom < max(least, smallest(self._stage)):
+            self.set_zoom(max(least, smallest(self._stage)))
             for node in path:
                 self.ensure_visible(node)
         self._again = partial(self.show_path, path, least)
@@ -151,13 +145,7 @@ class Travel(QObject):
     def ensure_visible(self, node: int) -> None:
         """Unfold what hides a node, and move no further than needed for it to be in sight."""
         self._stage.unfold(self._stage.scene.model.path(node)[:-1])
-        if self._stage.scene.shown(node):
-            self._reveal(self._stage.scene.box(node))
-
-    def _reveal(self, rect: QRectF) -> None:
-        width, height = self._widget.width(), self._widget.height()
-        margin = min(40 * self._stage.look.theme.scale, width / 6, height / 6)
-        if self._camera.reveal(rect, QRectF(self._widget.rect()).adjusted(margin, margin, -margin, -margin)):
+        if self._stage.scene.shown(node) and reveal(self._stage, self._widget, self._stage.scene.box(node)):
             self._arrive()
 
     def step_aside(self, on: bool) -> None:
@@ -203,35 +191,17 @@ class Travel(QObject):
         self._shrinks, self._again = True, None
 
     @Slot()
-    def _on_changed(self) -> None:
-        if self._follow:
-            self._keep_newest()
-
     def _keep_newest(self) -> None:
         """Fit a small tree; of a large one, keep the newest column in sight."""
-        if self._stage.scene.last < 0 or not self._widget.width():
+        if not self._follow or self._stage.scene.last < 0 or not self._widget.width():
             return
         if self._shrinks:
             self.show_all()
             if self._again == self.show_all and self._camera.zoom >= FOLLOW_ZOOM:
                 return
-            self._camera.zoom = max(FOLLOW_ZOOM, self._smallest)
+            self._camera.zoom = max(FOLLOW_ZOOM, smallest(self._stage))
         view = self._camera.rect_to_canvas(QRectF(self._widget.rect()))
-        self._reveal(newest(self._stage, view))
-        self._use_room()
-
-    def _use_room(self) -> None:
-        """Show no empty ground above or below (beside, where the tree grows down) that the tree could fill."""
-        bounds, margin = self._stage.scene.bounds(), _room(self._stage, self._widget).x() / self._camera.zoom
-        width, height = self._widget.width() / self._camera.zoom, self._widget.height() / self._camera.zoom
-        if self._stage.down:
-            self._camera.x = within(self._camera.x, bounds.left() - margin, bounds.right() + margin - width)
-        else:
-            self._camera.y = within(self._camera.y, bounds.top() - margin, bounds.bottom() + margin - height)
+        if reveal(self._stage, self._widget, newest(self._stage, view)):
+            self._arrive()
+        fill(self._stage, self._widget)
         self.moved.emit()
-
-
-def _room(stage: Stage, widget: QWidget) -> QRectF:
-    """The widget less the margins around a tree that is fitted."""
-    margin = MARGIN * stage.look.theme.scale
-    return QRectF(margin, margin, max(1.0, widget.width() - 2 * margin), max(1.0, widget.height() - 2 * margin))
