@@ -124,7 +124,7 @@ class TreeView(View):
         node = look.selected if look.selected is not None else look.best[-1] if look.best else None
         if node is None or run is None or not run.cursor:
             return QRect()
-        place = self.canvas.stage.node_rect(node).intersected(self.canvas.rect())
+        place = self.canvas.stage.places.node_rect(node).intersected(self.canvas.rect())
         return place.translated(self.canvas.mapTo(self, QPoint())) if not place.isEmpty() else QRect()
 
     def caption(self) -> str:
