@@ -83,7 +83,7 @@ class Targets(QObject):
         if not isinstance(view, SpeculationView | TreeView):
             return _whole(view)
         node = view.canvas.selection.selected
-        return Spot(view.canvas, view.canvas.stage.node_rect(node)) if node is not None else _whole(view)
+        return Spot(view.canvas, view.canvas.stage.places.node_rect(node)) if node is not None else _whole(view)
 
 
 def _whole(widget: QWidget) -> Spot:
