@@ -66,6 +66,7 @@ SHORTCUTS = (
     Shortcut(("Space",), "Play and pause", "Presenting"),
     Shortcut(("PgDown", "PgUp"), "A step on, a step back; a clicker's keys", "Presenting"),
     Shortcut(("+", "-"), "Faster, slower", "Presenting"),
+    Shortcut(("P",), "The presenter's page: notes, what comes next, the time", "Presenting"),
     Shortcut(("Ctrl+PgDown", "Ctrl+PgUp"), "The next view, the one before", "Presenting"),
 )
 MOST_VIEW_KEYS = 9

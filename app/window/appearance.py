@@ -33,8 +33,7 @@ class Appearance(QObject):
     @Slot()
     def apply(self) -> None:
         """Draw everything in the theme and text size of the settings, and speak as they say."""
-        theme = theme_for(self._kept.theme, self._kept.font_scale)
-        self.theme = theme if self._staged is None else self._staged(theme)
+        self.theme = self.usual if self._staged is None else self._staged(self.usual)
         self.menu.show_theme(self._kept.theme)
         self._speak()
         self.changed.emit(self.theme)
@@ -64,6 +63,11 @@ class Appearance(QObject):
     def speak_exactly(self) -> None:
         """With symbols and full figures."""
         self.set_depth(depth.EXACT)
+
+    @property
+    def usual(self) -> Theme:
+        """The theme of the settings, whatever is on a stage."""
+        return theme_for(self._kept.theme, self._kept.font_scale)
 
     def stage(self, staged: Callable[[Theme], Theme] | None) -> None:
         """Draw everything in what `staged` makes of that theme, from now on; None: in the theme itself."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Signal, Slot
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QBoxLayout, QMainWindow, QWidget
 
 from app.panels.centre import Centre
@@ -15,6 +15,7 @@ from app.window.appearance import Appearance
 from app.window.panel_layout import PanelLayout
 
 if TYPE_CHECKING:
+    from app.control.stage.desk import Desk
     from app.control.stage.presenter import Presenter
 
 
@@ -38,6 +39,8 @@ class Stage(QObject):
         self._window, self._centre, self._around, self._session = window, centre, around, session
         self._appearance, self._layout = appearance, layout
         self._presenter: Presenter | None = None
+        self._desk: Desk | None = None
+        self._notes = ""
         self._keys: list[QShortcut] = []
         self._geometry = QByteArray()
         self._size = QSize()
@@ -73,7 +76,8 @@ class Stage(QObject):
         self._restage()
         self.presenter.begin()
         self._window.installEventFilter(self)
-        self._fill_screen()
+        if self._fill_screen():
+            self.open_page()
         for key in self._keys:
             key.setEnabled(True)
         self.changed.emit(True)
@@ -88,6 +92,8 @@ class Stage(QObject):
             key.setEnabled(False)
         self._window.removeEventFilter(self)
         self.presenter.end()
+        if self._desk is not None:
+            self._desk.close()
         for part in self._around:
             part.show()
         self._layout.stand_back(False)
@@ -101,12 +107,49 @@ class Stage(QObject):
         self.changed.emit(False)
         return True
 
-    def _fill_screen(self) -> None:
-        """Full screen, unless the window is larger than that: one that a picture is taken of."""
-        window = self._window
+    @property
+    def desk(self) -> Desk:
+        """The presenter's page; made now if nobody has wanted it yet."""
+        if self._desk is None:
+            from app.control.stage.desk import Desk
+
+            self._desk = Desk(self.presenter, self._session, self._centre, self._window, self._appearance.usual)
+            self._desk.notes = self._notes
+            self._desk.leaveWanted.connect(self.leave)
+            for key, slot in (self._table(self.presenter) | {"Esc": self.leave, "F5": self.leave}).items():
+                if key != "Space":  # presses what has the focus there
+                    QShortcut(QKeySequence(key), self._desk.page).activated.connect(slot)
+            self._appearance.changed.connect(self._dress_desk)
+        return self._desk
+
+    @Slot()
+    def open_page(self) -> None:
+        """The presenter's page, on the first screen."""
+        self.desk.open()
+
+    @Slot(str)
+    def set_notes(self, notes: str) -> None:
+        """What the presenter is to say now, beside the sentences of the steps."""
+        self._notes = notes
+        if self._desk is not None:
+            self._desk.notes = notes
+            self._desk.tell()
+
+    @Slot()
+    def _dress_desk(self) -> None:
+        self.desk.set_theme(self._appearance.usual)
+
+    def _fill_screen(self) -> bool:
+        """Full screen, on the hall's where there is one: True then. A window that is larger than its screen stays as it
+        is: a picture is taken of it."""
+        window, hall = self._window, hall_of(QGuiApplication.screens(), QGuiApplication.primaryScreen())
         room = window.screen().size()
-        if window.isVisible() and window.width() <= room.width() and window.height() <= room.height():
-            window.showFullScreen()
+        if not window.isVisible() or window.width() > room.width() or window.height() > room.height():
+            return False
+        if hall is not None:
+            window.setGeometry(hall.geometry())
+        window.showFullScreen()
+        return hall is not None
 
     def _restage(self) -> None:
         """Type by the size of the window."""
@@ -139,8 +182,15 @@ class Stage(QObject):
         return presenter
 
     def _bind(self, presenter: Presenter) -> None:
-        """The stage's own keys, a clicker's among them."""
-        table: dict[str, Callable[[], object]] = {
+        """Let the stage's own keys work; while it is left, they mean what they always do."""
+        for key, slot in self._table(presenter).items():
+            bound = QShortcut(QKeySequence(key), self._window)
+            bound.activated.connect(slot)
+            self._keys.append(bound)
+
+    def _table(self, presenter: Presenter) -> dict[str, Callable[[], object]]:
+        """What each key does, a clicker's among them."""
+        return {
             "Space": presenter.toggle,
             "Right": lambda: presenter.step(1),
             "Left": lambda: presenter.step(-1),
@@ -151,15 +201,20 @@ class Stage(QObject):
             "+": lambda: presenter.change_pace(1),
             "=": lambda: presenter.change_pace(1),
             "-": lambda: presenter.change_pace(-1),
+            "P": self.open_page,
             "Ctrl+PgDown": lambda: self._centre.show_beside(1),
             "Ctrl+PgUp": lambda: self._centre.show_beside(-1),
         }
-        for key, slot in table.items():
-            bound = QShortcut(QKeySequence(key), self._window)
-            bound.activated.connect(slot)
-            self._keys.append(bound)
 
     def _to_the_end(self) -> None:
         run = self._session.run
         if run is not None:
             self.presenter.playback.go_to(run.length)
+
+
+S = TypeVar("S")
+
+
+def hall_of(screens: Sequence[S], own: S) -> S | None:
+    """The screen that the audience sees: the first that is not the presenter's own; None where there is one alone."""
+    return next((screen for screen in screens if screen != own), None)

@@ -16,11 +16,14 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.stage.playback import PACES
+from app.panels.stage.page import PresenterPage
 from app.theme.stage import LEAST_TYPE, on_stage
 from app.theme.theme import Theme, theme_for
 from app.widgets.pictures import save_picture
 from app.widgets.spotlight import DIMMED
 from app.window.main_window import MainWindow
+from app.window.stage import hall_of
+from core import explain_token
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window, run
@@ -172,8 +175,6 @@ def test_keys_and_a_clicker_step_and_play(qtbot: QtBot, window: MainWindow) -> N
 
 
 def test_the_sentence_is_the_tokens_own(window: MainWindow) -> None:
-    from core import explain_token
-
     held, stage = window.session.run, window.parts.stage
     assert held is not None
     stage.enter()
@@ -229,3 +230,37 @@ def luminance(colour: str) -> float:
     shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_the_presenters_page_says_what_is_and_what_comes(qtbot: QtBot, window: MainWindow) -> None:
+    held, stage = window.session.run, window.parts.stage
+    assert held is not None
+    stage.set_notes("Ask the hall.")
+    press(window, Qt.Key.Key_F5)
+    stage.presenter.go_to(9)
+    press(window, Qt.Key.Key_P)
+    page = window.findChild(PresenterPage, "presenterWindow")
+    assert page is not None
+    assert page.isWindow()
+    assert page.isVisible()
+    settle(page)
+    assert page.why.text() == explain_token(held.tokens[8])
+    assert page.notes.text() == "Ask the hall."
+    assert page.after.text().endswith(explain_token(held.tokens[9]))
+    assert "\n".join(faults(page)) == ""
+    page.stepped.emit(1)
+    assert held.cursor == 10
+    page.play.click()
+    assert stage.presenter.playback.playing
+    assert page.play.text() == "Pause"
+    QTest.keyClick(page, Qt.Key.Key_PageUp)
+    assert held.cursor == 9
+    QTest.keyClick(page, Qt.Key.Key_Escape)
+    assert not stage.is_on
+    assert not page.isVisible()
+
+
+def test_the_hall_has_the_other_screen() -> None:
+    assert hall_of(["desk", "projector", "wall"], "desk") == "projector"
+    assert hall_of(["projector", "desk"], "desk") == "projector"
+    assert hall_of(["desk"], "desk") is None

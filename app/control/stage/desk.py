@@ -1,0 +1,98 @@
+"""Keeps the presenter's page in step with the stage, and does what is pressed on it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QDateTime, QElapsedTimer, QLocale, QObject, QTimer, Signal, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.stage.presenter import Presenter
+from app.panels.centre import Centre
+from app.panels.stage.page import SIZE, PresenterPage, Told
+from app.session.session import Session
+from app.state.moment import after
+from app.theme.theme import Theme
+from resources.language import tr, trn
+
+_SECOND = 1000
+
+
+class Desk(QObject):
+    """One page for as long as something is presented; `leaveWanted` when it is to end."""
+
+    leaveWanted = Signal()
+
+    def __init__(self, presenter: Presenter, session: Session, centre: Centre, over: QWidget, theme: Theme) -> None:
+        super().__init__(presenter)
+        self._presenter, self._session, self._centre = presenter, session, centre
+        self.page = PresenterPage(over)
+        self.page.resize(*(theme.px(side) for side in SIZE))
+        self.notes = ""
+        """What is to be said now; empty: the sentence on the stage says it all."""
+        self._since = QElapsedTimer()
+        self._tick = QTimer(self, interval=_SECOND)
+        self._tick.timeout.connect(self._show_time)
+        self.set_theme(theme)
+        self._connect()
+
+    def _connect(self) -> None:
+        page, presenter = self.page, self._presenter
+        presenter.told.connect(self.tell)
+        presenter.playback.playingChanged.connect(page.show_playing)
+        page.played.connect(presenter.toggle)
+        page.stepped.connect(presenter.step)
+        page.paceChanged.connect(presenter.change_pace)
+        page.viewChanged.connect(self._centre.show_beside)
+        page.left.connect(self.leaveWanted)
+        page.closed.connect(self._tick.stop)
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self.page.set_theme(theme)
+
+    def open(self) -> None:
+        """Show the page; its watch begins with the first time."""
+        if not self._since.isValid():
+            self._since.start()
+        self._tick.start()
+        self._show_time()
+        self.page.show()
+        self.tell()
+
+    def close(self) -> None:
+        """Put it away; the watch begins anew the next time."""
+        self._tick.stop()
+        self._since.invalidate()
+        self.page.close()
+
+    @Slot()
+    def tell(self) -> None:
+        """Say what is on the stage, and what comes."""
+        if not self.page.isVisible():
+            return
+        caption, column, following = self._presenter.caption, self._centre.columns[0], after(self._session.run)
+        self.page.show_playing(self._presenter.playback.playing)
+        self.page.say(
+            Told(
+                now=caption.title.text(),
+                why=caption.sentence.text(),
+                notes=self.notes,
+                after=f"{following.title}\n{following.sentence}" if following is not None else "",
+                place=caption.place.text(),
+                pace=pace_told(self._presenter.playback.pace),
+                view=column.title,
+            )
+        )
+
+    @Slot()
+    def _show_time(self) -> None:
+        clock = QLocale().toString(QDateTime.currentDateTime().time(), QLocale.FormatType.ShortFormat)
+        minutes, seconds = divmod(self._since.elapsed() // _SECOND, 60)
+        self.page.show_time(clock, f"{minutes}:{seconds:02}")
+
+
+def pace_told(pace: float) -> str:
+    """`1 token a second`, `a token in 4 s`."""
+    if pace < 1:
+        return tr("a token in {seconds:g} s").format(seconds=1 / pace)
+    return trn("{count:g} token a second", "{count:g} tokens a second", pace).format(count=pace)
