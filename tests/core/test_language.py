@@ -1,0 +1,200 @@
+"""What the core says in Chinese: errors with their values, reasons, notices, and the words of a stage."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import core
+from core import errors
+from core.caches import registry as caches
+from core.events import Notice, Stage, TokenChosen
+from core.processors import registry as processors
+from core.strategies import registry as strategies
+from resources.language import ENGLISH, current, tr, use
+from tests.core import tiny
+
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+@pytest.fixture(autouse=True)
+def _chinese() -> Iterator[None]:
+    before = current()
+    use("zh_CN")
+    yield
+    use(before)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tiny.make("llama").model.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def run(kind: str = "gpt2", **request: object) -> object:
+    return core.run(tiny.make(kind), core.Request(**{"prompt": [5, 6, 7], **request}))  # type: ignore[arg-type]
+
+
+def set_up(**config: object) -> Callable[[], object]:
+    """A run with these settings."""
+    return lambda: run(config={"max_new_tokens": 2, **config})
+
+
+FAULTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
+    "folder": (lambda: core.load("/no/such/folder"), ("/no/such/folder", "storyteller")),
+    "model": (lambda: core.load("never-heard-of"), ("never-heard-of", "storyteller")),
+    "device": (lambda: core.load("storyteller", device="toaster"), ("toaster", "auto", "mps")),
+    "dtype": (lambda: core.load("storyteller", dtype="float3"), ("float3", "float32")),
+    "strategy": (lambda: run(strategy="psychic"), ("psychic", "greedy", "dola")),
+    "strategy's type": (lambda: run(strategy=7), ("7",)),
+    "cache": (lambda: run(cache="attic"), ("attic", "dynamic")),
+    "cache's type": (lambda: run(cache=None), ("None",)),
+    "option": (lambda: run(strategy="greedy", options={"mood": 1}), ("贪心", "mood")),
+    "cache's option": (lambda: run(cache="sink", cache_options={"depth": 3}), ("汇点", "depth", "window_length")),
+    "options": (lambda: run(options=[1]), ("options", "[1]")),
+    "config": (lambda: run(config=3), ("config", "3")),
+    "temperature": (set_up(do_sample=True, temperature=-1.0), ("温度", "temperature", "-1.0", "0", "100")),
+    "top_k": (set_up(do_sample=True, top_k="many"), ("top_k", "many", "整数")),
+    "top_n": (lambda: run(top_n=-3), ("备选", "top_n", "-3")),
+    "switch": (set_up(do_sample="perhaps"), ("do_sample", "perhaps", "true", "false")),
+    "choice": (lambda: run(strategy="dola", config={"dola_layers": "middle"}), ("dola_layers", "middle", "low")),
+    "tokens": (set_up(suppress_tokens="abc"), ("suppress_tokens", "abc", "词元编号")),
+    "vocabulary": (set_up(suppress_tokens=[5, 61]), ("suppress_tokens", "61", "60")),
+    "prompt's id": (lambda: run(prompt=[5, 99]), ("99", "60")),
+    "prompt's type": (lambda: run(prompt=3), ("3",)),
+    "tokenizer": (lambda: run(prompt="Once"), ("Python",)),
+    "too long": (lambda: run(prompt=[5] * 300), ("300", "256", "44", "45")),
+    "drafts": (lambda: run(strategy="assisted"), ("辅助解码", "草稿")),
+    "draft models": (lambda: run(drafters=["storyteller"]), ("storyteller", "core.load")),
+    "beams": (set_up(num_beams=2, num_return_sequences=3), ("2", "3")),
+    "groups": (lambda: run(strategy="diverse_beam_search", config={"num_beams": 4, "num_beam_groups": 3}), ("4", "3")),
+    "encoder": (lambda: run(cache="encoder_decoder"), ("编码器–解码器", "gpt2")),
+    "window": (lambda: run("llama", cache="sink", cache_options={"window_length": 3}), ("3", "4", "6")),
+    "record": (lambda: core.trace.read("/no/such.tokenscope"), ("/no/such.tokenscope",)),
+    "scored": (lambda: core.score(tiny.make("gpt2"), [5] * 300), ("300", "257", "43")),
+    "code": (lambda: core.as_code(core.Request("Once"), "haiku"), ("haiku", "transformers")),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_error_is_told_in_chinese_with_its_values(name: str) -> None:
+    provoke, values = FAULTS[name]
+    with pytest.raises(errors.TokenscopeError) as caught:
+        provoke()
+    error = caught.value
+    assert_chinese(error)
+    assert [value for value in values if value not in str(error)] == [], str(error)
+
+
+def assert_chinese(error: errors.TokenscopeError) -> None:
+    for text in (tr(error.title), error.cause, error.remedy):
+        assert CHINESE.search(text), text
+        assert "{" not in text, text
+
+
+@pytest.mark.parametrize(
+    ("changes", "values"),
+    [
+        ({"model_type": "flux-capacitor"}, ("flux-capacitor",)),
+        ({"model_type": 3}, ("model_type", "3")),
+        ({"hidden_size": "wide"}, ("hidden_size", "wide")),
+        ({"num_hidden_layers": 9000}, ("num_hidden_layers", "9000")),
+        ({"auto_map": {"AutoModel": "mine.Model"}, "model_type": "mine"}, ("AutoModel",)),
+        ({"_attn_implementation": "flex_attention"}, ("flex_attention",)),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_told_in_chinese(
+    folder: Path, changes: dict[str, object], values: tuple[str, ...]
+) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    with pytest.raises(errors.ModelError) as caught:
+        core.load(folder)
+    assert_chinese(caught.value)
+    assert [value for value in values if value not in str(caught.value)] == [], str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("damage", "values"),
+    [
+        (lambda folder: (folder / "config.json").unlink(), ("config.json",)),
+        (lambda folder: (folder / "config.json").write_text("{"), ("JSON",)),
+        (lambda folder: (folder / "model.safetensors").unlink(), ("*.safetensors",)),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"\x09"), ("model.safetensors", "1")),
+    ],
+)
+def test_damaged_files_are_told_in_chinese(
+    folder: Path, damage: Callable[[Path], object], values: tuple[str, ...]
+) -> None:
+    damage(folder)
+    with pytest.raises(errors.ModelError) as caught:
+        core.load(folder)
+    assert_chinese(caught.value)
+    assert [value for value in values if value not in str(caught.value)] == [], str(caught.value)
+
+
+def test_every_reason_of_a_refusal_is_chinese() -> None:
+    for kind in ("gpt2", "t5", "mamba", "mistral"):
+        model = tiny.make(kind)
+        found = [entry.why_not(model) for entry in (*strategies.values(), *caches.values())]
+        assert [reason for reason in found if reason is not None and not CHINESE.search(reason)] == []
+
+
+def test_titles_and_settings_are_chinese() -> None:
+    """Names of the field stay: DoLa, Top-k."""
+    for entry in (*strategies.values(), *caches.values()):
+        assert entry.title == "DoLa" or CHINESE.search(tr(entry.title)), entry.title
+        assert CHINESE.search(tr(entry.summary)), entry.summary
+        for parameter in entry.parameters:
+            assert parameter.title in ("Top-k", "Top-p", "Top-H", "Min-p") or CHINESE.search(tr(parameter.title))
+            assert not parameter.help or CHINESE.search(tr(parameter.help)), parameter.help
+
+
+def test_events_are_the_same_in_every_language() -> None:
+    """A run recorded in Chinese reads well in English."""
+    request = core.Request([5, 6, 7], {"max_new_tokens": 4, "do_sample": True, "temperature": 0.7, "top_k": 5}, seed=3)
+    told = [event for event in core.stream(tiny.make("gpt2"), request) if isinstance(event, TokenChosen)]
+    use(ENGLISH)
+    again = [event for event in core.stream(tiny.make("gpt2"), request) if isinstance(event, TokenChosen)]
+    assert [replace(event, seconds=0.0) for event in told] == [replace(event, seconds=0.0) for event in again]
+
+
+def test_a_stage_is_called_in_the_language_of_now() -> None:
+    heat = Stage("temperature", "T 0.8", 61, 1.0, 1.0, value=0.8, phrase="temperature 0.8")
+    banned = Stage("suppress_tokens", "suppressed 3", 58, 1.0, 1.0, value=3, kind="ban", phrase="the list of …")
+    unknown = Stage("later", "later 2", 61, 1.0, 1.0, phrase="a later stage")
+    raw = Stage("raw", "raw", 61, 1.0, 1.0, kind="model", phrase="the model")
+    said = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
+    assert said == [
+        ("模型", "模型"), ("T 0.8", "温度 0.8"), ("禁写 3", "禁写词元的列表"), ("later 2", "a later stage"),
+    ]  # fmt: skip
+    use(ENGLISH)
+    said = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
+    assert said == [("model", "the model"), *((stage.label, stage.phrase) for stage in (heat, banned, unknown))]
+
+
+def test_every_stage_has_chinese_words_or_a_name_of_the_field() -> None:
+    names = r"(T|top-[kpH]|min-p|epsilon|eta|DoLa) \{v\}"
+    for processor in processors.values():
+        assert CHINESE.search(tr(processor.label)) or re.fullmatch(names, processor.label), processor.label
+
+
+def test_a_notice_is_chinese_and_names_the_cache() -> None:
+    request = core.Request([5, 6], {"max_new_tokens": 2, "cache_implementation": "static"})
+    notices = [event.message for event in core.stream(tiny.make("gpt2"), request) if isinstance(event, Notice)]
+    assert len(notices) == 1
+    assert CHINESE.search(notices[0])
+    assert "“静态”" in notices[0]
+    assert "“动态”" in notices[0]
+
+
+def test_what_fits_is_said_in_chinese() -> None:
+    told = core.estimate(tiny.make("gpt2"), core.Request([5, 6, 7], {"max_new_tokens": 20}))
+    assert re.fullmatch(r"需要 .*，空闲 .*：权重 .*，缓存 .*（动态，23 个词元）。", told.figures)
+    short = replace(told, free=1000, remedies=("最多写 3 个新词元", "改用 float16"))
+    assert short.advice == "放不下。可行的办法：最多写 3 个新词元，或改用 float16。"

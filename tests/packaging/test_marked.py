@@ -1,0 +1,114 @@
+"""No sentence and no label of the program is left out of translation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.packaging.unmarked import Found, looks_read, unmarked
+
+ROOT = Path(__file__).parents[2]
+HELD = ("core",)
+"""Folders in which every sentence is marked."""
+NOT_YET = ("core/explain",)
+"""Folders of these that are still worked on."""
+
+
+class Allowed(NamedTuple):
+    """Texts that stand as they are in every language."""
+
+    path: str
+    """A file or a folder, from the root."""
+    texts: str
+    """A regular expression for the whole text."""
+    why: str
+
+
+CODE = r"(# )?(import|from|for|model|request|result|draft|prompt|ids|inputs|outputs|messages|negative|tokenizer)\b.*"
+ALLOWED = (
+    Allowed("core/code", CODE, "a line of the script that is written"),
+    Allowed("core/code", r"\{…\}: \{…\}|\{…\}\.generation_config.*|True", "a piece of it"),
+    Allowed("core/__init__.py", r"Estimate|Request|Result|Sentence", "names of classes, where they are imported from"),
+    Allowed("core/device_memory.py", r"[a-z_. ]+", "what libraries write when memory ends"),
+    Allowed("core/caches/tensors/sizes.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
+    Allowed("core/caches/tensors/quantized.py", r"kv heads|\{…\} (group|width)", "a figure's name in an event"),
+    Allowed("core/decoding/observe.py", r"the model", "in an event; core.processors.wording says it"),
+    Allowed("core/trace/page/document.py", r".*-src '.*", "a content security policy"),
+)
+
+
+def folders() -> list[str]:
+    """Every folder that is held, one by one, so that a fault says where it is."""
+    return sorted({path.parent.relative_to(ROOT).as_posix() for path in files()})
+
+
+def files() -> Iterator[Path]:
+    for top in HELD:
+        for path in sorted((ROOT / top).rglob("*.py")):
+            if not any(_is_in(path, folder) for folder in NOT_YET):
+                yield path
+
+
+FOUND = cache(unmarked)
+
+
+def _is_in(path: Path, place: str) -> bool:
+    return path == ROOT / place or (ROOT / place) in path.parents
+
+
+def _allowed(path: Path, found: Found) -> Allowed | None:
+    fitting = (one for one in ALLOWED if _is_in(path, one.path) and re.fullmatch(one.texts, found.text, re.DOTALL))
+    return next(fitting, None)
+
+
+@pytest.mark.parametrize("folder", folders())
+def test_every_sentence_is_marked(folder: str) -> None:
+    faults = [
+        f"{path.name}:{found.line}: {found.text!r}"
+        for path in sorted((ROOT / folder).glob("*.py"))
+        for found in FOUND(path)
+        if _allowed(path, found) is None
+    ]
+    assert not faults, "\n".join(["not marked (tr, trn, trc or mark of resources.language):", *faults])
+
+
+def test_nothing_is_allowed_that_is_not_there() -> None:
+    used = {_allowed(path, found) for path in files() for found in FOUND(path)}
+    assert [one for one in ALLOWED if one not in used] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "texts"),
+    [
+        ('raise ModelError(f"{name} cannot be read.", "Copy it again.")', ["Copy it again.", "{…} cannot be read."]),
+        ('raise ModelError(tr("{name} cannot be read.").format(name=name), tr("Copy it again."))', []),
+        ('TITLE = "Temperature"', ["Temperature"]),
+        ('TITLE = mark("Temperature")', []),
+        ("said = f\"{n} {'token' if n == 1 else 'a few tokens'}\"", ["a few tokens"]),
+        ('said = f"{n:,} tokens"', ["{…} tokens"]),
+        ('said = trn("{n} token", "{n} tokens", n).format(n=n)', []),
+        ('def say(word: "Word of mine") -> "Word of mine":\n    """A docstring of words."""\n    return word', []),
+        ('log.warning("the lean pass disagrees with %s", name)', []),
+        ('assert name, "no name was given"', []),
+        ('raise TypeError("both have to be caches")', []),
+        ('if kind == "full attention": rows["kv heads"] = 1', []),
+        ('STRATEGY = Strategy(paper="Holtzman et al. 2020", title="Sampling")', ["Sampling"]),
+        ('KEY = "num_beams"\nPATH = "core/models"', []),
+    ],
+)
+def test_what_is_found(tmp_path: Path, code: str, texts: list[str]) -> None:
+    file = tmp_path / "code.py"
+    file.write_text(code, encoding="utf-8")
+    assert sorted(found.text for found in unmarked(file)) == texts
+
+
+@pytest.mark.parametrize(
+    "text", ["", "top_p", "text/plain", "·", "{…}", "kv", "LlamaForCausalLM", "a-z", "str | tuple[Kind, ...]"]
+)
+def test_names_and_signs_are_not_read(text: str) -> None:
+    assert not looks_read(text)

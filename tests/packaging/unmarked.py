@@ -1,0 +1,94 @@
+"""Finds sentences and labels in Python code that are not marked for translation, by its syntax tree alone."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+MARKS = frozenset({"tr", "trn", "trc", "mark"})
+LOGS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
+UNSAID = frozenset({"getLogger", "cast", "TypeVar", "NewType", "compile", "import_module", "setObjectName"})
+"""Functions whose texts nobody is shown."""
+PROGRAMMERS = frozenset({"AttributeError", "TypeError", "NotImplementedError", "AssertionError"})
+"""Errors that tell a programmer of a mistake in the program."""
+UNREAD_KEYWORDS = frozenset({"paper", "objectName", "pattern"})
+"""Arguments that are no words of the program: a paper keeps its title in every language."""
+_SENTENCE = re.compile(r"[^\W\d_]{2,}[^\n]* [^\n]*[^\W\d_]{2,}")
+_COUNTED = re.compile(r"\{…\} [^\W\d_]{2,}|[^\W\d_]{2,}[,:]? \{…\}")
+_LABEL = re.compile(r"[A-Z][a-z]+(-[a-z]+)*[.:…]?")
+_TYPE = re.compile(r"\w+(\[.*\])?( \| \w+(\[.*\])?)*")
+
+
+class Found(NamedTuple):
+    """A text that looks as if a person read it; what is worked out in it stands as {…}."""
+
+    line: int
+    text: str
+
+
+def looks_read(text: str) -> bool:
+    """Two words with a space between, a word beside what is worked out, or one that begins with a capital."""
+    is_type = _TYPE.fullmatch(text) and not text.isalpha()
+    return not is_type and bool(_SENTENCE.search(text) or _COUNTED.search(text) or _LABEL.fullmatch(text.strip()))
+
+
+def unmarked(path: Path) -> list[Found]:
+    """What of one file looks read, and goes through none of the marks."""
+    return sorted(_of(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _of(node: ast.AST) -> Iterator[Found]:
+    if isinstance(node, ast.Constant | ast.JoinedStr):
+        text = _text(node)
+        if text is not None and looks_read(text):
+            yield Found(node.lineno, text)
+    for child in _read(node):
+        yield from _of(child)
+
+
+def _text(node: ast.Constant | ast.JoinedStr) -> str | None:
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    return "".join(part.value if isinstance(part, ast.Constant) else "{…}" for part in node.values)
+
+
+def _read(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a piece of code in which words for people may stand."""
+    match node:
+        case ast.JoinedStr():
+            # What is worked out may hold texts of its own: f"… {'one' if single else 'several'}".
+            yield from (part.value for part in node.values if isinstance(part, ast.FormattedValue))
+        case ast.Expr(value=ast.Constant()) | ast.Assert() | ast.Compare() | ast.MatchValue():
+            pass
+        case ast.Subscript():
+            yield node.value
+        case ast.AnnAssign():
+            yield from () if node.value is None else (node.value,)
+        case ast.arg():
+            pass
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from (*node.decorator_list, node.args, *node.body)
+        case ast.Assign(targets=[ast.Name(id="__all__")]):
+            pass
+        case ast.Call():
+            yield from _read_call(node)
+        case _:
+            yield from ast.iter_child_nodes(node)
+
+
+def _read_call(node: ast.Call) -> Iterator[ast.AST]:
+    name = _name(node.func)
+    if name in MARKS | UNSAID | PROGRAMMERS or (name in LOGS and isinstance(node.func, ast.Attribute)):
+        return
+    yield node.func
+    yield from node.args
+    yield from (keyword.value for keyword in node.keywords if keyword.arg not in UNREAD_KEYWORDS)
+
+
+def _name(function: ast.expr) -> str:
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
