@@ -59,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave the window's tests out where there is no Qt."""
-    needs_qt = collection_path.name in {"ui", "app"} and collection_path.parent == Path(__file__).parent
+    needs_qt = collection_path.name in {"ui", "app", "atspi"} and collection_path.parent == Path(__file__).parent
     return True if needs_qt and not HAS_QT else None
 
 

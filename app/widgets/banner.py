@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPush
 from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.icons import IconButton
+from app.widgets.spoken import announce
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -44,6 +45,7 @@ class Banner(QFrame):
         self.setAccessibleName(title)
         self.setAccessibleDescription(f"{cause} {remedy}".strip())
         self.show()
+        announce(self, ". ".join(filter(None, (title, f"{cause} {remedy}".strip()))), urgent=self._role == "banner")
 
     @Slot()
     def dismiss(self) -> None:

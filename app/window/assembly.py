@@ -22,6 +22,7 @@ from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
 from app.control.kept_changes import KeptChanges
 from app.control.library import Library
+from app.control.live_text import LiveText
 from app.control.loading import LoadController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
@@ -202,6 +203,7 @@ def _controllers(
         recovery=Recovery(history, messages),
         steps=steps,
         tours=_tours(panels, body, session, chosen, setup, requests, runs),
+        live_text=LiveText(session, panels.centre),
     )
 
 

@@ -16,6 +16,7 @@ from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
 from app.control.kept_changes import KeptChanges
 from app.control.library import Library
+from app.control.live_text import LiveText
 from app.control.loading import LoadController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
@@ -90,6 +91,7 @@ class Controllers:
     recovery: Recovery
     steps: Steps
     tours: Tours
+    live_text: LiveText
 
 
 @dataclass(eq=False, repr=False)

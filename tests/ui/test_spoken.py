@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QPoint, QRect
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleEvent
 from PySide6.QtWidgets import QDialog, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.control.live_text import whole
+from app.widgets.spoken import Passage, live
+from app.widgets.spoken.faces import TextFace
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
 from tests.app.test_cache_history import events, plan
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.spoken import faults, hear
+from tests.ui.spoken import Role, faults, hear
 from tests.ui.test_memory_view import ended
 from tests.ui.test_speculation_view import a_run
 from tests.ui.windows import open_window, run
@@ -75,3 +81,109 @@ def test_every_control_of_the_dialogs_has_a_name(qtbot: QtBot, window: MainWindo
     (dialog,) = (part for part in window.findChildren(QDialog) if part.isVisible())
     check(dialog)
     dialog.close()
+
+
+# What is drawn is told part by part
+
+
+def test_the_text_is_read_word_by_word_and_token_by_token(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    area = hear(window).one(Role.EditableText, "Generated text")
+    assert len(area.children) == len(window.session.run.tokens)
+    assert area.children[2].name.startswith(f"Token 3 of {len(area.children)}: “Mia”, probability")
+    spoken = QAccessible.queryAccessibleInterface(area.widget)
+    text = spoken.textInterface()
+    words = text.text(0, text.characterCount())
+    assert "fox named Mia. She lived in a den" in words
+    text.setCursorPosition(words.index("Mia"))
+    assert window.session.run.selected == 2
+    assert text.cursorPosition() == words.index(" Mia")
+    assert spoken.child(2).state().selected
+    spoken.child(5).actionInterface().doAction("Press")
+    assert window.session.run.selected == 5
+    assert spoken.rect().contains(text.characterRect(words.index("She")))
+
+
+def test_text_beyond_the_basic_plane_is_counted_as_qt_counts() -> None:
+    went: list[int] = []
+    face = TextFace(lambda: Passage("a🦊b", 2, lambda n: QRect(n, 0, 1, 1), went.append), lambda rect: rect)
+    assert (face.characterCount(), face.cursorPosition(), face.text(1, 3), face.text(3, 4)) == (4, 3, "🦊", "b")
+    face.setCursorPosition(3)
+    assert (went, face.characterRect(3), face.offsetAtPoint(QPoint(1, 0))) == ([2], QRect(2, 0, 1, 1), 1)
+
+
+def test_bars_stages_and_sliders_say_what_they_show(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    window.session.select_token(2)
+    heard = hear(window)
+    assert [bar.role for bar in heard.one(Role.List, "Alternatives").children] == [Role.ListItem] * 6
+    funnel = heard.one(Role.List, "Funnel").children
+    assert funnel[0].name.startswith("1: model: 2,048 left")
+    slider = heard.one(Role.Slider, "Surprise of every token")
+    value = QAccessible.queryAccessibleInterface(slider.widget).valueInterface()
+    assert value.currentValue() == value.maximumValue() == len(window.session.run.tokens)
+    value.setCurrentValue(4)
+    assert window.session.run.cursor == 4
+    setting = heard.one(Role.Slider, "New tokens slider")
+    assert setting.value == heard.one(Role.SpinBox, "New tokens").value
+    strategy = heard.one(Role.ComboBox, "Strategy")
+    assert strategy.value == "Sampling"
+
+
+# What happens is told
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
+    """(words, whether they are urgent) of every announcement to a screen reader at work."""
+    heard: list[tuple[str, bool]] = []
+
+    def listen(event: QAccessibleEvent) -> None:
+        if isinstance(event, QAccessibleAnnouncementEvent):
+            heard.append((event.message(), event.politeness() == QAccessible.AnnouncementPoliteness.Assertive))
+
+    monkeypatch.setattr(live, "tell", listen)
+    QAccessible.setActive(True)
+    yield heard
+    QAccessible.setActive(False)
+
+
+def test_text_is_told_as_it_comes_in_whole_words(
+    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+) -> None:
+    run(qtbot, window)
+    told = " ".join(words for words, _urgent in said)
+    assert window.session.run.text.strip() in told
+    assert said[-1][0].endswith(window.session.run.outcome.message)
+    assert not any(urgent for _words, urgent in said)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a fox. She ra", "a fox."), ("a fox na", "a fox "), ("fo", ""), ("狐狸说：你好。然", "狐狸说：你好。"),
+        ("狐狸跑", "狐狸跑"), ("3.14 is", "3.14 "), ("“Yes!”\nHe", "“Yes!”\n"),
+    ],
+)  # fmt: skip
+def test_only_what_is_whole_is_told(text: str, told: str) -> None:
+    assert whole(text) == told
+
+
+def test_nothing_is_told_before_the_cursor_reaches_it(
+    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+) -> None:
+    run(qtbot, window)
+    window.session.show(window.session.run)
+    said.clear()
+    window.session.move_cursor(3)
+    window.session.move_cursor(8)
+    window.parts.live_text._say()
+    assert said == []
+
+
+def test_errors_are_told_at_once_and_notices_when_there_is_time(
+    qtbot: QtBot, window: MainWindow, said: list[tuple[str, bool]]
+) -> None:
+    window.parts.centre.error_banner.show_message("No room", "It needs 2 GiB.", "Choose a smaller model.")
+    window.parts.centre.notice_banner.show_message("About this run")
+    assert said == [("No room. It needs 2 GiB. Choose a smaller model.", True), ("About this run", False)]

@@ -165,7 +165,7 @@ class TokenArea(HoverArea, Spoken):
         """The selected token."""
         return self.run.selected if self.run is not None else None
 
-    def spoken_text(self) -> Passage | None:
+    def spoken_text(self) -> Passage:
         """What is drawn, as a text."""
         return passage(self)
 

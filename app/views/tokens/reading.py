@@ -61,11 +61,14 @@ class TokenParts(Sequence[Part]):
         return Part(name, partial(area.token_rect, index), selected=run.selected == index, press=pick)
 
 
-def passage(area: Area) -> Passage | None:
-    """What is drawn of the shown sequence, its prompt first; the cursor stands at the selected token."""
+def passage(area: Area) -> Passage:
+    """What is drawn of the shown sequence, its prompt first; the cursor stands at the selected token.
+
+    An empty page is an empty text: readers ask but once whether something is a text.
+    """
     column, run = area.page.shown(), area.run
     if column is None or run is None:
-        return None
+        return Passage("", 0, lambda _offset: QRect(), lambda _offset: None)
     here = run.selected if run.selected is not None else run.cursor - 1
     place = column.text.span(here)[0] if 0 <= here < len(column.text.tokens) else column.limit
     return Passage(column.text.text[: column.limit], min(place, column.limit), partial(_box, area, column),

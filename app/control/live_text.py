@@ -1,0 +1,76 @@
+"""The text read to a screen reader as it comes: whole words, a breath apart, never further than the cursor."""
+
+from __future__ import annotations
+
+import re
+
+from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QWidget
+
+from app.session.session import Session
+from app.state.requests import Outcome
+from app.widgets.spoken import announce
+
+BREATH_MS = 1500
+"""Between two announcements; what comes meanwhile is said in one."""
+_SENTENCE = re.compile(r".*[.!?…\n](?=\s|$)|.*[。！？；]", re.DOTALL)
+_WORD = re.compile(r".*\s|.*[\u3040-\u30ff\u3400-\u9fff，、]", re.DOTALL)
+
+
+def whole(text: str) -> str:
+    """As much of `text` as ends with a sentence, else with a word; nothing where neither has ended."""
+    found = _SENTENCE.match(text) or _WORD.match(text)
+    return found[0] if found else ""
+
+
+class LiveText(QObject):
+    """Follows the session's run. Does nothing while no screen reader is at work."""
+
+    def __init__(self, session: Session, over: QWidget) -> None:
+        super().__init__(session)
+        self._session, self._over = session, over
+        self._heard, self._pending = 0, ""
+        self._timer = QTimer(self, singleShot=True, interval=BREATH_MS)
+        self._timer.timeout.connect(self._say)
+        session.runStarted.connect(self._begin)
+        session.runShown.connect(self._skip)
+        session.eventsArrived.connect(self._follow)
+        session.cursorMoved.connect(self._follow)
+        session.finished.connect(self._end)
+
+    @Slot()
+    def _begin(self) -> None:
+        self._timer.stop()
+        self._heard, self._pending = 0, ""
+
+    @Slot()
+    def _skip(self) -> None:
+        """What was written earlier is read when it is gone to, not all at once."""
+        self._begin()
+        run = self._session.run
+        self._heard = len(run.tokens) if run is not None else 0
+
+    @Slot()
+    def _follow(self) -> None:
+        run = self._session.run
+        if run is None or not QAccessible.isActive() or (run.beams is not None and run.outcome is None):
+            return  # a search changes its mind: its text is read when it is done
+        self._pending += "".join(token.text for token in run.tokens[self._heard : run.cursor])
+        self._heard = max(self._heard, run.cursor)
+        if self._pending and not self._timer.isActive():
+            self._timer.start()
+
+    @Slot()
+    def _say(self) -> None:
+        words = whole(self._pending)
+        self._pending = self._pending[len(words) :]
+        announce(self._over, words.strip())
+
+    @Slot(object)
+    def _end(self, outcome: Outcome) -> None:
+        self._follow()
+        self._timer.stop()
+        ending = outcome.message if outcome.error is None else ""  # an error has its banner, which speaks for itself
+        announce(self._over, f"{self._pending.strip()} {ending}".strip())
+        self._pending = ""
