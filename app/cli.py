@@ -212,7 +212,7 @@ def _tour(text: str) -> str:
     from app.state.tours import TourProblem, find
 
     try:
-        return find(text).name
+        return find(text).name if text else ""  # argparse reads a default that is text like any other
     except TourProblem as problem:
         raise argparse.ArgumentTypeError(problem.cause) from None
 
