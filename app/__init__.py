@@ -29,7 +29,7 @@ def build_window(
     def assemble(window: MainWindow) -> Parts:
         from app.window.assembly import assemble  # the panels and views take a while to import
 
-        return assemble(window, store, engine)
+        return assemble(window, store, engine, language)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
     window = MainWindow(store, assemble, language)

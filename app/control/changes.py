@@ -14,7 +14,7 @@ class ChangeWatch(QObject):
     """Compares what is set with the last run's request, once for every turn of the event loop in which it changed."""
 
     def __init__(self, session: Session, requests: RequestBuilder, status: StatusLine) -> None:
-        super().__init__(session)
+        super().__init__(status)
         self._session, self._requests, self._status = session, requests, status
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)

@@ -24,13 +24,19 @@ class ChatController(QObject):
     answerWanted = Signal(object)
     promptWanted = Signal()
 
-    def __init__(self, prompt: PromptPanel, centre: Centre, store: ChatStore, keeper: Keeper) -> None:
+    def __init__(
+        self,
+        prompt: PromptPanel,
+        centre: Centre,
+        turns: conversation.Conversation,
+        store: ChatStore,
+        keeper: Keeper,
+    ) -> None:
         super().__init__(prompt)
         self._prompt, self._centre, self._store, self._keeper = prompt, centre, store, keeper
         self._run: Run | None = None
-        self.conversation = conversation.Conversation()
+        self.conversation = turns
         """The turns so far; the prompt's editor holds the next message."""
-        store.restore(self.conversation)
         for view in centre.made:
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)

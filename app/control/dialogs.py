@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.changes import ChangeWatch
 from app.session.session import Session
 from app.storage.settings_file import SettingsStore
+
+if TYPE_CHECKING:
+    from app.panels.settings_dialog import SettingsDialog
 
 
 class Dialogs(QObject):
@@ -17,21 +22,32 @@ class Dialogs(QObject):
     loadingChanged = Signal()
     historyChanged = Signal()
     forgetAllWanted = Signal()
+    languageChosen = Signal(str)
     changed = Signal()
 
     def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch) -> None:
         super().__init__(over)
         self._over, self._store, self._session, self._changes = over, store, session, changes
+        self._settings: SettingsDialog | None = None
+
+    @property
+    def scrolled(self) -> int | None:
+        """How far down the settings window shows its settings, in pixels; None while it is not open."""
+        return self._settings.scrolled if self._settings is not None else None
 
     @Slot()
-    def open_settings(self) -> None:
+    def open_settings(self) -> SettingsDialog:
         """The settings window."""
         from app.panels.settings_dialog import SettingsDialog
 
         dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._over.window())
         dialog.changed.connect(self._on_changed)
         dialog.forgetAllWanted.connect(self.forgetAllWanted)
+        dialog.languageChosen.connect(self.languageChosen)
+        dialog.destroyed.connect(self._on_settings_closed)
         dialog.open()
+        self._settings = dialog
+        return dialog
 
     @Slot()
     def open_shortcuts(self) -> None:
@@ -47,6 +63,10 @@ class Dialogs(QObject):
 
         if self._session.run is not None:
             used_settings_dialog(self._session.run, self._changes.changes, self._over.window()).open()
+
+    @Slot()
+    def _on_settings_closed(self) -> None:
+        self._settings = None
 
     @Slot(str)
     def _on_changed(self, section: str) -> None:

@@ -19,11 +19,10 @@ _BUSY = "A run is under way"
 class FamilyController(QObject):
     """Holds the runs of the shown one's family in memory; older ones are read from the history."""
 
-    def __init__(self, session: Session, centre: Centre, history: History, messages: Messages) -> None:
-        super().__init__(session)
+    def __init__(self, session: Session, centre: Centre, history: History, messages: Messages, family: Family) -> None:
+        super().__init__(centre)
         self._session, self._centre, self._history, self._messages = session, centre, history, messages
-        self._family = Family()
-        self._held: dict[str, Run] = {}
+        self._family = family
         for view in centre.made:
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)
@@ -49,7 +48,8 @@ class FamilyController(QObject):
         self._family.add(member_of(run))
         self._add_parents(run.request.parent)
         known = {member.id for member in self._family.around(run.id)}
-        self._held = {one: held for one, held in {**self._held, run.id: run}.items() if one in known}
+        held = {**self._family.held, run.id: run}
+        self._family.held = {one: whole for one, whole in held.items() if one in known}
         self._tell_all()
 
     @Slot(object)
@@ -68,8 +68,8 @@ class FamilyController(QObject):
         if self._session.busy:
             self._messages.show_notice("Stop it, or wait for its end; then show another run of its family.", _BUSY)
             self._tell_all()
-        elif run in self._held:
-            self._session.show(self._held[run])
+        elif run in self._family.held:
+            self._session.show(self._family.held[run])
         else:
             self._history.show(run)
 

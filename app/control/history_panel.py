@@ -58,6 +58,11 @@ class HistoryPanel(QObject):
         for signal in (session.runStarted, session.runShown):
             signal.connect(self._mark)
 
+    @property
+    def search(self) -> str | None:
+        """What is looked for; None while the history is not to be seen."""
+        return self.view.query if self.view is not None and self.view.isVisible() else None
+
     @Slot()
     def toggle(self) -> None:
         """Show the history in the left panel, or what was there before."""

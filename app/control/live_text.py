@@ -28,7 +28,7 @@ class LiveText(QObject):
     """Follows the session's run. Does nothing while no screen reader is at work."""
 
     def __init__(self, session: Session, over: QWidget) -> None:
-        super().__init__(session)
+        super().__init__(over)
         self._session, self._over = session, over
         self._heard, self._pending = 0, ""
         self._timer = QTimer(self, singleShot=True, interval=BREATH_MS)

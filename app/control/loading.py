@@ -28,6 +28,11 @@ class LoadController(QObject):
         model.changed.connect(self._timer.start)
         session.modelReady.connect(self._on_ready)
 
+    @property
+    def loads_ahead(self) -> bool:
+        """Whether the chosen model is loaded before it is asked for."""
+        return self._is_warm
+
     def request(self) -> LoadRequest:
         """How the chosen model is to be loaded."""
         compute = self._settings.compute

@@ -26,12 +26,19 @@ class Messages(QObject):
     def __init__(self, errors: Banner, notices: Banner, parameters: ParameterPanel) -> None:
         super().__init__(errors)
         self._errors, self._notices, self._parameters = errors, notices, parameters
+        self._error: ErrorReport | None = None
         errors.actionChosen.connect(self._on_action)
         notices.actionChosen.connect(self.noticeAction)
+
+    @property
+    def error(self) -> ErrorReport | None:
+        """What went wrong and is still to be read."""
+        return self._error if not self._errors.isHidden() else None
 
     @Slot(object)
     def show_error(self, error: ErrorReport) -> None:
         """Say what went wrong, why, and what to do; the setting to blame gets the focus."""
+        self._error = error
         actions = [("retry", "Try again")] if error.kind != SETUP else []
         if error.kind in _PERMISSIONS:
             actions = [(_PERMISSIONS[error.kind], "Allow for this model")]

@@ -37,9 +37,10 @@ class ModelList:
     def refresh(self, folders: Iterable[str], wanted: str = "") -> None:
         """Look again at what ships with the program and at the folders added by hand, those with a problem too.
 
-        Of the hub's cache only `wanted` is looked for; the rest takes longer, and comes by `add`.
+        Of the hub's cache only `wanted` is looked for; the rest takes longer, and comes by `add`: it stays.
         """
-        self._entries = {entry.name: entry for entry in catalog.bundled()}
+        hub = [entry for entry in self._entries.values() if entry.source == "hub"]
+        self._entries = {entry.name: entry for entry in (*catalog.bundled(), *hub)}
         if wanted not in self._entries and (entry := catalog.hub_entry(wanted)) is not None:
             self._entries[wanted] = entry
         for folder in folders:

@@ -26,7 +26,7 @@ class PrefixController(QObject):
     textWanted = Signal(str)
 
     def __init__(self, session: Session, loading: LoadController, messages: Messages, compute: Compute) -> None:
-        super().__init__(session)
+        super().__init__(messages)
         self._session, self._loading, self._messages, self._compute = session, loading, messages, compute
         self._text = ""
         session.answered.connect(self._on_answer)

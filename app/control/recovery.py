@@ -21,12 +21,13 @@ class Recovery(QObject):
     """Says so in a notice; until one of its buttons is pressed, the recordings stay where they are."""
 
     def __init__(self, history: History, messages: Messages) -> None:
-        super().__init__(history)
+        super().__init__(messages)
         self._history, self._messages = history, messages
         self._left: dict[str, Path] = {}
         history.opened.connect(self.look)
         history.forgotten.connect(self._forget)
         messages.noticeAction.connect(self._on_action)
+        self.look()
 
     @Slot()
     def look(self) -> None:

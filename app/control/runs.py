@@ -18,7 +18,7 @@ class RunController(QObject):
     loadWanted = Signal()
 
     def __init__(self, session: Session, requests: RequestBuilder, messages: Messages) -> None:
-        super().__init__(session)
+        super().__init__(messages)
         self._session, self._requests, self._messages = session, requests, messages
         messages.retryWanted.connect(self.retry)
 

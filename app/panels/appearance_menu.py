@@ -10,7 +10,9 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.panels.shortcuts import key_of
 from app.storage.settings import SCHEMES
+from app.theme.language import SYSTEM
 from resources.depth import EXACT, PLAIN, USUAL
+from resources.language import LANGUAGES, tr
 
 _ACTIONS = (
     ("enlarge_text", "Larger text"),
@@ -47,10 +49,17 @@ _WORDS = {"plain_words": PLAIN, "usual_words": USUAL, "exact_words": EXACT}
 """The depth of words that each of these actions asks for."""
 
 
+def language_titles() -> tuple[tuple[str, str], ...]:
+    """(choice, title): each language by its own name, so that whoever cannot read the others finds it."""
+    return ((SYSTEM, tr("Follow the system")), *LANGUAGES.items())
+
+
 class AppearanceMenu(QMenu):
-    """`themeChosen` with the theme's name; `actionChosen` with that of an action (`app.window.actions`)."""
+    """`themeChosen` and `languageChosen` with a name as the settings have it; `actionChosen` with that of an action
+    (`app.window.actions`)."""
 
     themeChosen = Signal(str)
+    languageChosen = Signal(str)
     actionChosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -62,6 +71,7 @@ class AppearanceMenu(QMenu):
             action.setData(name)
             self._themes.addAction(action)
         self._themes.triggered.connect(self._on_theme)
+        self._languages = self._language_menu()
         self.addSeparator()
         for name, title in _ACTIONS:
             self._add(name, title)
@@ -70,6 +80,11 @@ class AppearanceMenu(QMenu):
         """Tick the theme in use."""
         for action in self._themes.actions():
             action.setChecked(action.data() == theme)
+
+    def show_language(self, choice: str) -> None:
+        """Tick the language that is chosen."""
+        for action in self._languages.actions():
+            action.setChecked(action.data() == choice)
 
     @Slot(dict)
     def show_panels(self, panels: dict[str, bool]) -> None:
@@ -92,6 +107,22 @@ class AppearanceMenu(QMenu):
         for action in self.actions():
             if action.data() in ("previous_run", "next_run"):
                 action.setEnabled(back if action.data() == "previous_run" else forward)
+
+    def _language_menu(self) -> QActionGroup:
+        menu = self.addMenu(tr("Language"))
+        menu.setObjectName("languageMenu")
+        group = QActionGroup(menu)
+        for choice, title in language_titles():
+            action = menu.addAction(title)
+            action.setCheckable(True)
+            action.setData(choice)
+            group.addAction(action)
+        group.triggered.connect(self._on_language)
+        return group
+
+    @Slot(QAction)
+    def _on_language(self, action: QAction) -> None:
+        self.languageChosen.emit(action.data())
 
     def _add(self, name: str, title: str) -> None:
         if not name:

@@ -20,9 +20,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.panels.appearance_menu import language_titles
 from app.storage.settings import LARGEST_HISTORY, LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
 from app.widgets.wrapped_label import WrappedLabel
 from resources.depth import DEPTHS
+from resources.language import tr
 
 DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))
 DTYPES = (("auto", "Automatic"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
@@ -77,6 +79,7 @@ class SettingsDialog(QDialog):
 
     changed = Signal(str)
     forgetAllWanted = Signal()
+    languageChosen = Signal(str)
 
     def __init__(self, settings: Settings, folder: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -118,6 +121,15 @@ class SettingsDialog(QDialog):
         self.resize(self.sizeHint())
         super().showEvent(event)
 
+    @property
+    def scrolled(self) -> int:
+        """How far down the settings are scrolled, in pixels."""
+        return self._scroll.verticalScrollBar().value()
+
+    def scroll_to(self, place: int) -> None:
+        """Show the settings that stand so far down."""
+        self._scroll.verticalScrollBar().setValue(place)
+
     def _align(self) -> None:
         """Let the fields of all sections begin at one edge."""
         forms = self.findChildren(QFormLayout)
@@ -142,7 +154,9 @@ class SettingsDialog(QDialog):
         words = _combo("depthChoice", "Words", tuple((name, name.capitalize()) for name in DEPTHS), look.depth)
         words.setToolTip(_WORDS)
         words.currentIndexChanged.connect(self._on_depth)
-        return _Form(("Theme", theme), ("Text size", scale), ("Words", words))
+        speech = _combo("languageChoice", tr("Language"), language_titles(), look.language)
+        speech.activated.connect(self._on_language)
+        return _Form((tr("Language"), speech), ("Theme", theme), ("Text size", scale), ("Words", words))
 
     def _compute(self) -> QWidget:
         compute = self._settings.compute
@@ -258,6 +272,10 @@ class SettingsDialog(QDialog):
     def _on_depth(self) -> None:
         self._settings.appearance.depth = self._chosen()
         self.changed.emit("appearance")
+
+    @Slot()
+    def _on_language(self) -> None:
+        self.languageChosen.emit(self._chosen())
 
     @Slot(int)
     def _on_scale(self, percent: int) -> None:

@@ -101,6 +101,15 @@ class Session(ShownRun):
         self.runShown.emit(run)
         return True
 
+    def tell_again(self) -> None:
+        """Say once more what is so, for those who have come since: the model, the state, the shown run."""
+        if self._held.info is not None:
+            self.modelReady.emit(self._held.info)
+        self.stateChanged.emit(self._state)
+        if self._run is not None:
+            for signal in (self.runShown, self.selectionChanged, self.cursorMoved):
+                signal.emit(self._run)
+
     @Slot(object)
     def measure(self, requests: list[RunRequest]) -> None:
         """Run these one after another beside the shown run, which stays; `measured(run)` tells each one's end.

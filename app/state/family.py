@@ -43,6 +43,8 @@ class Family:
 
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
+        self.held: dict[str, Run] = {}
+        """Those that are in memory, whole."""
 
     def __contains__(self, run: str) -> bool:
         return run in self._members

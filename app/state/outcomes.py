@@ -39,6 +39,13 @@ def outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
     return Outcome("failed", error.title, error)
 
 
+def line(run: Run) -> str:
+    """The same line for a run that is shown again, in the language of now; empty while it has not ended."""
+    if run.outcome is None or run.outcome.error is not None:
+        return run.outcome.message if run.outcome is not None else ""
+    return stopped(run).message if run.finished is None else describe(run)
+
+
 def completed(run: Run) -> Outcome:
     """The run said it was done (or that it had obeyed a stop)."""
     stopped = run.finished is not None and run.finished.reason == "stopped"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QObject, QRect, Signal
 from PySide6.QtWidgets import QFrame, QWidget
@@ -99,6 +99,14 @@ class View(QFrame):
     def excerpt(self) -> Excerpt | None:
         """The words it shows; None where it shows none."""
         return None
+
+    def carried(self) -> object:
+        """What the reader has made of it that is nobody else's to know; `carry_on` takes it, in the same view made anew
+        when the program speaks another language. None where there is nothing."""
+        return None
+
+    def carry_on(self, carried: Any) -> None:
+        """Stand as the view stood that `carried` comes from; None for one of which nothing is known."""
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""

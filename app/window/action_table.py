@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtWidgets import QWidget
 
+from app.theme.language import SYSTEM
 from app.window.appearance import Appearance
 from app.window.panel_layout import PanelLayout
 from app.window.parts import Controllers, Panels
 from app.window.stage import Stage
+from app.window.switch import LanguageSwitch
 
 
 def action_table(
@@ -19,6 +22,7 @@ def action_table(
     appearance: Appearance,
     layout: PanelLayout,
     stage: Stage,
+    speech: LanguageSwitch,
 ) -> dict[str, Callable[[], object]]:
     """Everything that can be done by name."""
     toolbar, runs, dialogs = panels.toolbar, controllers.runs, controllers.dialogs
@@ -56,5 +60,8 @@ def action_table(
         "open_shortcuts": dialogs.open_shortcuts,
         "open_used_settings": dialogs.open_used_settings,
         "present": stage.toggle,
+        "speak_as_system": partial(speech.choose, SYSTEM),
+        "speak_english": partial(speech.choose, "en"),
+        "speak_chinese": partial(speech.choose, "zh_CN"),
         "quit": window.close,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -17,9 +17,7 @@ from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
 from app.control.exports import Exports
 from app.control.family import FamilyController
-from app.control.history import History
 from app.control.history_panel import HistoryPanel
-from app.control.keeping import Keeper
 from app.control.kept_changes import KeptChanges
 from app.control.library import Library
 from app.control.live_text import LiveText
@@ -36,7 +34,6 @@ from app.control.reuse import ReuseMarks
 from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
-from app.control.steps import Steps
 from app.control.tours.tours import Tours
 from app.panels.appearance_menu import AppearanceMenu
 from app.panels.centre import Centre
@@ -46,7 +43,6 @@ from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
 from app.session.session import Session
 from app.storage import examples
-from app.storage.chat_file import ChatStore
 from app.storage.settings_file import SettingsStore
 from app.views import VIEWS
 from app.views.inspector.panel import Inspector
@@ -54,10 +50,13 @@ from app.views.timeline import Timeline
 from app.window.action_table import action_table
 from app.window.actions import Actions
 from app.window.appearance import Appearance
+from app.window.lasting import Lasting, begin
 from app.window.panel_layout import Panel, PanelLayout
 from app.window.parts import Controllers, Panels, Parts
 from app.window.run_feed import RunFeed
 from app.window.stage import Stage
+from app.window.standing import give_back, standing_of
+from app.window.switch import LanguageSwitch
 from app.window.tab_order import TabOrder
 from app.window.view_feed import ViewFeed
 from app.window.wiring import connect
@@ -66,23 +65,55 @@ from core import caches, strategies
 if TYPE_CHECKING:
     from app.control.tours.player import TourPlayer
     from app.session.engine import Engine
-    from app.window.main_window import MainWindow
+    from app.window.main_window import MainWindow, Step
 
 
-def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) -> Parts:
-    """Give the window its parts, in the order they need each other."""
+def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, language: str = "") -> Parts:
+    """Give the window its parts; `language` is what the command line has named."""
     store.drop_unusable()
     session = Session(engine, window)
+    lasting = begin(store, session, LanguageSwitch(store.settings.appearance, session, language))
+    window.at_renewal(partial(_renewed, window))
+    lasting.switch.wanted.connect(window.renew)
+    lasting.switch.chosen.connect(lasting.keeper.keep_settings)
+    window.painted.connect(lasting.history.open_later)
+    parts = _put_together(window, lasting)
+    if notices := [*store.notices, *lasting.chats.notices]:
+        parts.messages.show_notice("\n".join(notices), "The settings were repaired")
+    return parts
+
+
+def _renewed(window: MainWindow, old: Parts) -> Parts:
+    """The same parts anew, in the language that is spoken now, in the place of the old ones, standing as those did.
+
+    Simpler than to have every part say everything once more, and nothing can be forgotten: what a part says, it says as
+    it is made. Nothing of the old parts is on the stack then, and whatever listened to what lasts goes with them.
+    """
+    standing = standing_of(window, old)
+    for step in (*_remembered(window, old), *_stopped(old), old.history.flush):
+        step()
+    window.clear()
+    parts = _put_together(window, old.lasting)
+    window.body.show()  # else it waits for the event loop
+    old.session.tell_again()
+    give_back(standing, window, parts)
+    parts.centre.make_the_rest()
+    return parts
+
+
+def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
+    """Everything that is seen and what works on it, in the order they need each other."""
+    session, store = lasting.session, lasting.store
     panels = _panels()
     body = _lay_out(window, panels)
-    chats = ChatStore(store.folder)
-    controllers = _controllers(panels, body, store, chats, session)
+    controllers = _controllers(panels, body, lasting)
     layout = _panel_layout(panels)
     appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
     stage = Stage(window, panels.centre, (panels.toolbar, panels.status), session, appearance, layout)
     parts = Parts(
         **vars(panels),
         **vars(controllers),
+        lasting=lasting,
         session=session,
         settings=store.settings,
         store=store,
@@ -91,14 +122,12 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None) ->
         run_feed=RunFeed(session, panels.toolbar.run, panels.centre, panels.status, controllers.messages),
         view_feed=ViewFeed(session, panels.centre, panels.inspector, panels.timeline),
         stage=stage,
-        actions=Actions(action_table(window, panels, controllers, appearance, layout, stage)),
+        actions=Actions(action_table(window, panels, controllers, appearance, layout, stage, lasting.switch)),
     )
     connect(window, parts)
     _restore(parts)
-    window.at_close(*_last_steps(parts))
+    window.at_close(*_last_steps(window, parts))
     window.tab_order = TabOrder(window, lambda: _tab_panels(panels))
-    if notices := [*store.notices, *chats.notices]:
-        parts.messages.show_notice("\n".join(notices), "The settings were repaired")
     return parts
 
 
@@ -159,20 +188,17 @@ def _lay_out(window: MainWindow, panels: Panels) -> QVBoxLayout:
     return column
 
 
-def _controllers(
-    panels: Panels, body: QVBoxLayout, store: SettingsStore, chats: ChatStore, session: Session
-) -> Controllers:
-    settings, models = store.settings, ModelList()
-    keeper = Keeper(store)
+def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Controllers:
+    store, session, models = lasting.store, lasting.session, lasting.models
+    settings, keeper, history, steps = store.settings, lasting.keeper, lasting.history, lasting.steps
     messages = Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
     chosen = _chosen(panels, store, models, session)
     loading = LoadController(chosen.model, models, settings, session)
     setup = SetupController(chosen, panels.setup, settings.choices)
-    chat = ChatController(panels.setup.prompt, panels.centre, chats, keeper)
+    chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation, lasting.chats, keeper)
     requests = RequestBuilder(chosen, chat, loading, settings.compute)
     changes = ChangeWatch(session, requests, panels.status)
-    history = History(session, lambda: store.data, settings.history, keeper)
-    steps, kept_changes = Steps(session, history), KeptChanges(panels.setup, history)
+    kept_changes = KeptChanges(panels.setup, history)
     runs = RunController(session, requests, messages)
     exports = Exports(panels.centre, panels.inspector, panels.timeline, session)
     recorded = RecordedRuns(panels.centre, session, setup, messages)
@@ -181,7 +207,7 @@ def _controllers(
         loading=loading,
         requests=requests,
         runs=runs,
-        family=FamilyController(session, panels.centre, history, messages),
+        family=FamilyController(session, panels.centre, history, messages, lasting.family),
         reuse=ReuseMarks(panels.setup.prompt, session, loading, settings.compute),
         scoring=ScoreController(panels.setup.prompt, session, requests, runs, models, messages),
         controller=setup,
@@ -231,7 +257,7 @@ def _tours(
         targets = Targets(panels.timeline.window(), panels.centre, panels.setup, panels.inspector)
         return TourPlayer(acting, TourFace(panels.timeline.window(), dock, targets), session)
 
-    return Tours(make, session)
+    return Tours(make, panels.centre)
 
 
 def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> Chosen:
@@ -253,8 +279,13 @@ def _restore(parts: Parts) -> None:
     parts.setup.prompt.editor.setFocus()
 
 
-def _last_steps(parts: Parts) -> tuple[tuple[Callable[[], object], ...], tuple[Callable[[], object], ...]]:
+def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     """What is remembered before the window is hidden, and what is stopped behind it."""
+    return _remembered(window, parts), (*_stopped(parts), parts.session.shut_down, parts.history.stop)
+
+
+def _remembered(window: MainWindow, parts: Parts) -> tuple[Step, ...]:
+    """What becomes of everything that is set."""
 
     def remember_layout() -> None:
         kept = parts.settings.layout
@@ -262,13 +293,15 @@ def _last_steps(parts: Parts) -> tuple[tuple[Callable[[], object], ...], tuple[C
         kept.view = parts.centre.columns[0].current
         parts.layout.remember(kept)
 
-    remembered = (parts.stage.leave, remember_layout, parts.controller.remember, parts.keeper.keep_settings)
-    stopped = (
-        parts.loading.stop,
-        parts.fit.stop,
-        parts.session.shut_down,
-        parts.kept_changes.settle,
-        parts.history.stop,
-        parts.status.stop,
+    return (
+        parts.stage.leave,
+        remember_layout,
+        parts.controller.remember,
+        window.keep_geometry,
+        parts.keeper.keep_settings,
     )
-    return remembered, stopped
+
+
+def _stopped(parts: Parts) -> tuple[Step, ...]:
+    """What must not go on without the parts that are seen."""
+    return parts.loading.stop, parts.fit.stop, parts.status.stop, parts.kept_changes.settle

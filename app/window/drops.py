@@ -14,8 +14,8 @@ class Drops(QObject):
 
     fileDropped = Signal(str)
 
-    def __init__(self, window: QWidget) -> None:
-        super().__init__(window)
+    def __init__(self, window: QWidget, parent: QObject) -> None:
+        super().__init__(parent)
         window.setAcceptDrops(True)
         window.installEventFilter(self)
 

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QSize, QTimer, Signal, Slot
+from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QPaintEvent, QPalette
-from PySide6.QtWidgets import QMainWindow
+from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.storage.settings_file import SettingsStore
 from app.theme.language import speak
@@ -58,6 +58,7 @@ class MainWindow(QMainWindow):
         self._is_painted = False
         self.tab_order: TabOrder | None = None
         """The way that Tab takes, once there is anything to go to."""
+        self._renewed: Callable[[Parts], Parts] | None = None
         self._before_hiding: Sequence[Step] = ()
         self._after_hiding: Sequence[Step] = ()
         _open.add(self)
@@ -76,12 +77,36 @@ class MainWindow(QMainWindow):
         """The runs that are kept."""
         return self.parts.history
 
+    @property
+    def body(self) -> QWidget:
+        """What fills the frame, once it is assembled."""
+        body = self.centralWidget()
+        assert body is not None
+        return body
+
     def assemble(self) -> None:
         """Put everything into the frame; once."""
         assemble, self._assemble = self._assemble, None
         if assemble is not None:
             self.is_assembled = True
             self.parts = assemble(self)
+
+    @Slot()
+    def renew(self) -> None:
+        """Make everything in the frame anew: the program speaks another language."""
+        if self._renewed is not None and not self.is_closed:
+            self.parts = self._renewed(self.parts)
+
+    def clear(self) -> None:
+        """Take everything out of the frame, and close what lies over it: none of it hears of anything any more."""
+        self.tab_order = None
+        for part in [child for child in self.children() if isinstance(child, QWidget)]:
+            part.deleteLater()
+            QCoreApplication.sendPostedEvents(part, QEvent.Type.DeferredDelete)
+
+    def at_renewal(self, renewed: Callable[[Parts], Parts]) -> None:
+        """What makes of the parts others that speak another language."""
+        self._renewed = renewed
 
     def at_close(self, before_hiding: Sequence[Step], after_hiding: Sequence[Step]) -> None:
         """What is done at the end: what is remembered while it can still be seen, then whatever may take its time."""
@@ -110,16 +135,16 @@ class MainWindow(QMainWindow):
         """Remember everything, stop everything; whatever goes wrong with that, the window closes."""
         if not self.is_closed:
             self.is_closed = True
-            _do_all((*self._before_hiding, self._keep_geometry))
+            _do_all(self._before_hiding)
             self.hide()
             _do_all(self._after_hiding)
             _open.discard(self)
             self.closed.emit()
         event.accept()
 
-    def _keep_geometry(self) -> None:
-        if self.is_assembled:
-            self._store.settings.layout.window = bytes(self.saveGeometry().toBase64().data()).decode("ascii")
+    def keep_geometry(self) -> None:
+        """Write its place into the settings."""
+        self._store.settings.layout.window = bytes(self.saveGeometry().toBase64().data()).decode("ascii")
 
     def _place(self) -> None:
         self.setMinimumSize(*LEAST_SIZE)

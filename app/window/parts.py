@@ -42,6 +42,7 @@ from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
 from app.window.actions import Actions
 from app.window.appearance import Appearance
+from app.window.lasting import Lasting
 from app.window.panel_layout import PanelLayout
 from app.window.run_feed import RunFeed
 from app.window.stage import Stage
@@ -98,6 +99,7 @@ class Controllers:
 class Parts(Panels, Controllers):
     """Everything, by one name each. No part is handed this: each gets the few that it works on."""
 
+    lasting: Lasting
     session: Session
     settings: Settings
     store: SettingsStore

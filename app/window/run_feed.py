@@ -12,9 +12,11 @@ from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.panels.status_line import StatusLine
 from app.session.session import Session
+from app.state import outcomes
 from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from app.widgets.run_button import RunButton
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Event
@@ -30,7 +32,7 @@ class RunFeed(QObject):
     def __init__(
         self, session: Session, button: RunButton, centre: Centre, status: StatusLine, messages: Messages
     ) -> None:
-        super().__init__(session)
+        super().__init__(centre)
         self._session, self._button, self._centre, self._status = session, button, centre, status
         self._messages = messages
         self._patience = QTimer(self)
@@ -57,7 +59,7 @@ class RunFeed(QObject):
         """A run that ended earlier is shown again."""
         self._centre.show_texts(run)
         self._status.show_run(run)
-        self._status.show_outcome(run.outcome.message if run.outcome is not None else "")
+        self._status.show_outcome(outcomes.line(run))
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
@@ -88,6 +90,15 @@ class RunFeed(QObject):
             self._patience.stop()
             self._messages.withdraw_notice(_STILL_STOPPING)
         self._centre.set_loading(state == "loading")
+
+    @Slot(bool)
+    def on_language_waits(self, waits: bool) -> None:
+        """Another language has been chosen while something goes on; or that is over."""
+        title = tr("The language will change")
+        if waits:
+            self._messages.show_notice(tr("What is under way goes on to its end first."), title)
+        else:
+            self._messages.withdraw_notice(title)
 
     @Slot(object)
     def on_failed(self, error: ErrorReport) -> None:

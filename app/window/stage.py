@@ -35,7 +35,7 @@ class Stage(QObject):
         layout: PanelLayout,
     ) -> None:
         """`around`: what is hidden meanwhile, besides the panels of `layout`."""
-        super().__init__(window)
+        super().__init__(centre)
         self._window, self._centre, self._around, self._session = window, centre, around, session
         self._appearance, self._layout = appearance, layout
         self._presenter: Presenter | None = None
@@ -184,7 +184,7 @@ class Stage(QObject):
     def _bind(self, presenter: Presenter) -> None:
         """Let the stage's own keys work; while it is left, they mean what they always do."""
         for key, slot in self._table(presenter).items():
-            bound = QShortcut(QKeySequence(key), self._window)
+            bound = QShortcut(QKeySequence(key), self._centre)
             bound.activated.connect(slot)
             self._keys.append(bound)
 

@@ -31,7 +31,7 @@ class ViewFeed(QObject):
     failed = Signal(object)
 
     def __init__(self, session: Session, centre: Centre, inspector: Inspector, timeline: Timeline) -> None:
-        super().__init__(session)
+        super().__init__(centre)
         self._session, self._centre, self._inspector, self._timeline = session, centre, inspector, timeline
         self._models: ModelChoice | None = None
         for view in self._views():

@@ -94,6 +94,19 @@ def _connect_tours(parts: Parts) -> None:
     parts.appearance.changed.connect(parts.tours.set_theme)
 
 
+def _connect_language(parts: Parts) -> None:
+    """Who asks for another, and what tells which it is."""
+    switch, menu = parts.lasting.switch, parts.appearance.menu
+    for signal, slot in (
+        (menu.languageChosen, switch.choose),
+        (parts.dialogs.languageChosen, switch.choose),
+        (switch.chosen, menu.show_language),
+        (switch.waits, parts.run_feed.on_language_waits),
+    ):
+        signal.connect(slot)
+    menu.show_language(switch.choice)
+
+
 def _connect_frame(window: MainWindow, parts: Parts) -> None:
     """Theme, menu and keys; and what waits until the window has been drawn."""
     appearance = parts.appearance
@@ -102,12 +115,13 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
     parts.toolbar.text.setMenu(appearance.menu)
+    _connect_language(parts)
     appearance.menu.actionChosen.connect(parts.actions.do)
     parts.layout.changed.connect(appearance.menu.show_panels)
-    parts.actions.bind_keys(window)
-    bind_view_keys(window, parts.centre)
-    Drops(window).fileDropped.connect(parts.recorded.open)
+    body = window.body
+    parts.actions.bind_keys(body)
+    bind_view_keys(body, parts.centre)
+    Drops(window, body).fileDropped.connect(parts.recorded.open)
     window.painted.connect(parts.loading.warm_up)
-    window.painted.connect(parts.history.open_later)
     window.painted.connect(parts.centre.make_the_rest)
     window.painted.connect(parts.setup.make_all)

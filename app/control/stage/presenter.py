@@ -24,7 +24,7 @@ class Presenter(QObject):
     """There is nothing to play: something is to be written."""
 
     def __init__(self, session: Session, centre: Centre, theme: Theme) -> None:
-        super().__init__(session)
+        super().__init__(centre)
         self._session, self._centre = session, centre
         self.playback = Playback(self)
         self.caption, self.light = StageCaption(), Spotlight(centre.columns[0].stack, theme)

@@ -29,7 +29,7 @@ class Acting(QObject):
         runs: RunController,
         session: Session,
     ) -> None:
-        super().__init__(session)
+        super().__init__(centre)
         self._controller, self._chosen, self._setup = controller, chosen, setup
         self._centre, self._requests, self._runs, self._session = centre, requests, runs, session
 

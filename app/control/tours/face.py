@@ -27,7 +27,7 @@ class TourFace(QObject):
     leaveWanted = Signal()
 
     def __init__(self, window: QWidget, dock: Callable[[QWidget], None], targets: Targets) -> None:
-        super().__init__(window)
+        super().__init__(targets)
         self._window, self._dock, self.targets = window, dock, targets
         self._theme = theme_for("light")
         self.panel: TourPanel | None = None

@@ -27,7 +27,7 @@ class TourPlayer(QObject):
     """A run of the tour could not be made: what is said in its step's place."""
 
     def __init__(self, acting: Acting, face: TourFace, session: Session) -> None:
-        super().__init__(session)
+        super().__init__(face)
         self._acting, self.face, self._session = acting, face, session
         self.tour: Tour | None = None
         """The one that is played; None while none is."""

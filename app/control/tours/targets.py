@@ -31,7 +31,7 @@ class Targets(QObject):
     inspectorWanted = Signal()
 
     def __init__(self, window: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
-        super().__init__(window)
+        super().__init__(centre)
         self._window, self._centre, self._setup, self._inspector = window, centre, setup, inspector
         self._named: dict[str, Callable[[], Spot | None]] = {
             "token": self._token,

@@ -42,6 +42,12 @@ class Tours(QObject):
         """Whether a tour is being played."""
         return self._player is not None and self._player.tour is not None
 
+    @property
+    def name(self) -> str:
+        """The tour that is being played; empty while none is."""
+        tour = self._player.tour if self._player is not None else None
+        return tour.name if tour is not None else ""
+
     @Slot(str)
     def start(self, name: str) -> None:
         """Begin the tour of that name. Raises TourProblem."""

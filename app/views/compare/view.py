@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QResizeEvent, QShowEvent
@@ -164,6 +165,17 @@ class CompareView(ScrolledPage):
         """A run beside the shown one has ended; it may be one of these."""
         if self._active is not None and self.comparisons[self._active].take(run):
             self._draw()
+
+    def carried(self) -> object:
+        """What has been compared, with whom, and which comparison is seen."""
+        return self.comparisons, self._base, self.kind.value
+
+    def carry_on(self, carried: Any) -> None:
+        """Results that took their time are not to be made again."""
+        if carried is not None:
+            self.comparisons, self._base, kind = carried
+            self.kind.set_value(kind)
+            self._offer_once_seen()
 
     def figures(self) -> Table:
         """The comparison's exact figures."""

@@ -1,0 +1,51 @@
+"""What outlives the parts that are seen: those are made anew when the window speaks another language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.control.history import History
+from app.control.keeping import Keeper
+from app.control.model_list import ModelList
+from app.control.steps import Steps
+from app.session.session import Session
+from app.state.conversation import Conversation
+from app.state.family import Family
+from app.storage.chat_file import ChatStore
+from app.storage.settings_file import SettingsStore
+from app.window.switch import LanguageSwitch
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """From the window's first assembly to its end: what runs, what is known, what is kept. None of it is drawn."""
+
+    store: SettingsStore
+    session: Session
+    switch: LanguageSwitch
+    keeper: Keeper
+    history: History
+    steps: Steps
+    chats: ChatStore
+    conversation: Conversation
+    family: Family
+    models: ModelList
+
+
+def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Lasting:
+    """All of it, with the chat as it was left."""
+    keeper, chats, conversation = Keeper(store), ChatStore(store.folder), Conversation()
+    chats.restore(conversation)
+    history = History(session, lambda: store.data, store.settings.history, keeper)
+    return Lasting(
+        store=store,
+        session=session,
+        switch=switch,
+        keeper=keeper,
+        history=history,
+        steps=Steps(session, history),
+        chats=chats,
+        conversation=conversation,
+        family=Family(),
+        models=ModelList(),
+    )

@@ -1,0 +1,98 @@
+"""How a window stands that is about to be made anew: what the settings do not remember, for it is of this day only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtWidgets import QWidget
+
+from app.state.requests import ErrorReport
+from app.views.base import View
+from app.window.parts import Parts
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Plain values: of the parts that they are taken from, none is there any more when they are given back."""
+
+    beside: str
+    """The view of the second column; empty where there is none."""
+    columns: list[int]
+    views: dict[str, Any]
+    """What each view carries over, by its object's name."""
+    search: str | None
+    """What is looked for in the history; None where that is closed."""
+    cursor: int
+    focus: str
+    error: ErrorReport | None
+    loads_ahead: bool
+    tour: str
+    """The tour that is played, which begins again; empty while none is."""
+    presents: bool
+    settings: int | None
+    """How far the settings window is scrolled; None where it is not open."""
+
+
+def standing_of(window: QWidget, parts: Parts) -> Standing:
+    """How it stands now."""
+    centre = parts.centre
+    return Standing(
+        beside=centre.columns[1].current if len(centre.columns) > 1 else "",
+        columns=centre.splitter.sizes(),
+        views={view.objectName(): view.carried() for view in _views(parts)},
+        search=parts.history_panel.search,
+        cursor=parts.setup.prompt.editor.textCursor().position(),
+        focus=_focus(window),
+        error=parts.messages.error,
+        loads_ahead=parts.loading.loads_ahead,
+        tour=parts.tours.name,
+        presents=parts.stage.is_on,
+        settings=parts.dialogs.scrolled,
+    )
+
+
+def give_back(standing: Standing, window: QWidget, parts: Parts) -> None:
+    """Let parts that are new stand as the old ones did; those are gone."""
+    centre, prompt = parts.centre, parts.setup.prompt
+    if standing.beside:
+        centre.split.setChecked(True)
+        centre.columns[1].show_view(standing.beside)
+        centre.splitter.setSizes(standing.columns)
+    if standing.search is not None:
+        parts.history_panel.show()
+        parts.history_panel.make().search.setText(standing.search)
+    cursor = prompt.editor.textCursor()
+    cursor.setPosition(min(standing.cursor, len(prompt.editor.toPlainText().encode("utf-16-le")) // 2))
+    prompt.editor.setTextCursor(cursor)
+    if not standing.loads_ahead:
+        parts.loading.rest()
+        parts.fit.rest()
+    for view in _views(parts):
+        view.carry_on(standing.views.get(view.objectName()))
+    if standing.error is not None:
+        parts.messages.show_error(standing.error)
+    focused = window.findChild(QWidget, standing.focus) if standing.focus else None
+    if focused is not None:
+        focused.setFocus()
+    if standing.tour:
+        parts.tours.start(standing.tour)
+    if standing.presents:
+        parts.stage.enter()
+    if standing.settings is not None:
+        parts.dialogs.open_settings().scroll_to(standing.settings)
+
+
+def _focus(window: QWidget) -> str:
+    """The name of what has the focus; empty where nothing has it."""
+    name, focused = "", window.focusWidget()
+    if focused is not None:
+        name = focused.objectName()
+    return name
+
+
+def _views(parts: Parts) -> Iterator[View]:
+    yield from parts.centre.made
+    yield parts.inspector
+    yield parts.timeline
