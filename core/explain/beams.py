@@ -2,18 +2,94 @@
 
 from __future__ import annotations
 
-from core.events import BeamCandidate, BeamStep
-from core.explain.sentence import Sentence, say, together
-from core.explain.words import ENDINGS, decimal, ordinal
+from typing import TYPE_CHECKING
+
+from core.explain.figures import score
+from core.explain.sentence import Saying, Sentence, together
+from core.explain.words import decimal, ending, ordinal
+from resources.language import mark
+
+if TYPE_CHECKING:
+    from core.events import BeamCandidate, BeamStep
+
+_PLACE = Saying(
+    mark("The {ordinal} of {count} ways to go on:"),
+    mark("{ordinal} of {count} continuations:"),
+    mark("Rank {rank} of {count} with a score of {score}:"),
+)
+_PLACE_ALONE = Saying(
+    mark("The {ordinal} way to go on:"), mark("{ordinal}:"), mark("Rank {rank} with a score of {score}:")
+)
+_FOR_OTHERS = Saying(
+    mark("it is followed, for better ones ended or lacked more of what the text must contain."),
+    mark("kept, for better ones ended or had met less of what the text must contain."),
+    mark("kept beyond rank {beams}, for better ones ended or had met fewer constraint tokens."),
+)
+_AMONG_BEST = Saying(
+    mark("one of the best {beams}, so it is followed."),
+    mark("among the best {beams}, so it stays."),
+    mark("kept, for rank {rank} ≤ {beams}."),
+)
+_BEST = Saying(mark("the best, so it is followed."), mark("the best, so it stays."), mark("kept, for rank 1 ≤ 1."))
+_FINISHED = Saying(
+    mark("complete. {ending}."),
+    mark("finished. {ending}, with a final score of {final}."),
+    mark("finished. {ending}, with a score of {score} ÷ {length}^{penalty} = {final}."),
+)
+_STOPPED = Saying(
+    mark("it could have gone on, but the search ended: no better text was to be expected."),
+    mark("it could have gone on, but the search ended: no better text was to be expected."),
+    mark("it could have gone on, but the search ended early: no running path was expected to beat the finished ones."),
+)
+_ONLY_BEST = Saying(
+    mark("only the best one is followed."), mark("only the best one stays."), mark("dropped, for only rank 1 stays.")
+)
+_ONLY_BEST_FEW = Saying(
+    mark("only the best {beams} are followed."),
+    mark("only the best {beams} stay."),
+    mark("dropped, for only {beams} stay."),
+)
+_OTHERS_MET_MORE = Saying(
+    mark("Others had more of what the text must contain."),
+    mark("Others had met more of what the text must contain."),
+    mark("Others had met more constraint tokens; this one has met {progress}."),
+)
+_BELOW = Saying(
+    mark("The last one that stayed is ahead of it."),
+    mark("Its score is {gap} below that of the last one that stayed."),
+    mark("The last one that stayed has {worst}, {gap} more."),
+)
+_LATE_END = Saying(
+    mark("dropped. {ending}, and only one among the best {beams} may end here."),
+    mark("dropped. {ending}, and only one among the best {beams} of a step may end."),
+    mark("dropped. {ending}, at rank {rank} > {beams}, where no hypothesis may end."),
+)
+_LATE_END_OF_ONE = Saying(
+    mark("dropped. {ending}, and only the best one may end here."),
+    mark("dropped. {ending}, and only one among the best {beams} of a step may end."),
+    mark("dropped. {ending}, at rank {rank} > {beams}, where no hypothesis may end."),
+)
+_WORSE_END = Saying(
+    mark("dropped. {ending}, but better texts had ended already, or it lacks what the text must contain."),
+    mark("dropped. {ending}, but better texts had ended already, or it lacks what the text must contain."),
+    mark("dropped. {ending}, but better hypotheses had ended already, or it lacks constraint tokens; its final score "
+         "is {final}."),
+)  # fmt: skip
+_DIVERSITY = Saying(
+    mark("Other groups said the same here, which counts against it."),
+    mark("Earlier groups chose the same token, which took {penalty} off its score."),
+    mark("Earlier groups chose the same token: the diversity penalty took {penalty} off its ln p."),
+)
 
 
 def explain_candidate(candidate: BeamCandidate, step: BeamStep, num_beams: int) -> Sentence:
-    """Plain words for a node of the tree.
+    """Why a node of the tree lived or died, at the depth and in the language of now.
 
     `step` is the step it was considered in, `num_beams` how many may stay (of its group, in diverse search).
     """
-    verdict = _TELLERS[candidate.fate](candidate, step, num_beams)
-    return together(say("{} {}", _place(candidate, step), verdict), _diversity(candidate))
+    facts = _facts(candidate, step, num_beams)
+    verdict = _TELLERS[candidate.fate](candidate, step, num_beams, facts)
+    return together(_place(candidate, step, facts), verdict, _diversity(candidate))
 
 
 def worst_kept(candidate: BeamCandidate, step: BeamStep) -> float | None:
@@ -26,53 +102,64 @@ def _group(candidate: BeamCandidate, step: BeamStep) -> list[BeamCandidate]:
     return [item for item in step.candidates if item.group == candidate.group]
 
 
-def _place(candidate: BeamCandidate, step: BeamStep) -> str:
+def _facts(candidate: BeamCandidate, step: BeamStep, beams: int) -> dict[str, str]:
+    return {
+        "ordinal": ordinal(candidate.rank),
+        "rank": f"{candidate.rank}",
+        "beams": f"{beams}",
+        "score": score(candidate.score),
+        "final": score(candidate.normalized),
+        "length": f"{step.step + 1}",
+        "penalty": decimal(step.length_penalty, 1) if step.length_penalty % 1 else f"{step.length_penalty:.0f}",
+        "ending": ending(candidate.ended),
+        "progress": f"{candidate.progress}",
+    }
+
+
+def _place(candidate: BeamCandidate, step: BeamStep, facts: dict[str, str]) -> Sentence:
     """Its rank; among how many is known only where the pruned ones were recorded."""
     group = _group(candidate, step)
-    of = f" of {len(group)} continuations" if any(item.fate == "pruned" for item in group) else ""
-    return f"{ordinal(candidate.rank)}{of}:"
+    if any(item.fate == "pruned" for item in group):
+        return _PLACE.say(**facts, count=f"{len(group)}")
+    return _PLACE_ALONE.say(**facts)
 
 
-def _kept(candidate: BeamCandidate, step: BeamStep, beams: int) -> str:
+def _kept(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
     if candidate.rank > beams:
-        return "kept, for better ones ended or had met less of what the text must contain."
-    return f"among the best {beams}, so it stays." if beams > 1 else "the best, so it stays."
+        return _FOR_OTHERS.words(**facts)
+    return (_AMONG_BEST if beams > 1 else _BEST).words(**facts)
 
 
-def _ending(candidate: BeamCandidate) -> str:
-    return ENDINGS[candidate.ended].sentence if candidate.ended else "The text ends here"
+def _finished(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
+    return _FINISHED.words(**facts)
 
 
-def _finished(candidate: BeamCandidate, step: BeamStep, beams: int) -> str:
-    return f"finished. {_ending(candidate)}, with a final score of {decimal(candidate.normalized)}."
+def _stopped(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
+    return _STOPPED.words(**facts)
 
 
-def _stopped(candidate: BeamCandidate, step: BeamStep, beams: int) -> str:
-    return "it could have gone on, but the search ended: no better text was to be expected."
-
-
-def _pruned(candidate: BeamCandidate, step: BeamStep, beams: int) -> str:
+def _pruned(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
     if candidate.ended:
-        return _pruned_end(candidate, beams)
+        return _pruned_end(candidate, beams, facts)
     worst = worst_kept(candidate, step)
-    only = "only the best one stays." if beams == 1 else f"only the best {beams} stay."
+    only = (_ONLY_BEST if beams == 1 else _ONLY_BEST_FEW).words(**facts)
     if worst is None:
         return only
     if candidate.score > worst:
-        return f"{only} Others had met more of what the text must contain."
-    return f"{only} Its score is {decimal(worst - candidate.score)} below that of the last one that stayed."
+        return together(only, _OTHERS_MET_MORE.say(**facts))
+    return together(only, _BELOW.say(gap=score(worst - candidate.score), worst=score(worst)))
 
 
-def _pruned_end(candidate: BeamCandidate, beams: int) -> str:
+def _pruned_end(candidate: BeamCandidate, beams: int, facts: dict[str, str]) -> Sentence:
     if candidate.rank > beams:
-        return f"dropped. {_ending(candidate)}, and only one among the best {beams} of a step may end."
-    return f"dropped. {_ending(candidate)}, but better texts had ended already, or it lacks what the text must contain."
+        return (_LATE_END if beams > 1 else _LATE_END_OF_ONE).words(**facts)
+    return _WORSE_END.words(**facts)
 
 
-def _diversity(candidate: BeamCandidate) -> str:
+def _diversity(candidate: BeamCandidate) -> Sentence:
     if not candidate.diversity_penalty:
-        return ""
-    return f"Earlier groups chose the same token, which took {candidate.diversity_penalty:g} off its score."
+        return Sentence()
+    return _DIVERSITY.say(penalty=f"{candidate.diversity_penalty:g}")
 
 
 _TELLERS = {"kept": _kept, "finished": _finished, "early_stopped": _stopped, "pruned": _pruned}

@@ -1,25 +1,136 @@
-"""A round of speculation in plain words: what was drafted, what was kept, and why a token was accepted or refused."""
+"""A round of speculation in words: what was drafted, what was kept, and why a token was accepted or refused."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from core.events import DraftNode, DraftRound, ExtraKind
-from core.explain.sentence import Sentence, fill, say, together
-from core.explain.tokens import share
-from core.explain.words import count, quote
+from core.explain.figures import share, shares
+from core.explain.sentence import Saying, Sentence, together
+from core.explain.words import quote
+from resources import depth
+from resources.language import mark, tr
 
-_EXTRAS: dict[ExtraKind, str] = {
-    "bonus": "Every drafted token on this path was accepted, and the same pass of the model gave one more for nothing.",
-    "correction": "Here the model disagreed with the draft, and wrote its own token instead.",
-    "none": "",
+if TYPE_CHECKING:
+    from core.events import DraftNode, DraftRound, ExtraKind
+
+_ONE_DRAFTED = Saying(
+    mark("1 word piece was guessed ahead, and checked in one go."),
+    mark("1 token drafted, and checked in one pass of the model."),
+    mark("1 node drafted (length asked for: {length}), verified in one pass of the target."),
+)
+_DRAFTED = Saying(
+    mark("{count} word pieces were guessed ahead, all checked in one go."),
+    mark("{count} tokens drafted, all checked in one pass of the model."),
+    mark("{count} nodes drafted in a chain (length asked for: {length}), verified in one pass of the target."),
+)
+_TREE_DRAFTED = Saying(
+    mark("{count} word pieces were guessed ahead, in several versions, all checked in one go."),
+    mark("{count} tokens drafted in a tree {depth} deep, all checked in one pass of the model."),
+    mark("{count} nodes drafted in a tree {depth} deep (length asked for: {length}), verified in one pass of the "
+         "target."),
+)  # fmt: skip
+_IT_WAS_NOT = Saying(mark("it was wrong"), mark("it was not kept"), mark("0 of 1 accepted"))
+_NONE_WAS = Saying(mark("none was right"), mark("none was kept"), mark("0 of {count} accepted"))
+_IT_WAS = Saying(mark("it was right"), mark("it was kept"), mark("1 of 1 accepted"))
+_ALL_WERE = Saying(mark("all {kept} were right"), mark("all {kept} were kept"), mark("{kept} of {count} accepted"))
+_ONE_WAS = Saying(mark("1 was right"), mark("1 was kept"), mark("1 of {count} accepted"))
+_SOME_WERE = Saying(mark("{kept} were right"), mark("{kept} were kept"), mark("{kept} of {count} accepted"))
+_ENDINGS: dict[ExtraKind, Saying] = {
+    "bonus": Saying(
+        mark("{outcome}, and {extra} came on top for nothing."),
+        mark("{outcome}, and {extra} came as a bonus from the same pass."),
+        mark("{outcome}; bonus {extra} from the same pass."),
+    ),
+    "correction": Saying(
+        mark("{outcome}; where the guess went wrong, the model wrote {extra}."),
+        mark("{outcome}; the model put {extra} in place of what it refused."),
+        mark("{outcome}; correction {extra} at the first refusal."),
+    ),
+    "none": Saying(
+        mark("{outcome}; the text ended there."),
+        mark("{outcome}; the text ended there."),
+        mark("{outcome}; the text ended there, without a token of the target's own."),
+    ),
 }
+_EXTRAS: dict[ExtraKind, Saying] = {
+    "bonus": Saying(
+        mark("Everything guessed before it was right, and checking gave one more for nothing."),
+        mark("Every drafted token on this path was accepted, and the same pass of the model gave one more for "
+             "nothing."),
+        mark("Every node of this path was accepted: the bonus comes from p behind its last node, in the same pass."),
+    ),
+    "correction": Saying(
+        mark("Here the model would not have what was guessed, and wrote its own instead."),
+        mark("Here the model disagreed with the draft, and wrote its own token instead."),
+        mark("Here the draft was refused: the correction comes from the target's p, less what was refused where dice "
+             "decide."),
+    ),
+}  # fmt: skip
+_COMPARED = Saying(
+    mark("{who} gave {name} {share}{others}, the model {target}."),
+    mark("{who} gave {name} {share}{others}, the model {target}."),
+    mark("{who} gave {name} q = {share}{others}, the target p = {target}."),
+)
+_UNREACHED = Saying(
+    mark("{who} gave {name} {share}{others}. Nobody looked at it: {reason}."),
+    mark("{who} gave {name} {share}{others}. It was never compared: {reason}."),
+    mark("{who} gave {name} q = {share}{others}. It was never compared: {reason}."),
+)
+_TEXT_HAD_ENDED = mark("the text had ended")
+_ANOTHER_TAKEN = mark("another token was accepted in its place")
+_PARENT_OUT = mark("a token before it was not accepted")
+_ANOTHER_TAKEN_PLAINLY = mark("another guess was taken in its place")
+_PARENT_OUT_PLAINLY = mark("a guess before it was wrong")
+_SURELY = Saying(
+    mark("The model likes it at least as much, so it may stay whatever the dice say."),
+    mark("The model likes it at least as much as the drafter, so it is accepted whatever the die says."),
+    mark("With p ≥ q, min(1, p ÷ q) = 1: accepted."),
+)
+_LUCKY = Saying(
+    mark("Dice decided, with a chance of {chance}: it may stay."),
+    mark("Accepted if the die is below {ratio}; it showed {die}, so it was accepted."),
+    mark("The die u = {die} < {ratio} = min(1, p ÷ q): accepted."),
+)
+_UNLUCKY = Saying(
+    mark("Dice decided, with a chance of {chance}: it had to go."),
+    mark("Accepted if the die is below {ratio}; it showed {die}, so it was refused."),
+    mark("The die u = {die} ≥ {ratio} = min(1, p ÷ q): refused."),
+)
+_SAME = Saying(
+    mark("It is what the model itself would write here, so it may stay."),
+    mark("It is what the model alone would write here, so it was accepted."),
+    mark("It equals the target's own choice here: accepted."),
+)
+_OTHER = Saying(
+    mark("The model itself would write {other} here, so it had to go."),
+    mark("The model alone would write {other} here, so it was refused."),
+    mark("The target's own choice here is {other}: refused."),
+)
+_ANOTHER = Saying(
+    mark("The model itself would write something else here, so it had to go."),
+    mark("The model alone would write another token here, so it was refused."),
+    mark("The target's own choice here is another: refused."),
+)
+_DRAFTER = Saying(mark("The quick guess"), mark("The drafter"), mark("The drafter"))
+_NAMED_DRAFTER = Saying(mark("The quick guess of {model}"), mark("The drafter {model}"), mark("The drafter {model}"))
+_LETTER = Saying(mark("Guess {letter}"), mark("Drafter {letter}"), mark("Drafter {letter}"))
+_NAMED_LETTER = Saying(
+    mark("Guess {letter}, of {model},"), mark("Drafter {letter}, {model},"), mark("Drafter {letter}, {model},")
+)
+_TOO = Saying(
+    mark(" (so did {letters})"), mark(" ({letters} proposed it too)"), mark(" (proposed by {letters} as well)")
+)
 
 
 def explain_round(event: DraftRound) -> Sentence:
-    """Two sentences on a round."""
+    """Two sentences on a round, at the depth and in the language of now."""
+    deep = max((node.depth for node in event.nodes), default=0)
     drafted, kept = len(event.nodes), len(event.accepted)
-    return together(_drafted(event, drafted), say("{}{}", _kept(drafted, kept), _ending(event)))
+    facts = {"count": f"{drafted:,}", "depth": f"{deep}", "length": f"{event.length}", "kept": f"{kept}"}
+    first = _ONE_DRAFTED if drafted == 1 else _TREE_DRAFTED if deep < drafted else _DRAFTED
+    outcome = _outcome(drafted, kept).say(**facts)
+    return together(first.say(**facts), _ENDINGS[event.extra_kind].say(outcome=outcome, extra=quote(event.extra_piece)))
 
 
 def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
@@ -27,76 +138,61 @@ def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = 
 
     `drafters`: what they are called, in their order; without names they are told apart by letters.
     """
-    opening = fill("{} gave {} {}{}", _drafter(node, event, drafters), quote(node.piece), share(node.draft_probability),
-                   _others(node))  # fmt: skip
+    facts = {"who": _drafter(node, event, drafters), "name": quote(node.piece), "others": _others(node)}
     if node.fate == "unreached":
-        return say("{}. It was never compared: {}.", opening, _why_unreached(node, event))
+        return _UNREACHED.say(**facts, share=share(node.draft_probability), reason=_why_unreached(node, event))
+    drafted, target = shares(node.draft_probability, node.target_probability)
     why = _dice(node) if node.ratio is not None else _choice(node, event)
-    return together(say("{}, the model {}.", opening, share(node.target_probability)), why)
+    return together(_COMPARED.say(**facts, share=drafted, target=target), why)
 
 
 def explain_extra(event: DraftRound) -> Sentence:
     """Where the token that the target itself added comes from; empty where there is none."""
-    return Sentence(_EXTRAS[event.extra_kind])
+    return _EXTRAS[event.extra_kind].say() if event.extra_kind in _EXTRAS else Sentence()
+
+
+def _outcome(drafted: int, kept: int) -> Saying:
+    if kept == 0:
+        return _IT_WAS_NOT if drafted == 1 else _NONE_WAS
+    if kept == drafted:
+        return _IT_WAS if kept == 1 else _ALL_WERE
+    return _ONE_WAS if kept == 1 else _SOME_WERE
 
 
 def _others(node: DraftNode) -> str:
     others = [_letter(number) for number in node.proposers if number != node.drafter]
-    return f" ({' and '.join(others)} proposed it too)" if others else ""
-
-
-def _drafted(event: DraftRound, drafted: int) -> str:
-    if drafted == 1:
-        return "1 token drafted, and checked in one pass of the model."
-    depth = max((node.depth for node in event.nodes), default=0)
-    branches = f" in a tree {depth} deep" if depth < drafted else ""
-    return f"{count(drafted, 'token')} drafted{branches}, all checked in one pass of the model."
-
-
-def _kept(drafted: int, kept: int) -> str:
-    if kept == 0:
-        return "It was not kept" if drafted == 1 else "None was kept"
-    if kept == drafted:
-        return "It was kept" if kept == 1 else f"All {kept} were kept"
-    return f"{kept} {'was' if kept == 1 else 'were'} kept"
-
-
-def _ending(event: DraftRound) -> str:
-    if event.extra_kind == "bonus":
-        return f", and {quote(event.extra_piece)} came as a bonus from the same pass."
-    if event.extra_kind == "correction":
-        return f"; the model put {quote(event.extra_piece)} in place of what it refused."
-    return "; the text ended there."
+    return _TOO.words(letters=tr(" and ").join(others)) if others else ""
 
 
 def _drafter(node: DraftNode, event: DraftRound, names: Sequence[str]) -> str:
     name = names[node.drafter] if node.drafter < len(names) else ""
+    facts = {"letter": _letter(node.drafter), "model": name}
     if len(names) < 2 and len({other.drafter for other in event.nodes}) < 2:
-        return f"The drafter {name}".strip()
-    return f"Drafter {_letter(node.drafter)}{f', {name},' if name else ''}"
+        return (_NAMED_DRAFTER if name else _DRAFTER).words(**facts)
+    return (_NAMED_LETTER if name else _LETTER).words(**facts)
 
 
 def _letter(drafter: int) -> str:
     return chr(ord("A") + drafter)
 
 
-def _dice(node: DraftNode) -> str:
+def _dice(node: DraftNode) -> Sentence:
     ratio, die = node.ratio or 0.0, node.die or 0.0
     if ratio >= 1:
-        return "The model likes it at least as much as the drafter, so it is accepted whatever the die says."
-    digits = next((n for n in range(2, 6) if f"{ratio:.{n}f}" != f"{die:.{n}f}"), 6)
-    rule = f"Accepted if the die is below {ratio:.{digits}f}; it showed {die:.{digits}f}"
-    return f"{rule}, so it was {'accepted' if node.fate == 'accepted' else 'refused'}."
+        return _SURELY.say()
+    digits = next((n for n in range(depth.pick(2, 2, 4), 9) if f"{ratio:.{n}f}" != f"{die:.{n}f}"), 9)
+    saying = _LUCKY if node.fate == "accepted" else _UNLUCKY
+    return saying.say(chance=share(ratio), ratio=f"{ratio:.{digits}f}", die=f"{die:.{digits}f}")
 
 
-def _choice(node: DraftNode, event: DraftRound) -> str:
+def _choice(node: DraftNode, event: DraftRound) -> Sentence:
     if node.fate == "accepted":
-        return "It is what the model alone would write here, so it was accepted."
+        return _SAME.say()
     chosen = next((quote(other.piece) for other in event.nodes
                    if other.parent == node.parent and other.fate == "accepted"), None)  # fmt: skip
     if chosen is None and event.extra_kind == "correction" and _is_end(node.parent, event):
         chosen = quote(event.extra_piece)
-    return f"The model alone would write {chosen or 'another token'} here, so it was refused."
+    return _OTHER.say(other=chosen) if chosen else _ANOTHER.say()
 
 
 def _is_end(node: int, event: DraftRound) -> bool:
@@ -105,9 +201,8 @@ def _is_end(node: int, event: DraftRound) -> bool:
 
 def _why_unreached(node: DraftNode, event: DraftRound) -> str:
     fates = {other.node: other.fate for other in event.nodes}
-    parent = fates.get(node.parent, "accepted")
-    if parent == "accepted":
-        if event.extra_kind == "none" and _is_end(node.parent, event):
-            return "the text had ended"
-        return "another token was accepted in its place"
-    return "a token before it was not accepted"
+    if fates.get(node.parent, "accepted") != "accepted":
+        return tr(depth.pick(_PARENT_OUT_PLAINLY, _PARENT_OUT, _PARENT_OUT))
+    if event.extra_kind == "none" and _is_end(node.parent, event):
+        return tr(_TEXT_HAD_ENDED)
+    return tr(depth.pick(_ANOTHER_TAKEN_PLAINLY, _ANOTHER_TAKEN, _ANOTHER_TAKEN))

@@ -1,10 +1,20 @@
-"""A sentence that knows where its figures stand, so that a view can make them stand out without reading it."""
+"""A sentence that knows where its figures stand, so that a view can make them stand out without reading it.
+
+What it says is a `Saying`: one claim, worded for each depth, each a whole sentence that can be translated.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from string import Formatter
-from typing import Any
+from typing import Any, NamedTuple
+
+from resources import depth
+from resources.language import tr
+
+_NARROW = ("%", "−")
+_CLOSING = "。！？；："
+"""Punctuation that needs no space behind it."""
 
 
 class Figure(str):
@@ -28,35 +38,70 @@ class Sentence(str):
         return Sentence, (str(self), self.figures)
 
 
-def say(template: str, *values: str) -> Sentence:
+class Saying(NamedTuple):
+    """One claim in the words of each depth, marked for translation; its places have names."""
+
+    plain: str
+    usual: str
+    exact: str
+
+    def words(self, **values: str) -> Sentence:
+        """In the depth and language of now, with `values` in the places it has; others are left out."""
+        return fill(tr(depth.pick(*self)), **values)
+
+    def say(self, **values: str) -> Sentence:
+        """`words`, beginning with a capital letter."""
+        return capital(self.words(**values))
+
+
+def say(template: str, *values: str, **named: str) -> Sentence:
     """`fill`, beginning with a capital letter."""
-    told = fill(template, *values)
+    return capital(fill(template, *values, **named))
+
+
+def capital(told: Sentence) -> Sentence:
+    """The same, beginning with a capital letter."""
     return Sentence(told[:1].upper() + told[1:], told.figures)
 
 
-def fill(template: str, *values: str) -> Sentence:
-    """The template with `values` in place of its `{}`, in order; figures in them go along."""
+def fill(template: str, *values: str, **named: str) -> Sentence:
+    """The template with `values` in place of its `{}`, in order, and `named` in those with a name; figures in them go
+    along."""
     given = iter(values)
     parts: list[str] = []
     for literal, name, _, _ in Formatter().parse(template):
-        parts.append(literal)
+        if literal:
+            parts.append(literal)
         if name is not None:
-            parts.append(next(given))
-    return _join(parts, "")
+            parts.append(named[name] if name else next(given))
+    return _join((part, _gap(part, behind)) for part, behind in zip(parts, [*parts[1:], ""], strict=True))
+
+
+def _gap(part: str, behind: str) -> str:
+    """A space where Chinese meets Latin letters or digits: which does, is known only once the places are filled."""
+    one, other = part[-1:], behind[:1]
+    wide, narrow = (one, other) if _is_han(one) else (other, one)
+    return " " if _is_han(wide) and (narrow in _NARROW or (narrow.isascii() and narrow.isalnum())) else ""
+
+
+def _is_han(letter: str) -> bool:
+    return "\u4e00" <= letter <= "\u9fff"
 
 
 def together(*sentences: str) -> Sentence:
-    """Sentences in a row; empty ones are left out."""
-    return _join([sentence for sentence in sentences if sentence], " ")
+    """Sentences in a row, with a space between where the script has one; empty ones are left out."""
+    return _join((sentence, "" if sentence[-1] in _CLOSING else " ") for sentence in sentences if sentence)
 
 
-def _join(parts: list[str], between: str) -> Sentence:
+def _join(parts: Iterable[tuple[str, str]]) -> Sentence:
+    """Parts, each with what stands between it and the next."""
+    text, between = "", ""
     figures: list[tuple[int, int]] = []
-    start = 0
-    for part in parts:
+    for part, behind in parts:
+        text += between
         if isinstance(part, Sentence):
-            figures += [(start + one, start + other) for one, other in part.figures]
+            figures += [(len(text) + one, len(text) + other) for one, other in part.figures]
         elif isinstance(part, Figure):
-            figures.append((start, start + len(part)))
-        start += len(part) + len(between)
-    return Sentence(between.join(parts), figures)
+            figures.append((len(text), len(text) + len(part)))
+        text, between = text + part, behind
+    return Sentence(text, figures)

@@ -6,13 +6,30 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from resources import depth
+from resources.language import mark, tr
+
 if TYPE_CHECKING:
     from core.events import Ending
 
-
-_ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_ORDINALS = (
+    "",
+    mark("first"),
+    mark("second"),
+    mark("third"),
+    mark("fourth"),
+    mark("fifth"),
+    mark("sixth"),
+    mark("seventh"),
+    mark("eighth"),
+    mark("ninth"),
+    mark("tenth"),
+)
+_FURTHER = {1: mark("{number}st"), 2: mark("{number}nd"), 3: mark("{number}rd")}
+_USUALLY = mark("{number}th")
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_WHITE = {"\n": "a line break", " ": "a space"}
+_WHITE = {"\n": mark("a line break"), " ": mark("a space")}
+_OTHER_WHITE, _EMPTY = mark("white space"), mark("an empty token")
 # Control characters would be invisible or end a line by surprise; each becomes one visible character instead.
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
 _VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0x200B, 0xFFFC: 0xFFFD}
@@ -20,7 +37,7 @@ _CONTROL_TOKEN = re.compile(r"\s*(?:<[^\w/]*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\
 
 
 class EndingWords(NamedTuple):
-    """One reason for a text to end, for three places."""
+    """One reason for a text to end, for three places; marked, so that it goes through `tr` where it is shown."""
 
     brief: str
     """Beside a count of tokens: `34 tokens · time is up`."""
@@ -31,14 +48,32 @@ class EndingWords(NamedTuple):
 
 
 ENDINGS: dict[Ending, EndingWords] = {
-    "eos": EndingWords("ended", "EOS", "The text ends here by itself"),
-    "length": EndingWords("length reached", "length limit", "The limit ends the text here"),
-    "context": EndingWords("context full", "context full", "The end of the model's context ends the text here"),
-    "time": EndingWords("time is up", "time limit", "The time limit ends the text here"),
-    "stop_string": EndingWords("stop text", "stop text", "The text ends here, at a stop text"),
-    "stopped": EndingWords("stopped", "stopped", "The text was stopped here"),
-    "given": EndingWords("scored", "scored to its end", "The given text ends here"),
+    "eos": EndingWords(mark("ended"), mark("EOS"), mark("The text ends here by itself")),
+    "length": EndingWords(mark("length reached"), mark("length limit"), mark("The limit ends the text here")),
+    "context": EndingWords(
+        mark("context full"), mark("context full"), mark("The end of the model's context ends the text here")
+    ),
+    "time": EndingWords(mark("time is up"), mark("time limit"), mark("The time limit ends the text here")),
+    "stop_string": EndingWords(mark("stop text"), mark("stop text"), mark("The text ends here, at a stop text")),
+    "stopped": EndingWords(mark("stopped"), mark("stopped"), mark("The text was stopped here")),
+    "given": EndingWords(mark("scored"), mark("scored to its end"), mark("The given text ends here")),
 }
+
+
+_PLAIN_ENDINGS: dict[Ending, str] = {
+    "length": mark("The text ends here, for it is as long as was asked for"),
+    "context": mark("The text ends here, for the model can take in no more"),
+    "time": mark("The text ends here, for the time is up"),
+    "stop_string": mark("The text ends here, at words that were to end it"),
+}
+
+
+def ending(reason: Ending | None) -> str:
+    """Why a text ends, as a sentence without its full stop, at the depth and in the language of now."""
+    if reason is None:
+        return tr("The text ends here")
+    usual = ENDINGS[reason].sentence
+    return tr(depth.pick(_PLAIN_ENDINGS.get(reason, usual), usual, usual))
 
 
 def percent(share: float, under: str = "<", over: str = ">") -> str:
@@ -88,9 +123,9 @@ def decimal(value: float, digits: int = 2) -> str:
 def ordinal(number: int) -> str:
     """first, second, … tenth, 11th, 22nd."""
     if 0 < number < len(_ORDINALS):
-        return _ORDINALS[number]
-    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{suffix}"
+        return tr(_ORDINALS[number])
+    further = _USUALLY if 10 <= number % 100 <= 20 else _FURTHER.get(number % 10, _USUALLY)
+    return tr(further).format(number=f"{number:,}")
 
 
 def count(number: int, noun: str) -> str:
@@ -152,4 +187,4 @@ def quote(piece: str) -> str:
         return f"⟨{name}⟩"
     if word := piece.strip():
         return f"“{visible(word)}”"
-    return _WHITE.get(piece, "white space" if piece else "an empty token")
+    return tr(_WHITE.get(piece, _OTHER_WHITE if piece else _EMPTY))

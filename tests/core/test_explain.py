@@ -198,7 +198,7 @@ def test_every_stage_says_what_it_is() -> None:
         ("the repetition penalty of 1.3", "shift", 1.3),
         ("the ban on any 2 tokens coming twice", "ban", 2),
         ("the minimum of 5 new tokens", "ban", 5),
-        ("the list of suppressed tokens", "ban", None),
+        ("the list of suppressed tokens", "ban", 1),
         ("temperature 0.8", "shift", 0.8),
         ("top-k 20", "cut", 20),
         ("typical sampling 0.9", "cut", 0.9),
