@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from core.parameter import Parameter, Settings
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from core.events import StageKind
-    from core.models.model import LoadedModel
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
@@ -22,11 +21,35 @@ Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """Where a panel shows the setting, and which strategies have it: the first two those that sample."""
 
 
+class Reader(Protocol):
+    """What a processor may ask of a model (`core.models.model.LoadedModel`)."""
+
+    @property
+    def model(self) -> object:
+        """The network itself."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where its scores come from."""
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens it knows."""
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """Whether one half reads and the other writes."""
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether it keeps a state instead of every token."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What processors need to know of the run besides their own setting."""
 
-    model: LoadedModel
+    model: Reader
     config: GenerationConfig
     start: int
     """Length of the decoder's input before the first new token."""

@@ -1,0 +1,89 @@
+"""The glossary: every part of the program has its term, every term its sentence at each depth and a real source."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from core import caches, glossary, strategies
+from resources import depth, language
+
+NAMES = [f"strategy.{name}" for name in strategies.registry] + [f"cache.{name}" for name in caches.registry]
+SETTINGS = {
+    f"param.{parameter.name}"
+    for entry in (*strategies.registry.values(), *caches.registry.values())
+    for parameter in entry.parameters
+}
+
+
+@pytest.mark.parametrize("name", [*NAMES, *sorted(SETTINGS)])
+def test_every_name_of_the_program_has_its_term(name: str) -> None:
+    assert glossary.of(name) is not None
+
+
+def test_a_term_explains_nothing_that_is_not_there() -> None:
+    kinds = {"strategy", "cache", "param", "view", "row", "panel", "control", "stage"}
+    named = [name for term in glossary.terms().values() for name in term.of]
+    assert len(named) == len(set(named))
+    assert {name.split(".")[0] for name in named} <= kinds
+    assert {name for name in named if name.split(".")[0] in ("strategy", "cache", "param")} <= {*NAMES, *SETTINGS}
+
+
+@pytest.mark.parametrize("code", language.LANGUAGES)
+def test_every_term_has_three_sentences(code: str) -> None:
+    language.use(code)
+    try:
+        for term in glossary.terms().values():
+            said = []
+            for each in depth.DEPTHS:
+                with depth.at(each):
+                    said.append(term.sentence)
+            assert len(set(said)) == 3, term.id
+            assert all(sentence.endswith((".", "。")) for sentence in said), term.id
+            if code != language.ENGLISH:
+                assert term.title == term.term or term.title.endswith(f"（{term.term}）")
+    finally:
+        language.use(language.ENGLISH)
+
+
+def test_plain_sentences_use_no_technical_word() -> None:
+    words = r"token|logit|probabilit|distribution|argmax|entropy|softmax|tensor|decod|hypothes|\bp\("
+    for term in glossary.terms().values():
+        assert not re.search(words, term.plain, re.IGNORECASE), term.plain
+
+
+def test_every_source_is_well_formed() -> None:
+    for term in glossary.terms().values():
+        address = urlsplit(term.address)
+        assert address.scheme == "https"
+        assert "." in address.netloc
+        assert re.search(r"\((19|20)\d\d\)$|documentation of|IEC|Loom", term.source), term.source
+        if "arxiv.org" in term.address:
+            assert re.fullmatch(r"https://arxiv\.org/abs/\d{4}\.\d{4,5}", term.address)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [("temp", "temperature"), ("top-p", "top_p"), ("nucleus", "top_p"), ("核采样", "top_p"), ("kv", "kv_cache"),
+     ("penalty rep", "repetition_penalty"), ("束搜索", "beam_search"), ("EOS", "eos"), ("loom", "branch")],
+)  # fmt: skip
+def test_a_few_letters_find_a_term(text: str, first: str) -> None:
+    assert glossary.search(text)[0].id == first
+
+
+def test_searching_for_nothing_finds_all_and_for_nonsense_none() -> None:
+    assert len(glossary.search("")) == len(glossary.terms()) > 70
+    assert glossary.search("xyzzy") == []
+    with pytest.raises(KeyError):
+        glossary.term("xyzzy")
+
+
+def test_terms_are_found_in_the_language_of_now() -> None:
+    language.use("zh_CN")
+    try:
+        assert glossary.search("投机")[0].id == "speculative"
+        assert glossary.term("token").title == "词元（token）"
+    finally:
+        language.use(language.ENGLISH)
