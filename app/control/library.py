@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Slot
@@ -87,8 +87,16 @@ class Library(QObject):
 
     def show_presets(self) -> None:
         """Bring the chips up to date with the folders."""
-        shipped = presets.folder_presets(resources.path("presets"))
-        self._bar.show_presets(shipped, presets.folder_presets(self._folder))
+        self._bar.show_presets(*self._found())
+
+    def preset_files(self) -> Mapping[str, Path]:
+        """The file of every preset by its name; a saved one of the same name takes a shipped one's place."""
+        shipped, saved = self._found()
+        return {**dict(shipped), **dict(saved)}
+
+    def _found(self) -> tuple[Sequence[tuple[str, Path]], Sequence[tuple[str, Path]]]:
+        """Shipped and saved ones, each with its file."""
+        return presets.folder_presets(resources.path("presets")), presets.folder_presets(self._folder)
 
     def _complain(self, problem: presets.PresetProblem | StorageError) -> None:
         self._messages.show_setup_error(tr(problem.title), problem.cause, problem.remedy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from app.control.requests import Chosen
 from app.panels.setup import SetupPanel
@@ -115,6 +115,18 @@ class SetupController(QObject):
         """Put the cursor into the prompt."""
         self.panelWanted.emit()
         self._panel.prompt.editor.setFocus()
+
+    def focus_setting(self, name: str) -> None:
+        """Put the cursor into a setting of the strategy or the cache, whatever hides it. Raises KeyError."""
+        panel = self._panel.cache_parameters
+        if name in self._panel.parameters.rows:
+            panel = self._panel.parameters
+        row = panel.rows[name]
+        self.panelWanted.emit()
+        if row.parameter.advanced:
+            panel.set_advanced(True)
+        row.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self._panel.bring_into_sight(row)
 
     @Slot(str)
     def write_prompt(self, text: str) -> None:

@@ -64,7 +64,7 @@ class TableDialog(QDialog):
 def shortcuts_dialog(parent: QWidget | None) -> TableDialog:
     """Every key of the program, grouped."""
     names = dict.fromkeys(shortcut.group for shortcut in SHORTCUTS)
-    groups = ((name, [(s.label, s.title) for s in SHORTCUTS if s.group == name]) for name in names)
+    groups = ((name, [(s.label, s.title) for s in SHORTCUTS if s.group == name and s.keys]) for name in names)
     return TableDialog("Keyboard shortcuts", groups, "shortcutsDialog", parent)
 
 

@@ -101,6 +101,16 @@ class PromptPanel(QWidget):
         return conversation.parse(text) if self.is_chat else text
 
     @property
+    def examples(self) -> Sequence[Example]:
+        """All that are offered."""
+        return self._examples
+
+    @property
+    def chips(self) -> Sequence[QPushButton]:
+        """Their buttons, and that of the menu with the others."""
+        return (*self._chips, self.more)
+
+    @property
     def is_chat(self) -> bool:
         """Whether the text is read as a conversation."""
         return self.mode.value == "chat"

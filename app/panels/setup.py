@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN, ParameterRow
@@ -95,6 +95,10 @@ class SetupPanel(QFrame):
     def leaveEvent(self, event: object) -> None:
         self.help.setText(self._resting_help)
 
+    def bring_into_sight(self, part: QWidget) -> None:
+        """Scroll to a part of the panel, once what has just been unfolded has its place."""
+        QTimer.singleShot(0, part, lambda: self._scroll.ensureWidgetVisible(part))
+
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of everything in the panel."""
         for part in (self.prompt, self.parameters, self.cache_parameters):
@@ -111,7 +115,7 @@ class SetupPanel(QFrame):
         for part in (self.prompt, self.presets, self.parameters, self.cache_parameters):
             inner.addWidget(part)
         inner.addStretch(1)
-        scroll = QScrollArea(widgetResizable=True)
+        scroll = self._scroll = QScrollArea(widgetResizable=True)
         scroll.setObjectName("setupScroll")
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)

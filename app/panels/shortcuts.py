@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from resources.language import mark
+
 
 class Shortcut(NamedTuple):
-    """`action` is the name of an action (`app.window.actions`); empty for a view's own keys."""
+    """`action` is the name of an action (`app.window.actions`); empty for a view's own keys. An action without keys is
+    found in the command palette by its title."""
 
     keys: tuple[str, ...]
     title: str
@@ -28,6 +31,7 @@ SHORTCUTS = (
     Shortcut(("Ctrl+Z",), "Back to the previous run", "Run", "previous_run"),
     Shortcut(("Ctrl+Y", "Ctrl+Shift+Z"), "On to the next run", "Run", "next_run"),
     Shortcut(("Ctrl+L",), "Lock or unlock the seed", "Run", "lock_seed"),
+    Shortcut(("Ctrl+K",), mark("Find and do anything…"), "Go to", "open_palette"),
     Shortcut(("Ctrl+E",), "Go to the prompt", "Go to", "focus_prompt"),
     Shortcut(("Ctrl+M",), "Choose a model", "Go to", "choose_model"),
     Shortcut(("Ctrl+D",), "Choose a strategy", "Go to", "choose_strategy"),
@@ -52,6 +56,10 @@ SHORTCUTS = (
     Shortcut(("Ctrl+Alt+2",), "Explain in the usual words", "Window", "usual_words"),
     Shortcut(("Ctrl+Alt+3",), "Explain exactly, with every figure", "Window", "exact_words"),
     Shortcut(("Ctrl+,",), "Settings…", "Window", "open_settings"),
+    Shortcut((), mark("Settings used by this run…"), "Window", "open_used_settings"),
+    Shortcut((), mark("The language of the system"), "Window", "speak_as_system"),
+    Shortcut((), mark("English"), "Window", "speak_english"),
+    Shortcut((), mark("Chinese: 简体中文"), "Window", "speak_chinese"),
     Shortcut(("F1",), "This list", "Window", "open_shortcuts"),
     Shortcut(("Ctrl+Q",), "Quit", "Window", "quit"),
     Shortcut(("Ctrl+1 … Ctrl+9",), "Show that view", "Views"),
@@ -74,4 +82,4 @@ MOST_VIEW_KEYS = 9
 
 def key_of(action: str) -> str:
     """The first key of a window's action, for menus and tooltips; empty when it has none."""
-    return next((shortcut.keys[0] for shortcut in SHORTCUTS if shortcut.action == action), "")
+    return next((shortcut.keys[0] for shortcut in SHORTCUTS if shortcut.action == action and shortcut.keys), "")

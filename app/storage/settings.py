@@ -204,6 +204,16 @@ class Layout(Section):
 
 
 @dataclass(slots=True)
+class Habits(Section):
+    """What the reader knows already, and does often."""
+
+    welcomed: bool = field(default=False, metadata=_FLAG)
+    """The first page has been shown."""
+    recent: list[str] = field(default_factory=list, metadata=_NAMES)
+    """Keys of what was chosen in the command palette, the latest first."""
+
+
+@dataclass(slots=True)
 class Settings:
     """All sections."""
 
@@ -213,6 +223,7 @@ class Settings:
     models: Models = field(default_factory=Models)
     history: History = field(default_factory=History)
     layout: Layout = field(default_factory=Layout)
+    habits: Habits = field(default_factory=Habits)
 
 
 SECTIONS: dict[str, type[Section]] = {
@@ -222,4 +233,5 @@ SECTIONS: dict[str, type[Section]] = {
     "models": Models,
     "history": History,
     "layout": Layout,
+    "habits": Habits,
 }

@@ -103,6 +103,8 @@ class PickerCombo(QComboBox, Spoken):
         self._subtitle: str | None = None
         self._theme: Theme | None = None
         self._hovered = False
+        self.items: tuple[PickerItem, ...] = ()
+        """What the list says now."""
         self._use_delegate(TwoLineDelegate(self))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMaxVisibleItems(12)
@@ -117,10 +119,11 @@ class PickerCombo(QComboBox, Spoken):
 
     def set_items(self, items: Iterable[PickerItem]) -> None:
         """Replace the list, keeping the choice where it is still there; says nothing of a choice that stays."""
+        self.items = tuple(items)
         chosen = self.currentData()
         blocked = self.blockSignals(True)
         self.clear()
-        for item in items:
+        for item in self.items:
             self._add(item)
         self.setCurrentIndex(max(0, self.findData(chosen)) if self.count() else -1)
         self.blockSignals(blocked)

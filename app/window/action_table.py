@@ -35,6 +35,7 @@ def action_table(
         "next_run": controllers.steps.forward,
         "toggle_history": controllers.history_panel.toggle,
         "lock_seed": toolbar.seed.lock.toggle,
+        "open_palette": controllers.palette.open,
         "focus_prompt": controllers.controller.focus_prompt,
         "choose_model": toolbar.model.showPopup,
         "choose_strategy": toolbar.strategy.showPopup,

@@ -26,6 +26,7 @@ from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
+from app.control.palette.controller import Palette
 from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
@@ -230,6 +231,7 @@ def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Control
         steps=steps,
         tours=_tours(panels, body, session, chosen, setup, requests, runs),
         live_text=LiveText(session, panels.centre),
+        palette=Palette(panels.centre, settings.habits),
     )
 
 

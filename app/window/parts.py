@@ -20,6 +20,7 @@ from app.control.live_text import LiveText
 from app.control.loading import LoadController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
+from app.control.palette.controller import Palette
 from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
@@ -93,6 +94,7 @@ class Controllers:
     steps: Steps
     tours: Tours
     live_text: LiveText
+    palette: Palette
 
 
 @dataclass(eq=False, repr=False)

@@ -9,6 +9,7 @@ from app.window.drops import Drops
 from app.window.parts import Parts
 
 if TYPE_CHECKING:
+    from app.control.palette.entry import Reach
     from app.window.main_window import MainWindow
 
 
@@ -110,8 +111,9 @@ def _connect_language(parts: Parts) -> None:
 def _connect_frame(window: MainWindow, parts: Parts) -> None:
     """Theme, menu and keys; and what waits until the window has been drawn."""
     appearance = parts.appearance
+    parts.palette.act_on(lambda: _reach(window, parts))
     themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
-    for part in (window, *themed, parts.export, parts.history_panel):
+    for part in (window, *themed, parts.export, parts.history_panel, parts.palette):
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
     parts.toolbar.text.setMenu(appearance.menu)
@@ -125,3 +127,25 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     window.painted.connect(parts.loading.warm_up)
     window.painted.connect(parts.centre.make_the_rest)
     window.painted.connect(parts.setup.make_all)
+
+
+def _reach(window: MainWindow, parts: Parts) -> Reach:
+    """What the command palette acts on."""
+    from app.control.palette.entry import Reach
+
+    return Reach(
+        window=window,
+        toolbar=parts.toolbar,
+        panel=parts.setup,
+        centre=parts.centre,
+        chosen=parts.chosen,
+        setup=parts.controller,
+        library=parts.library,
+        history=parts.history,
+        steps=parts.steps,
+        session=parts.session,
+        looks=parts.appearance,
+        appearance=parts.settings.appearance,
+        actions=parts.actions.table,
+        is_presenting=lambda: parts.stage.is_on,
+    )

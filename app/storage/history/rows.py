@@ -27,8 +27,8 @@ class Rows:
         self._index = Index(connection)
         self._seen = self._all("PRAGMA data_version")[0][0]
 
-    def ids(self, query: str) -> list[str]:
-        """The runs that hold every word of `query`, pinned ones first, then the latest first."""
+    def ids(self, query: str, most: int = -1) -> list[str]:
+        """The first `most` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
         wanted = terms(query)
         source, condition, values = "runs", "1", list[str]()
         if wanted:
@@ -36,7 +36,9 @@ class Rows:
             condition, values = self._index.condition(wanted)
         return [
             row[0]
-            for row in self._all(f"SELECT id FROM {source} WHERE {_SHOWN} AND {condition} ORDER BY {_ORDER}", values)
+            for row in self._all(
+                f"SELECT id FROM {source} WHERE {_SHOWN} AND {condition} ORDER BY {_ORDER} LIMIT ?", [*values, most]
+            )
         ]
 
     def records(self, runs: Sequence[str]) -> list[Record]:

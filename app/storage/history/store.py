@@ -60,9 +60,9 @@ class HistoryStore:
             raise ValueError(f"{run!r} is no run's id")
         return self.traces / f"{run}{ENDING}"
 
-    def ids(self, query: str = "") -> list[str]:
-        """The runs that hold every word of `query`, pinned ones first, then the latest first."""
-        return self._file.do(lambda rows: rows.ids(query))
+    def ids(self, query: str = "", most: int = -1) -> list[str]:
+        """The first `most` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
+        return self._file.do(lambda rows: rows.ids(query, most))
 
     def records(self, runs: Sequence[str]) -> list[Record]:
         """Those of these runs that are there, in their order."""

@@ -288,6 +288,7 @@ class TreeView(View):
     def _show_parts(self) -> None:
         grown = self._content is not None
         self._split.setVisible(grown)
+        self._tools.setEnabled(grown)
         for part in (self._path, self._legend):
             part.setVisible(grown and not self._is_presenting)
         self._again.setVisible(self._content is self.chorus and not self._is_presenting)

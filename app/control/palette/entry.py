@@ -1,0 +1,78 @@
+"""What the palette lists and what it reaches: an entry, a source of entries, the parts that entries act on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtWidgets import QWidget
+
+from app.control.history import History
+from app.control.library import Library
+from app.control.requests import Chosen
+from app.control.setup import SetupController
+from app.control.steps import Steps
+from app.panels.centre import Centre
+from app.panels.setup import SetupPanel
+from app.panels.toolbar import Toolbar
+from app.session.session import Session
+from app.storage.settings import Appearance
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that can be done. `key` is what it is remembered by."""
+
+    key: str
+    title: str
+    """In the language of now."""
+    kind: str
+    """What kind of thing it is, in the language of now."""
+    do: Callable[[], object]
+    also: tuple[str, ...] = ()
+    """Other words it is found by: its English title, the name that the command line has for it."""
+    shortcut: str = ""
+    about: str = ""
+    """A sentence on it."""
+    reason: str = ""
+    """Why it cannot be done now; empty where it can."""
+
+
+class Looks(Protocol):
+    """What changes how the window looks."""
+
+    def set_theme(self, name: str) -> None:
+        """Change to a theme by its name."""
+
+    def set_font_scale(self, scale: float) -> None:
+        """Change the text size; 1.0 is 100 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The parts that entries speak of and act on."""
+
+    window: QWidget
+    toolbar: Toolbar
+    panel: SetupPanel
+    centre: Centre
+    chosen: Chosen
+    setup: SetupController
+    library: Library
+    history: History
+    steps: Steps
+    session: Session
+    looks: Looks
+    appearance: Appearance
+    actions: Mapping[str, Callable[[], object]]
+    is_presenting: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One kind of entries; asked whenever the palette opens."""
+
+    order: int
+    """Its place in the list: where two are found equally well, the lower one comes first."""
+    entries: Callable[[Reach], Iterable[Entry]]

@@ -1,0 +1,17 @@
+"""What the palette lists, a file for each kind. A module here that has a `SOURCE` is one."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from app.control.palette.entry import Source
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """All of them, in the order in which their entries are listed."""
+    modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
+    found: list[Source] = [module.SOURCE for module in modules]
+    return tuple(sorted(found, key=lambda source: source.order))

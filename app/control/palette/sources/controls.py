@@ -1,0 +1,65 @@
+"""Whatever can be pressed on the screen now: buttons of the views, of messages, of the history, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QPushButton, QToolButton, QWidget
+from shiboken6 import isValid
+
+from app.control.palette.entry import Entry, Reach, Source
+from app.panels.parameter_row import ParameterRow
+from app.widgets.picker_combo import PickerCombo
+from resources.language import tr
+
+
+def entries(reach: Reach) -> Iterator[Entry]:
+    """Buttons and lists to choose from, each name once; what has an entry of its own elsewhere is left out."""
+    listed = {reach.toolbar.text, *reach.panel.prompt.chips}
+    seen: set[str] = set()
+    for widget in reach.window.findChildren(QWidget):
+        if widget.window() is not reach.window:
+            continue
+        name = widget.accessibleName() or (
+            widget.text().replace("&", "") if isinstance(widget, QAbstractButton) else ""
+        )
+        if not name or name in seen or widget in listed or not _is_pressed(widget):
+            continue
+        seen.add(name)
+        yield Entry(
+            f"control.{widget.objectName() or name}", name, tr("Button"), partial(_press, widget),
+            about=widget.accessibleDescription() or widget.toolTip(),
+            reason="" if widget.isEnabled() else widget.toolTip() or tr("There is nothing for it to do now."),
+        )  # fmt: skip
+
+
+def _is_pressed(widget: QWidget) -> bool:
+    """Whether it is on the screen, and something to press."""
+    if not isinstance(widget, QAbstractButton | QComboBox) or isinstance(widget, PickerCombo):
+        return False
+    return widget.isVisible() and not any(isinstance(above, ParameterRow) for above in _above(widget))
+
+
+def _above(widget: QWidget) -> Iterator[QWidget]:
+    above = widget.parentWidget()
+    while above is not None:
+        yield above
+        above = above.parentWidget()
+
+
+def _press(widget: QWidget) -> None:
+    """As a click would, unless it has gone meanwhile."""
+    if not isValid(widget):
+        return
+    widget.setFocus(Qt.FocusReason.ShortcutFocusReason)
+    if isinstance(widget, QComboBox):
+        widget.showPopup()
+    elif isinstance(widget, QToolButton | QPushButton) and widget.menu() is not None:
+        widget.menu().popup(widget.mapToGlobal(widget.rect().bottomLeft()))  # Qt's own would wait for its end
+    elif isinstance(widget, QAbstractButton):
+        widget.click()
+
+
+SOURCE = Source(140, entries)

@@ -1,0 +1,27 @@
+"""Examples and presets: everything is set as they have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from app.control.palette.entry import Entry, Reach, Source
+from resources.language import tr
+
+
+def entries(reach: Reach) -> Iterator[Entry]:
+    """The example prompts, then the presets, shipped and saved."""
+    for example in reach.panel.prompt.examples:
+        yield Entry(
+            f"example.{example.id}",
+            tr(example.title),
+            tr("Example"),
+            partial(reach.panel.prompt.exampleChosen.emit, example),
+            also=(example.title,),
+            about=tr(example.about),
+        )
+    for name, path in reach.library.preset_files().items():
+        yield Entry(f"preset.{name}", name, tr("Preset"), partial(reach.library.use_preset, path))
+
+
+SOURCE = Source(60, entries)

@@ -1,0 +1,37 @@
+"""How the window looks: themes and text sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from app.control.palette.entry import Entry, Reach, Source
+from app.storage.settings import SCHEMES
+from resources.language import mark, tr
+
+SIZES = (0.8, 1.0, 1.25, 1.5, 1.75, 2.0)
+_THEMES = {
+    "system": mark("Colours of the system"),
+    "light": mark("Light colours"),
+    "dark": mark("Dark colours"),
+}
+
+
+def entries(reach: Reach) -> Iterator[Entry]:
+    """Every theme; every size that one may want at once."""
+    for name in SCHEMES:
+        reason = tr("These are the colours now.") if name == reach.appearance.theme else ""
+        yield Entry(
+            f"theme.{name}", tr(_THEMES[name]), tr("Theme"), partial(reach.looks.set_theme, name),
+            also=(_THEMES[name], f"{name} theme"), reason=reason,
+        )  # fmt: skip
+    for scale in SIZES:
+        reason = tr("The text has that size now.") if scale == reach.appearance.font_scale else ""
+        yield Entry(
+            f"size.{scale}", tr("Text at {percent} %").format(percent=round(100 * scale)), tr("Text size"),
+            partial(reach.looks.set_font_scale, scale), also=(f"text size font zoom {round(100 * scale)}%",),
+            reason=reason,
+        )  # fmt: skip
+
+
+SOURCE = Source(90, entries)

@@ -1,0 +1,75 @@
+"""Settings: the cursor goes into the editor of one of the strategy and cache in use; rarer ones are unfolded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from PySide6.QtCore import Qt
+
+from app.control.palette.entry import Entry, Reach, Source
+from app.panels.parameter_row import ParameterRow
+from core import strategies
+from resources.language import tr
+
+
+def entries(reach: Reach) -> Iterator[Entry]:
+    """Those that can be set now, the seed, and those that only other strategies have."""
+    own: set[str] = set()
+    for panel in (reach.panel.parameters, reach.panel.cache_parameters):
+        for name, row in panel.rows.items():
+            own.add(name)
+            yield _entry(reach, row)
+    yield _seed(reach)
+    yield from _elsewhere(reach, own)
+
+
+def _entry(reach: Reach, row: ParameterRow) -> Entry:
+    parameter = row.parameter
+    return Entry(
+        f"setting.{parameter.name}",
+        tr(parameter.title),
+        tr("Setting"),
+        partial(reach.setup.focus_setting, parameter.name),
+        also=(parameter.title, parameter.name.replace("_", " ")),
+        about=tr(parameter.help),
+        reason=row.unavailable,
+    )
+
+
+def _seed(reach: Reach) -> Entry:
+    spin = reach.toolbar.seed.spin
+    return Entry(
+        "setting.seed",
+        tr("Seed"),
+        tr("Setting"),
+        partial(spin.setFocus, Qt.FocusReason.ShortcutFocusReason),
+        also=("Seed",),
+        about=tr("The same seed and settings give the same tokens"),
+    )
+
+
+def _elsewhere(reach: Reach, own: set[str]) -> Iterator[Entry]:
+    """A setting by the first strategy that has it, which is to be chosen before."""
+    title = tr(reach.chosen.strategy.strategy.title)
+    seen = set(own)
+    for strategy in strategies.registry.values():
+        for parameter in strategy.parameters:
+            if parameter.name not in seen:
+                seen.add(parameter.name)
+                reason = tr("{strategy} has no such setting; {other} has.")
+                yield Entry(
+                    f"setting.{parameter.name}",
+                    tr(parameter.title),
+                    tr("Setting"),
+                    _nothing,
+                    also=(parameter.title, parameter.name.replace("_", " ")),
+                    reason=reason.format(strategy=title, other=tr(strategy.title)),
+                )
+
+
+def _nothing() -> None:
+    """Its reason says why."""
+
+
+SOURCE = Source(20, entries)

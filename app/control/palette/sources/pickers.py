@@ -1,0 +1,51 @@
+"""Strategies, caches, models and drafts: what the toolbar's pickers list is chosen there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from app.control.model_list import FOLDER_ITEM
+from app.control.palette.entry import Entry, Reach, Source
+from app.widgets.picker_combo import PickerCombo
+from core import caches, strategies
+from core.caches import CacheBackend
+from core.strategies import Strategy
+from resources.language import tr
+
+
+def entries(reach: Reach) -> Iterator[Entry]:
+    """Every line of every picker, those that are greyed too."""
+    toolbar, chosen = reach.toolbar, reach.chosen
+    yield from _lines("strategy", tr("Strategy"), toolbar.strategy, strategies.registry, _choose_in(toolbar.strategy))
+    yield from _lines("cache", tr("Cache"), toolbar.cache, caches.registry, _choose_in(toolbar.cache))
+    yield from _lines("model", tr("Model"), toolbar.model, {}, _choose_in(toolbar.model))
+    if chosen.strategy.strategy.takes_drafters:
+        yield from _lines("draft", tr("Draft model"), toolbar.draft, {}, lambda name: chosen.drafts.choose((name,)))
+
+
+def _choose_in(picker: PickerCombo) -> Callable[[str], object]:
+    return picker.choose
+
+
+def _lines(
+    kind: str,
+    told: str,
+    picker: PickerCombo,
+    registry: Mapping[str, Strategy | CacheBackend],
+    choose: Callable[[str], object],
+) -> Iterator[Entry]:
+    for item in picker.items:
+        if item.data in (None, FOLDER_ITEM):  # a hint; and what opens a folder is an action
+            continue
+        name = str(item.data)
+        titles = (registry[name].title, *registry[name].aliases) if name in registry else ()
+        is_chosen = picker.currentData() == name
+        reason = item.reason or (tr("This is the one in use.") if is_chosen else "")
+        yield Entry(
+            f"{kind}.{name}", item.title, told, partial(choose, name), (*titles, name.replace("_", " ")),
+            about=item.subtitle, reason=reason,
+        )  # fmt: skip
+
+
+SOURCE = Source(40, entries)

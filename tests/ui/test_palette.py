@@ -1,0 +1,229 @@
+"""The command palette: found by a few letters, and nothing in it without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.control.palette.entry import Entry
+from app.panels.shortcuts import SHORTCUTS
+from app.views.tree.view import TreeView
+from app.window.main_window import MainWindow
+from core import caches, strategies
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import faults, settle
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    return window
+
+
+def palette(window: MainWindow, typed: str = "") -> QLineEdit:
+    """Open it by its key, and type."""
+    QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_K, CTRL)
+    field = find(window, QLineEdit, "commandField")
+    assert find(window, QWidget, "commandPalette").isVisible()
+    assert QApplication.focusWidget() is field
+    QTest.keyClicks(field, typed)
+    return field
+
+
+def rows(window: MainWindow) -> list[str]:
+    panel = window.parts.palette.panel
+    assert panel is not None
+    return [panel.rows.index(row).data() for row in range(panel.rows.rowCount())]
+
+
+def test_a_window_is_opened_without_it(window: MainWindow) -> None:
+    assert window.parts.palette.panel is None
+    assert not window.findChildren(QWidget, "commandPalette")
+
+
+def test_temp_and_enter_put_the_cursor_into_temperature(window: MainWindow) -> None:
+    field = palette(window, "temp")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert not find(window, QWidget, "commandPalette").isVisible()
+    assert QApplication.focusWidget() is window.parts.setup.parameters.rows["temperature"].editor
+
+
+def test_a_rarer_setting_is_unfolded_and_brought_into_sight(qtbot: QtBot, window: MainWindow) -> None:
+    panel = window.parts.setup.parameters
+    row = next(row for row in reversed(panel.rows.values()) if row.parameter.advanced and not row.unavailable)
+    window.parts.history_panel.show()
+    window.parts.layout.toggle_setup()
+    field = palette(window, row.parameter.title)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert QApplication.focusWidget() is row.editor
+    qtbot.waitUntil(lambda: not row.editor.visibleRegion().isEmpty())
+
+
+def test_a_setting_of_another_strategy_says_who_has_it(window: MainWindow) -> None:
+    window.parts.toolbar.strategy.choose("greedy")
+    field = palette(window, "temperature")
+    assert "Temperature" in rows(window)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    panel = window.parts.palette.panel
+    assert panel is not None
+    assert panel.isVisible()
+    assert panel.foot.text() == "Greedy has no such setting; Sampling has."
+
+
+def test_esc_closes_it_alone_and_the_cursor_is_where_it_was(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.messages.show_notice("Something to know.")
+    spin = window.parts.toolbar.seed.spin
+    spin.setFocus()
+    field = palette(window, "x")
+    QTest.keyClick(field, Qt.Key.Key_Escape)
+    assert not find(window, QWidget, "commandPalette").isVisible()
+    assert QApplication.focusWidget() is spin
+    assert not window.parts.centre.notice_banner.isHidden()
+
+
+def test_the_same_key_and_a_click_elsewhere_close_it(qtbot: QtBot, window: MainWindow) -> None:
+    palette(window)
+    QTest.keyClick(window.parts.palette.panel.field, Qt.Key.Key_K, CTRL)
+    assert not find(window, QWidget, "commandPalette").isVisible()
+    palette(window)
+    window.parts.setup.prompt.editor.setFocus(Qt.FocusReason.MouseFocusReason)
+    assert not find(window, QWidget, "commandPalette").isVisible()
+    assert QApplication.focusWidget() is window.parts.setup.prompt.editor
+
+
+def test_arrows_walk_around_and_enter_takes_the_current_row(window: MainWindow) -> None:
+    field = palette(window, "beam")
+    panel = window.parts.palette.panel
+    assert panel is not None
+    last = panel.rows.rowCount() - 1
+    QTest.keyClick(field, Qt.Key.Key_Up)
+    assert panel.list.currentIndex().row() == last
+    QTest.keyClick(field, Qt.Key.Key_Down)
+    assert panel.list.currentIndex().row() == 0
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert window.parts.chosen.strategy.name == "beam_search"
+    palette(window)
+    assert rows(window)[0] == "Beam search"  # used last
+
+
+def test_everything_is_there_by_its_name(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    window.history.flush()
+    there = {entry.key for entry in window.parts.palette.gather()}
+    parts = window.parts
+    wanted = {f"action.{name}" for name in parts.actions.table if name != "open_palette"}
+    wanted |= {f"strategy.{name}" for name in strategies.registry} | {f"cache.{name}" for name in caches.registry}
+    wanted |= {f"view.{name}" for name in ("tokens", "chat", "tree", "speculation", "memory", "compare", "branches")}
+    wanted |= {f"model.{entry.name}" for entry in parts.chosen.model.entries}
+    wanted |= {f"example.{example.id}" for example in parts.setup.prompt.examples}
+    wanted |= {f"setting.{name}" for name in (*parts.setup.parameters.rows, *parts.setup.cache_parameters.rows)}
+    wanted |= {"preset.Careful", "preset.Playful", f"run.{parts.session.run.id}", "theme.dark", "size.1.5"}
+    assert wanted - there == set()
+
+
+def test_every_action_has_a_title() -> None:
+    """Those without a key too: the palette lists them by it."""
+    assert all(shortcut.title and shortcut.group for shortcut in SHORTCUTS)
+
+
+def tree(window: MainWindow) -> TreeView:
+    view = window.parts.centre.columns[0].view("tree")
+    assert isinstance(view, TreeView)
+    return view
+
+
+def told(window: MainWindow) -> tuple[object, ...]:
+    """What a person could notice: everything on the screen, the windows over it, the cursor, the clipboard."""
+    words = ("text", "checked", "currentIndex", "value", "plainText", "enabled")
+    shown = [
+        (id(part), *(part.property(word) for word in words))
+        for part in window.findChildren(QWidget)
+        if part.isVisible()
+    ]
+    tops = [(id(top), type(top).__name__) for top in QApplication.topLevelWidgets() if top.isVisible()]
+    run = window.session.run
+    clipboard = QApplication.clipboard()
+    return (
+        shown, tops, id(QApplication.focusWidget()), id(QApplication.activePopupWidget()), window.session.state,
+        run and (run.id, run.cursor, run.selected), clipboard.text(), clipboard.image().isNull(),
+        tree(window).canvas.travel.zoom, str(window.parts.settings.appearance), window.isVisible(),
+    )  # fmt: skip
+
+
+def tidy_up(qtbot: QtBot, window: MainWindow) -> None:
+    """No dialog, no menu, nothing under way."""
+    if window.session.busy:
+        with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+            window.session.stop()
+    while (popup := QApplication.activePopupWidget()) is not None:
+        popup.close()
+    for top in QApplication.topLevelWidgets():
+        if top.isVisible() and top is not window:
+            top.close()
+    window.parts.stage.leave()
+    window.parts.messages.dismiss()
+    tree(window).canvas.travel.zoom_by(1.1)  # so that there is something to fit
+    QApplication.clipboard().clear()
+    QApplication.sendPostedEvents(None, 0)
+    window.activateWindow()
+    window.parts.timeline.setFocus()
+    QApplication.processEvents()
+
+
+def in_vain(qtbot: QtBot, window: MainWindow, entries: Iterator[Entry]) -> list[str]:
+    """Entries that neither change anything nor say why not."""
+    found = []
+    for entry in entries:
+        if entry.reason:
+            continue
+        tidy_up(qtbot, window)
+        before = told(window)
+        entry.do()
+        QApplication.processEvents()
+        if told(window) == before:
+            found.append(entry.key)
+    tidy_up(qtbot, window)
+    return found
+
+
+def anew(window: MainWindow, done: set[str]) -> Iterator[Entry]:
+    """Every entry once, a kind at a time: what is done changes what can be."""
+    while left := [entry for entry in window.parts.palette.gather() if entry.key not in done]:
+        kind = left[0].key.partition(".")[0]
+        for entry in left:
+            if entry.key.startswith(f"{kind}."):
+                done.add(entry.key)
+                yield entry
+
+
+def test_no_entry_without_effect(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    window.history.flush()
+    vain = in_vain(qtbot, window, anew(window, {"action.quit"}))
+    assert not vain, vain
+    next(entry for entry in window.parts.palette.gather() if entry.key == "action.quit").do()
+    assert window.is_closed
+
+
+@pytest.mark.parametrize(("size", "scale", "theme"), [((1280, 800), 1.0, "light"), ((900, 600), 2.0, "dark")])
+def test_nothing_is_cut(window: MainWindow, size: tuple[int, int], scale: float, theme: str, font: str) -> None:
+    window.resize(*size)
+    window.parts.settings.appearance.theme = theme
+    window.parts.appearance.set_font_scale(scale)
+    palette(window, "a")
+    panel = window.parts.palette.panel
+    assert panel is not None
+    settle(window)
+    assert window.rect().contains(panel.geometry())
+    assert faults(panel) == []
