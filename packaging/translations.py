@@ -18,7 +18,7 @@ import re
 import string
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +30,8 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from resources.language import ENGLISH, LANGUAGES  # noqa: E402  # the root has to be on the path first
+from core.trace.page.said import in_script, in_skeleton  # noqa: E402  # the root has to be on the path first
+from resources.language import ENGLISH, LANGUAGES  # noqa: E402
 
 FOLDER = ROOT / "resources" / "translations"
 OTHERS = tuple(code for code in LANGUAGES if code != ENGLISH)
@@ -58,6 +59,10 @@ READ: dict[str, frozenset[str]] = {
 """In the data files of these folders (.toml, .json) the values of these keys are read by people."""
 
 
+Found = tuple[str | tuple[str, ...], str | None, list[str]]
+"""Message, context, comments."""
+
+
 def part_of(path: str) -> str:
     """The catalogue of a file, by its path from the root."""
     fitting = [(len(folder), part) for part, folders in PARTS.items() for folder in folders if _is_in(path, folder)]
@@ -72,22 +77,41 @@ def files() -> Iterator[tuple[str, Path]]:
     """Every file that may hold sentences, with its path from the root."""
     for folder in sorted({folder for folders in PARTS.values() for folder in folders}):
         below = ROOT / folder
-        found = [below] if below.is_file() else [*below.rglob("*.py"), *below.rglob("*.toml"), *below.rglob("*.json")]
+        found = [below] if below.is_file() else [path for path in below.rglob("*") if path.suffix in READERS]
         yield from ((path.relative_to(ROOT).as_posix(), path) for path in sorted(found))
 
 
-def messages(path: Path) -> Iterator[tuple[str | tuple[str, ...], str | None, list[str]]]:
-    """(message, context, comments) of one file."""
-    if path.suffix == ".py":
-        for _line, message, comments, context in extract_from_file(
-            "python", path, keywords=KEYWORDS, comment_tags=("Translators:",), strip_comment_tags=True
-        ):
-            yield message, context, comments
-    else:
-        keys = next(
-            (keys for folder, keys in READ.items() if _is_in(path.relative_to(ROOT).as_posix(), folder)), frozenset()
-        )
-        yield from ((text, None, []) for text in _sentences(_read(path), keys))
+def messages(path: Path) -> Iterator[Found]:
+    """What one file says."""
+    yield from READERS[path.suffix](path)
+
+
+def _of_python(path: Path) -> Iterator[Found]:
+    for _line, message, comments, context in extract_from_file(
+        "python", path, keywords=KEYWORDS, comment_tags=("Translators:",), strip_comment_tags=True
+    ):
+        yield message, context, comments
+
+
+def _of_data(path: Path) -> Iterator[Found]:
+    keys = next(
+        (keys for folder, keys in READ.items() if _is_in(path.relative_to(ROOT).as_posix(), folder)), frozenset()
+    )
+    yield from ((text, None, []) for text in _sentences(_read(path), keys))
+
+
+def _of_script(path: Path) -> Iterator[Found]:
+    yield from ((message, None, []) for message in in_script(path.read_text(encoding="utf-8")))
+
+
+def _of_skeleton(path: Path) -> Iterator[Found]:
+    yield from ((message, None, []) for message in in_skeleton(path.read_text(encoding="utf-8")))
+
+
+READERS: dict[str, Callable[[Path], Iterator[Found]]] = {
+    ".py": _of_python, ".toml": _of_data, ".json": _of_data, ".js": _of_script, ".html": _of_skeleton,
+}  # fmt: skip
+"""By the kind of a file; the last two are parts of the page that a run is written as."""
 
 
 def _read(path: Path) -> object:

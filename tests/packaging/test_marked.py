@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.packaging.unmarked import Found, looks_read, unmarked
+from tests.packaging.unmarked import Found, looks_read, unmarked, unmarked_in_script
 
 ROOT = Path(__file__).parents[2]
 HELD = ("core",)
@@ -75,6 +75,21 @@ def test_every_sentence_is_marked(folder: str) -> None:
         if _allowed(path, found) is None
     ]
     assert not faults, "\n".join(["not marked (tr, trn, trc or mark of resources.language):", *faults])
+
+
+DRAWN = r"[MLC][\d. hvzHVMLCZ{}…]*|(\{…\}|[MLC ])+|color-mix.*|translate\(.*"
+"""Paths of drawings, colours and places."""
+KEYS = r"Enter|Escape|Home|End|button, select, input"
+"""Of the keyboard, and what has a use of its own for them."""
+UNITS = r"min\(1, p ÷ q\) = .*|\{…\} ms"
+CLASSES = r"(\{…\}|area|edge|edge-of|bars|dashed|node|part-|pruned|refused|swatch|token|unreached| )*"
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "core/trace/page/parts").glob("*.js")), ids=lambda path: path.stem)
+def test_every_sentence_of_the_pages_scripts_is_marked(script: Path) -> None:
+    found = unmarked_in_script(script)
+    faults = [one for one in found if not re.fullmatch(f"{DRAWN}|{CLASSES}|{KEYS}|{UNITS}", one.text)]
+    assert faults == [], script.name
 
 
 def test_nothing_is_allowed_that_is_not_there() -> None:

@@ -92,3 +92,20 @@ def _name(function: ast.expr) -> str:
     return (
         function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
     )
+
+
+_SCRIPT_TEXT = re.compile(
+    r"""(?P<said>\b(?:tr|trn|trAround)\(\s*(?:"[^"]*",\s*)?)?(?P<text>"(?:[^"\\]|\\.)*"|`[^`]*`)"""
+)
+_COMMENT = re.compile(r"^\s*(//|/\*\*|\*).*$", re.MULTILINE)
+
+
+def unmarked_in_script(path: Path) -> list[Found]:
+    """The same of a script of the page, where `tr`, `trn` and `trAround` are the marks."""
+    script = _COMMENT.sub("", path.read_text(encoding="utf-8"))
+    found = []
+    for one in _SCRIPT_TEXT.finditer(script):
+        text = re.sub(r"\$\{[^}]*\}", "{…}", one["text"][1:-1])
+        if one["said"] is None and looks_read(text):
+            found.append(Found(script.count("\n", 0, one.start()) + 1, text))
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from transformers import GenerationConfig
 import core
 from core import words
 from core.events import BeamStep, DraftRound, Event, PromptToken, RunStarted, TokenChosen
+from resources.language import ENGLISH, use
 from tests.page.browser import Browser, chromium
 
 PROMPT = "Once upon a time, there was a little"
@@ -270,3 +272,26 @@ def test_nothing_is_cut_off_on_a_narrow_screen(browser: Browser, folder: Path, w
     )
     browser.click("#panel .close")
     assert browser.ask("document.querySelector('.token.chosen')") is None
+
+
+@pytest.mark.parametrize("kind", ["sampling", "beam_search", "speculative"])
+def test_the_page_is_in_chinese(browser: Browser, folder: Path, kind: str) -> None:
+    """Whatever it says by itself; tokens and names of the field stay."""
+    use("zh_CN")
+    try:
+        path = core.page(events(kind), folder / f"{kind}-zh.html")
+    finally:
+        use(ENGLISH)
+    browser.open(path)
+    browser.click("#tokens .token", 3)
+    assert browser.ask("document.documentElement.lang") == "zh-CN"
+    named = "[...document.querySelectorAll('[aria-label]')].map((part) => part.getAttribute('aria-label'))"
+    places = "h2, h3, th, dt, option, #legend span, .key span, #made"
+    titles = f"[...document.querySelectorAll('{places}')].map((part) => part.textContent)"
+    said = [*browser.ask(named), *browser.ask(titles)]
+    settings = {name for event in events(kind) if isinstance(event, RunStarted) for name, _ in event.settings}
+    allowed = re.compile(r"(storyteller|draft|log p|≤.*|[0-9.]+×|[…\W]*|dynamic|cpu, float32|  )*")
+    english = [text for text in said if not re.search("[\u4e00-\u9fff]", text) and not allowed.fullmatch(text)]
+    assert sorted(set(english) - settings) == []
+    assert "{" not in "".join(said)
+    assert browser.complaints == []

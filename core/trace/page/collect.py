@@ -20,7 +20,7 @@ from core.events import (
 )
 from core.explain.words import ENDINGS, control_name, visible
 from core.trace.page.beams import beams
-from core.trace.page.facts import SCORED, metrics, settings, strategy_title
+from core.trace.page.facts import SCORED, made, metrics, settings
 from core.trace.page.memory import memory
 from core.trace.page.names import Names
 from core.trace.page.plain import Plain
@@ -81,7 +81,7 @@ def collect(events: Iterable[Event], title: str = "") -> Plain:
     found: Plain = {
         "title": title or _title(_asked(prompt) or plain),
         "plain": plain,
-        "strategy": strategy_title(run.started) if run.started else "",
+        "made": made(run.started),
         "vocabulary": run.started.vocabulary if run.started else 0,
         "prompt": [_prompt_token(token) for token in prompt],
         "beginning": [_prompt_token(token) for token in beginning],
@@ -102,7 +102,7 @@ def _title(text: str) -> str:
     """The first words of what was asked, or of what was written."""
     text = " ".join(text.split())
     short = text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE].rstrip()}…"
-    return short or "A run"
+    return short or tr("A run")
 
 
 def _prompt_token(token: PromptToken) -> list[object]:

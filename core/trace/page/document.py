@@ -12,11 +12,13 @@ from importlib.resources import files
 from string import Template
 
 from core.trace.page.plain import Plain
+from core.trace.page.said import dictionary, spoken
+from resources.language import current
 
 _STYLES = ("base.css", "text.css", "panel.css", "drawings.css", "narrow.css")
 _SCRIPTS = (
-    "words.js", "elements.js", "state.js", "tokens.js", "text.js", "bars.js", "panel.js", "layout.js", "tree.js",
-    "beams.js", "rounds.js", "memory.js", "timeline.js", "facts.js", "main.js",
+    "words.js", "elements.js", "state.js", "said.js", "tokens.js", "text.js", "bars.js", "panel.js", "layout.js",
+    "tree.js", "beams.js", "rounds.js", "memory.js", "timeline.js", "facts.js", "main.js",
 )  # fmt: skip
 _ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
@@ -24,13 +26,14 @@ _ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 def document(run: Plain) -> str:
     """The whole page for what `collect` has gathered."""
     style, script = _joined(_STYLES), _joined(_SCRIPTS)
-    return Template(_part("page.html")).substitute(
+    return Template(spoken(_part("page.html"))).substitute(
+        language=current().replace("_", "-"),
         title=html.escape(_encodable(str(run["title"]))),
         policy=_policy(style, script),
         style=style,
         script=script,
         text=html.escape(_encodable(str(run["plain"]))),
-        data=as_data(run),
+        data=as_data({**run, "said": dictionary(script)}),
     )
 
 

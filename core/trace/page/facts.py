@@ -27,6 +27,15 @@ def settings(started: RunStarted | None) -> Facts:
     return heads + [(name, _written(value)) for name, value in started.settings]
 
 
+def made(started: RunStarted | None) -> list[str]:
+    """By what, in a line: model, strategy, and the cache and the seed of what is drawn."""
+    if started is None:
+        return []
+    drawn = started.strategy != SCORED
+    more = [tr("cache {cache}").format(cache=started.cache), tr("seed {seed}").format(seed=started.seed)]
+    return [started.model, strategy_title(started), *(more if drawn else ())]
+
+
 def strategy_title(started: RunStarted) -> str:
     """As the program's picker calls it; its own name where this version has no such strategy."""
     known = strategies.registry.get(started.strategy)

@@ -15,25 +15,26 @@ function isContrastive(token) {
 }
 
 function alternatives(token) {
-  if (!token.others.length) return [make("p", { class: "remark" }, "Not recorded: this run kept no alternatives.")];
+  if (!token.others.length) return [make("p", { class: "remark" }, tr("Not recorded: this run kept no alternatives."))];
   return isContrastive(token) ? contrastive(token) : [alternativeTable(token)];
 }
 
 function alternativeTable(token) {
   const both = isProcessed(token);
-  const head = both ? ["token", "", "before", "after"] : ["token", "", "probability"];
+  const head = both ? [tr("token"), "", tr("before"), tr("after")] : [tr("token"), "", tr("probability")];
   return table("bars", head, token.others.map(([id, word, raw, final, rank]) => ({
     kind: id === token.id ? "chosen" : final === 0 ? "gone" : "",
-    title: `${run.words[word]} · id ${whole(id)} · rank ${whole(rank)} · ${percent(raw)} by the model alone`,
+    title: tr("{word} · id {id} · rank {rank} · {share} by the model alone",
+      { word: run.words[word], id: whole(id), rank: whole(rank), share: percent(raw) }),
     cells: [run.words[word], both ? [lane(raw, "before"), lane(final)] : [lane(final)],
-      ...(both ? [briefPercent(raw)] : []), final === 0 ? "cut" : briefPercent(final)],
+      ...(both ? [briefPercent(raw)] : []), final === 0 ? tr("cut") : briefPercent(final)],
   })));
 }
 
 function contrastive(token) {
   const scored = token.others.filter((item) => item.length > 5).sort((a, b) => b[6] - a[6]);
-  const remark = "Score: how sure the model is, less the likeness to the text so far.";
-  return [make("p", { class: "remark" }, remark), table("bars", ["token", "", "sure", "likeness", "score"], scored.map((item) => ({
+  const remark = tr("Score: how sure the model is, less the likeness to the text so far.");
+  return [make("p", { class: "remark" }, remark), table("bars", [tr("token"), "", tr("sure"), tr("likeness"), tr("score")], scored.map((item) => ({
     kind: item[0] === token.id ? "chosen" : "",
     cells: [run.words[item[1]], [lane(item[3]), lane(item[5], "likeness")], fixed(item[3], 2), fixed(item[5], 2), decimal(item[6])],
   })))];
@@ -41,9 +42,9 @@ function contrastive(token) {
 
 function layers([chosen, divergences]) {
   const largest = Math.max(...divergences.map(([, value]) => value)) || 1;
-  return [make("h3", {}, "Layers"), make("p", { class: "remark" }, "How far each layer's guess is from the last one's."),
-    table("bars", ["layer", "", "divergence"], divergences.map(([layer, value]) => ({
-      kind: layer === chosen ? "chosen" : "", cells: [`layer ${layer}`, [lane(value / largest)], value >= 0.001 ? fixed(value, 3) : value.toExponential(1)],
+  return [make("h3", {}, tr("Layers")), make("p", { class: "remark" }, tr("How far each layer's guess is from the last one's.")),
+    table("bars", [tr("layer"), "", tr("divergence")], divergences.map(([layer, value]) => ({
+      kind: layer === chosen ? "chosen" : "", cells: [tr("layer {layer}", { layer }), [lane(value / largest)], value >= 0.001 ? fixed(value, 3) : value.toExponential(1)],
     })))];
 }
 
@@ -58,8 +59,9 @@ function funnel(token) {
   const most = Math.log1p(Math.max(...token.funnel.map(([, survivors]) => survivors)));
   const stages = token.funnel.map(([stage, survivors, mass, raw], place) =>
     stageOf(run.stages[stage][0], survivors, most, tipOf(token.funnel[place - 1], run.stages[stage][0], survivors, mass, raw)));
-  const done = token.drawn ? "drawn" : "chosen";
-  return make("ol", { class: "funnel" }, ...stages, stageOf(done, 1, most, `${wordOf(token)} was ${done}.`));
+  const word = wordOf(token);
+  const [done, told] = token.drawn ? [tr("drawn"), tr("{word} was drawn.", { word })] : [tr("chosen"), tr("{word} was chosen.", { word })];
+  return make("ol", { class: "funnel" }, ...stages, stageOf(done, 1, most, told));
 }
 
 function stageOf(label, survivors, most, title) {
@@ -69,8 +71,9 @@ function stageOf(label, survivors, most, title) {
 }
 
 function tipOf(before, label, survivors, mass, raw) {
-  if (!before) return `The model's own distribution over ${whole(survivors)} tokens.`;
+  if (!before) return tr("The model's own distribution over {count} tokens.", { count: whole(survivors) });
   const cut = before[1] - survivors;
-  if (cut <= 0) return `${label}: changes the probabilities and cuts no token.`;
-  return `${label}: cuts ${whole(cut)} of ${whole(before[1])} tokens. The ${whole(survivors)} left hold ${percent(mass)} of what came in, ${percent(raw)} of the model's own distribution.`;
+  if (cut <= 0) return tr("{label}: changes the probabilities and cuts no token.", { label });
+  return tr("{label}: cuts {cut} of {before} tokens. The {left} left hold {mass} of what came in, {raw} of the model's own distribution.",
+    { label, cut: whole(cut), before: whole(before[1]), left: whole(survivors), mass: percent(mass), raw: percent(raw) });
 }

@@ -8,8 +8,8 @@ let searchTree = null;
 /** Draw it anew: other nodes are to be seen, or at another size. */
 function redrawTree() {
   const shown = [...nodes.values()].filter((node) => isPrunedShown || node.fate !== "pruned");
-  const root = { node: 0, parent: null, order: 0, label: lastWord(), share: null, state: "root", spoken: "The prompt", step: -1 };
-  searchTree = drawTree(find("tree-canvas"), "Tree of the search", [root, ...shown.map(itemOf)], zoom,
+  const root = { node: 0, parent: null, order: 0, label: lastWord(), share: null, state: "root", spoken: tr("The prompt"), step: -1 };
+  searchTree = drawTree(find("tree-canvas"), tr("Tree of the search"), [root, ...shown.map(itemOf)], zoom,
     (node) => pick(node === 0 ? null : { kind: "node", node }));
   markSearch();
 }
@@ -24,7 +24,8 @@ function itemOf(node) {
   return {
     node: node.node, parent: node.parent, order: node.group * 1000 + node.place, label: wordOf(node), share: node.final,
     state: node.fate, step: node.step,
-    spoken: `${wordOf(node)}, ${share}, score ${decimal(node.score)}, ${FATES[node.fate]}, step ${node.step + 1}`,
+    spoken: tr("{word}, {share}, score {score}, {fate}, step {step}",
+      { word: wordOf(node), share, score: decimal(node.score), fate: FATES[node.fate], step: node.step + 1 }),
   };
 }
 
@@ -35,7 +36,7 @@ function pickedNode() {
 
 function lastWord() {
   const text = run.prompt.map(([part]) => part).join("").trim();
-  return text.split(/\s+/).at(-1) || "start";
+  return text.split(/\s+/).at(-1) || tr("start");
 }
 
 function showRanking() {
@@ -44,21 +45,21 @@ function showRanking() {
     button.addEventListener("click", () => change({ text: place, cursor: lengthOf(), picked: null, playing: false }));
     return { kind: place === state.text ? "chosen" : "", cells: [button, decimal(item.score), whole(item.length)] };
   });
-  find("ranking").replaceChildren(...(lines.length ? [table("", ["Texts, best first", "score", "tokens"], lines)] : []));
+  find("ranking").replaceChildren(...(lines.length ? [table("", [tr("Texts, best first"), tr("score"), tr("tokens")], lines)] : []));
 }
 
 function startTree() {
   if (!run.beams) return;
   find("tree").hidden = false;
-  const pruned = make("button", { type: "button", "aria-pressed": isPrunedShown }, "Show pruned");
+  const pruned = make("button", { type: "button", "aria-pressed": isPrunedShown }, tr("Show pruned"));
   pruned.addEventListener("click", () => {
     isPrunedShown = !isPrunedShown;
     pruned.setAttribute("aria-pressed", isPrunedShown);
     redrawTree();
   });
-  find("tree-tools").append(pruned, zoomButton("−", "Smaller", 1 / 1.25), zoomButton("+", "Larger", 1.25));
-  find("tree-key").append(...[["", "kept"], ["best", "★ leading"], ["finished", "ended"], ["pruned dashed", "pruned"]]
-    .map(([kind, words]) => make("span", {}, make("i", { class: kind }), words)), make("span", {}, "width = probability"));
+  find("tree-tools").append(pruned, zoomButton("−", tr("Smaller"), 1 / 1.25), zoomButton("+", tr("Larger"), 1.25));
+  find("tree-key").append(...[["", tr("kept")], ["best", tr("★ leading")], ["finished", tr("ended")], ["pruned dashed", tr("pruned")]]
+    .map(([kind, words]) => make("span", {}, make("i", { class: kind }), words)), make("span", {}, tr("width = probability")));
   watch((before) => {
     if (!searchTree) redrawTree();
     else if (["cursor", "picked", "text"].some((name) => before[name] !== state[name])) markSearch();

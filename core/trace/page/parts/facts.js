@@ -1,10 +1,8 @@
 // What is said of the run as a whole.
 
 function startFacts() {
-  const fact = new Map(run.settings);
   find("title").textContent = run.title;
-  find("made").textContent = [fact.get("Model"), run.strategy, fact.has("Cache") ? `cache ${fact.get("Cache")}` : "",
-    fact.has("Seed") ? `seed ${fact.get("Seed")}` : "", ending()].filter(Boolean).join(" · ");
+  find("made").textContent = [...run.made, ending()].join(" · ");
   find("notices").append(...run.notices.map((notice) => make("p", {}, notice)));
   rows(find("settings"), run.settings);
   rows(find("metrics"), run.metrics);
@@ -13,5 +11,9 @@ function startFacts() {
 function ending() {
   const text = run.texts[0];
   const count = run.beams ? run.beams.steps.length : text.tokens.length;
-  return `${counted(count, run.beams ? "step" : "token")}, ${text.ending}`;
+  return tr("{count}, {ending}", { count: stepsOrTokens(count), ending: text.ending });
+}
+
+function stepsOrTokens(count) {
+  return run.beams ? trn("{n} step", "{n} steps", count) : trn("{n} token", "{n} tokens", count);
 }

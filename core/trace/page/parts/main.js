@@ -2,7 +2,7 @@
 
 function startTheme() {
   const names = ["system", "light", "dark"];
-  choice(find("theme"), ["Auto", "Light", "Dark"], 0, (place) => {
+  choice(find("theme"), [tr("Auto"), tr("Light"), tr("Dark")], 0, (place) => {
     if (place === 0) delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = names[place];
   });
@@ -20,7 +20,7 @@ function startColouring() {
 function startTexts() {
   const count = textCount();
   if (count < 2) return;
-  const show = choice(find("texts"), Array.from({ length: count }, (_, place) => `Text ${place + 1}`), 0,
+  const show = choice(find("texts"), Array.from({ length: count }, (_, place) => tr("Text {place}", { place: place + 1 })), 0,
     (place) => change({ text: place, cursor: lengthOf(place), picked: null, playing: false }));
   watch(() => show(state.text));
 }

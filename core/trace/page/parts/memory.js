@@ -6,7 +6,7 @@ function startMemory() {
   if (!run.memory) return;
   find("memory").hidden = false;
   const key = run.memory.parts.map((part, place) => make("span", { class: `part-${place % 6}` }, make("i", { class: "fill" }), part));
-  if (run.memory.predicted.length) key.push(make("span", {}, "┈ predicted"));
+  if (run.memory.predicted.length) key.push(make("span", {}, tr("┈ predicted")));
   find("memory-key").append(...key);
   watch(showMemory);
   new ResizeObserver(([{ contentRect }]) => drawMemory(Math.max(280, contentRect.width))).observe(find("memory-chart"));
@@ -36,7 +36,7 @@ function drawMemory(width) {
     ...points.map(([at, bytes]) => draw("circle", { class: "measured", cx: x(at), cy: y(bytes), r: 2.5 })), predicted.length ? draw("path", { class: "predicted", d: line }) : null,
     draw("line", { class: "cursor", id: "memory-cursor", y1: CHART.top, y2: CHART.height - CHART.bottom }),
     draw("text", { x: CHART.left, y: CHART.height - 8 }, "0"),
-    draw("text", { x: width - CHART.right, y: CHART.height - 8, "text-anchor": "end" }, `${counted(last, run.beams ? "step" : "token")}`));
+    draw("text", { x: width - CHART.right, y: CHART.height - 8, "text-anchor": "end" }, stepsOrTokens(last)));
   find("memory-chart").replaceChildren(picture);
   memoryPlace = x;
   showMemory();
@@ -65,8 +65,8 @@ function areas(points, x, y) {
 /** The last measurement up to the cursor, in words. */
 function memoryWords() {
   const seen = run.memory.points.filter(([at]) => at <= state.cursor);
-  if (!seen.length) return "Nothing measured yet.";
+  if (!seen.length) return tr("Nothing measured yet.");
   const [at, bytes, sizes] = seen.at(-1);
   const parts = run.memory.parts.map((part, place) => `${part} ${size(sizes[place])}`).join(", ");
-  return `After ${counted(at, run.beams ? "step" : "token")}: ${size(bytes)}${run.memory.parts.length > 1 ? ` (${parts})` : ""}`;
+  return tr("After {count}: {size}", { count: stepsOrTokens(at), size: size(bytes) }) + (run.memory.parts.length > 1 ? ` (${parts})` : "");
 }

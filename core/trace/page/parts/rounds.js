@@ -16,15 +16,16 @@ function startRounds() {
   find("rounds").hidden = false;
   const accepted = rounds().reduce((sum, round) => sum + round.accepted.length, 0);
   const drafted = rounds().reduce((sum, round) => sum + round.nodes.length, 0);
-  find("rounds-sum").textContent = `${counted(rounds().length, "round")} · ${whole(accepted)} of ${counted(drafted, "drafted token")} accepted`;
+  find("rounds-sum").textContent = [trn("{n} round", "{n} rounds", rounds().length),
+    tr("{accepted} of {drafted} accepted", { accepted: whole(accepted), drafted: trn("{n} drafted token", "{n} drafted tokens", drafted) })].join(" · ");
   find("strip").append(...rounds().map(pileOf));
-  find("strip").setAttribute("aria-label", "Rounds of speculation");
+  find("strip").setAttribute("aria-label", tr("Rounds of speculation"));
   find("strip").addEventListener("click", (event) => {
     const pile = event.target.closest(".round");
     if (pile) pickRound(Number(pile.dataset.round));
   });
   find("strip").addEventListener("keydown", onStripKey);
-  find("round-key").append(...[["", "accepted"], ["refused dashed", "refused"], ["unreached dashed", "never reached"], ["bonus", "bonus"], ["correction", "correction"]]
+  find("round-key").append(...[["", DRAFTED.accepted], ["refused dashed", DRAFTED.refused], ["unreached dashed", DRAFTED.unreached], ["bonus", DRAFTED.bonus], ["correction", DRAFTED.correction]]
     .map(([kind, words]) => make("span", {}, make("i", { class: kind }), words)));
   watch((before) => {
     follow(before);
@@ -37,7 +38,7 @@ function pileOf(round, number) {
   if (round.extra !== "none") bricks.push(round.extra);
   const others = round.nodes.filter((node) => node.fate !== "accepted").map((node) => node.fate);
   return make("div", { class: "round", role: "option", id: `round-${number}`, "data-round": number, "aria-selected": false,
-    "aria-label": `Round ${number + 1}: ${round.why.join("")}` },
+    "aria-label": tr("Round {round}: {why}", { round: number + 1, why: round.why.join("") }) },
   make("div", { class: "pile" }, [...bricks, ...others].slice(0, 12).map((kind) => make("i", { class: kind }))), `${number + 1}`);
 }
 
@@ -74,12 +75,12 @@ function showRound() {
   const pile = strip.children[shownRound];
   strip.setAttribute("aria-activedescendant", pile.id);
   if (pile.offsetLeft < strip.scrollLeft || pile.offsetLeft + pile.offsetWidth > strip.scrollLeft + strip.clientWidth) strip.scrollLeft = pile.offsetLeft - strip.clientWidth / 2;
-  const times = round.verify ? ` ${fixed(round.draft * 1000, 1)} ms drafting, ${fixed(round.verify * 1000, 1)} ms checking.` : "";
-  find("round-why").replaceChildren(make("b", {}, `Round ${shownRound + 1}. `), ...sentence(round.why), times);
+  const times = round.verify ? tr("{draft} ms drafting, {verify} ms checking.", { draft: fixed(round.draft * 1000, 1), verify: fixed(round.verify * 1000, 1) }) : "";
+  find("round-why").replaceChildren(make("b", {}, tr("Round {round}.", { round: shownRound + 1 })), " ", ...sentence(round.why), times && ` ${times}`);
   const chosen = state.picked?.kind === "draft" && state.picked.round === shownRound ? state.picked.node : null;
   if (roundTree.number !== shownRound) {
     const number = shownRound;
-    const tree = drawTree(find("round-canvas"), `Tree of round ${number + 1}`, roundItems(round), 1,
+    const tree = drawTree(find("round-canvas"), tr("Tree of round {round}", { round: number + 1 }), roundItems(round), 1,
       (node) => pick(node === 0 ? null : { kind: "draft", round: number, node }));
     roundTree = { number, tree };
   }
@@ -88,14 +89,14 @@ function showRound() {
 
 function roundItems(round) {
   const before = shownTokens()[round.step - 1];
-  const items = [{ node: 0, parent: null, order: 0, label: before ? wordOf(before) : lastWord(), share: null, state: "root", spoken: "The text so far" }];
+  const items = [{ node: 0, parent: null, order: 0, label: before ? wordOf(before) : lastWord(), share: null, state: "root", spoken: tr("The text so far") }];
   round.nodes.forEach((node, order) => items.push({
     node: node.node, parent: node.parent, order, label: wordOf(node), share: node.q, state: node.fate,
-    spoken: `${wordOf(node)}, draft ${percent(node.q)}, ${node.fate === "unreached" ? "never reached" : node.fate}`,
+    spoken: tr("{word}, draft {share}, {fate}", { word: wordOf(node), share: percent(node.q), fate: DRAFTED[node.fate] }),
   }));
   if (round.extra !== "none") {
     items.push({ node: -1, parent: round.accepted.at(-1) ?? 0, order: -1, label: run.words[round.extraWord], share: null, state: round.extra,
-      spoken: `${run.words[round.extraWord]}, ${round.extra}` });
+      spoken: tr("{word}, {fate}", { word: run.words[round.extraWord], fate: DRAFTED[round.extra] }) });
   }
   return items;
 }

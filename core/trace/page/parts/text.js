@@ -1,13 +1,13 @@
 // The text: every token underlined by how sure the model was of it, each of them a thing to pick.
 
 const COLOURINGS = {
-  probability: ["Probability", "unlikely", "certain"],
-  rank: ["Rank", "far down the list", "first choice"],
-  entropy: ["Entropy", "undecided", "certain"],
-  band: ["Rank in bands", "", ""],
-  second: ["Second model", "far apart", "agree"],
-  origin: ["Draft or model", "", ""],
-  none: ["None", "", ""],
+  probability: [tr("Probability"), tr("unlikely"), tr("certain")],
+  rank: [tr("Rank"), tr("far down the list"), tr("first choice")],
+  entropy: [tr("Entropy"), tr("undecided"), tr("certain")],
+  band: [tr("Rank in bands"), "", ""],
+  second: [tr("Second model"), tr("far apart"), tr("agree")],
+  origin: [tr("Draft or model"), "", ""],
+  none: [tr("None"), "", ""],
 };
 const BANDS = [10, 100, 1000];
 const BAND_SCORES = [1, 0.62, 0.32, 0];
@@ -41,7 +41,7 @@ function writeText(tokens) {
   const spans = tokens.map((token, place) => spanOf(token, place, tokens.length));
   drawn = { tokens, spans };
   find("tokens").replaceChildren(...spans);
-  find("tokens").setAttribute("aria-label", `Generated text of ${counted(tokens.length, "token")}`);
+  find("tokens").setAttribute("aria-label", trn("Generated text of {n} token", "Generated text of {n} tokens", tokens.length));
   find("tail").textContent = run.texts[state.text]?.tail ?? "";
 }
 
@@ -83,8 +83,8 @@ function colourText() {
 }
 
 const KEYS = {
-  origin: ["drafted, accepted", "corrected by the model", "bonus", "the model's own"],
-  band: ["rank ≤ 10", "≤ 100", "≤ 1,000", "more"],
+  origin: [tr("drafted, accepted"), tr("corrected by the model"), tr("bonus"), tr("the model's own")],
+  band: [tr("rank ≤ 10"), "≤ 100", "≤ 1,000", tr("more")],
 };
 const ORIGINS = ["draft", "correction", "bonus", "target"];
 
@@ -98,7 +98,8 @@ function showLegend() {
   const [, low, high] = COLOURINGS[state.colouring];
   const key = KEYS[state.colouring] ? KEYS[state.colouring].map((told, place) => make("span", {}, swatch(place), told))
     : low ? [make("span", {}, low, make("span", { class: "ramp" }), high)] : [];
-  find("legend").replaceChildren(...key, make("span", { class: "keys" }, "click a token, or ", make("kbd", {}, "←"), " ", make("kbd", {}, "→")));
+  find("legend").replaceChildren(...key, make("span", { class: "keys" },
+    ...trAround("click a token, or {left} {right}", { left: make("kbd", {}, "←"), right: make("kbd", {}, "→") })));
 }
 
 function placeText(count) {
@@ -170,7 +171,7 @@ function given(tokens) {
 function startText() {
   find("prompt").append(...given(run.prompt));
   find("beginning").append(...given(run.beginning));
-  if (run.beginning.length) find("beginning").title = "The run went on behind these tokens";
+  if (run.beginning.length) find("beginning").title = tr("The run went on behind these tokens");
   if (run.prompt.at(-1)?.[2] && lengthOf() > 0) find("prompt").append("\n");
   find("tokens").addEventListener("keydown", onTextKey);
   find("tokens").addEventListener("click", onTextClick);

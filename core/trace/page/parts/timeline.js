@@ -1,6 +1,6 @@
 // The timeline: the run from its first token to its last, to be played or dragged.
 
-const MEASURES = { surprise: "Surprise", entropy: "Entropy", probability: "Probability" };
+const MEASURES = { surprise: tr("Surprise"), entropy: tr("Entropy"), probability: tr("Probability") };
 const SPEEDS = { 0.5: "0.5×", 1: "1×", 2: "2×", 4: "4×" };
 const TOKENS_A_SECOND = 8;
 const CEILING = 12;
@@ -19,7 +19,7 @@ function showTimeline(before) {
   find("place").max = length;
   find("place").value = state.cursor;
   const at = track()[state.cursor - 1];
-  find("place").setAttribute("aria-valuetext", `${state.cursor} of ${length}${at ? `: ${wordOf(at)}` : ""}`);
+  find("place").setAttribute("aria-valuetext", tr("{place} of {count}", { place: state.cursor, count: length }) + (at ? `: ${wordOf(at)}` : ""));
   find("count").textContent = `${whole(state.cursor)} / ${whole(length)}`;
   showPlay();
   showColumns();
@@ -29,7 +29,7 @@ function showTimeline(before) {
 function showPlay() {
   const path = state.playing ? "M3 2h4v12H3zM9 2h4v12H9z" : "M3 1.5 14 8 3 14.5z";
   find("play").replaceChildren(draw("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, draw("path", { d: path })));
-  find("play").setAttribute("aria-label", state.playing ? "Pause" : "Play");
+  find("play").setAttribute("aria-label", state.playing ? tr("Pause") : tr("Play"));
 }
 
 /** Bars as two shapes, however many there are; where there is no room for all, neighbours share the tallest. */
@@ -70,7 +70,7 @@ function startTimeline() {
   options(find("measure"), MEASURES);
   options(find("speed"), SPEEDS);
   find("speed").value = "1";
-  find("place").setAttribute("aria-label", run.beams ? "Step of the search" : "Place in the text");
+  find("place").setAttribute("aria-label", run.beams ? tr("Step of the search") : tr("Place in the text"));
   find("play").addEventListener("click", playOrPause);
   find("place").addEventListener("input", (event) => change({ cursor: Number(event.target.value), picked: null, playing: false }));
   find("measure").addEventListener("change", (event) => change({ measure: event.target.value }));

@@ -63,5 +63,6 @@ function subject() {
 
 function spoken(token, place, count) {
   const word = wordOf(token).replace(/^␣/, "");
-  return `Token ${place + 1} of ${whole(count)}: “${word || wordOf(token)}”, probability ${percent(token.raw)}, rank ${whole(token.rank)}`;
+  return tr("Token {place} of {count}: “{word}”, probability {share}, rank {rank}",
+    { place: place + 1, count: whole(count), word: word || wordOf(token), share: percent(token.raw), rank: whole(token.rank) });
 }

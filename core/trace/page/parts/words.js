@@ -51,10 +51,6 @@ function size(bytes) {
   return `${fixed(bytes, unit === 0 || bytes >= 100 ? 0 : 1)} ${units[unit]}`;
 }
 
-function counted(number, noun) {
-  return `${whole(number)} ${noun}${number === 1 ? "" : "s"}`;
-}
-
 /** Surprise in bits of a natural log-probability. */
 function bits(log) {
   return log === null ? Infinity : Math.max(0, -log / Math.LN2);
