@@ -106,10 +106,23 @@ def other_prompt(setting: Setting) -> Setting:
 
 def shorter(setting: Setting) -> Setting:
     """So short that most effects cannot be there."""
-    return replace(setting, parameters={**setting.parameters, "max_new_tokens": 3})
+    return replace(setting, parameters={**setting.parameters, "max_new_tokens": 6})
 
 
-@pytest.mark.parametrize("change", [other_seed, other_prompt, shorter])
+def other_model(setting: Setting) -> Setting:
+    """One that knows less, and no longer agrees with its draft."""
+    return replace(setting, model="storyteller-draft-b")
+
+
+def window_model(setting: Setting) -> Setting:
+    """One whose layers forget by themselves; the caches that forget or round cannot serve it."""
+    return replace(setting, model="storyteller-window") if setting.cache == "dynamic" else setting
+
+
+MORE = [pytest.param(one, marks=pytest.mark.fuzz) for one in (other_seed, other_prompt, window_model)]
+
+
+@pytest.mark.parametrize("change", [shorter, other_model, *MORE])
 def test_no_sentence_is_untrue_of_other_runs(change: Callable[[Setting], Setting], maker: Maker) -> None:
     for tour in TOURS:
         check_tour(replace(tour, runs={name: change(setting) for name, setting in tour.runs.items()}), maker)

@@ -16,6 +16,7 @@ SHOWN: Mapping[str, Callable[[float], str]] = {
     "place": lambda value: f"{value + 1:,.0f}",
     "share": words.percent,
     "decimal": lambda value: f"{value:.6g}",
+    "degree": lambda value: words.decimal(value, 2),
     "bits": lambda value: words.decimal(value, 1),
     "bytes": words.size,
 }

@@ -31,6 +31,8 @@ class MemoryCharts(QWidget):
         self.layers = PlotPanel(tr("Bytes by layer"), self, size=(180, 64), least=(80, 56))
         self._axis, self._layers_title = QLabel(self), QLabel(tr("Per layer"), self)
         self._formula, self.notice, self.reuse = (QLabel(self) for _ in range(3))
+        self.chart.setObjectName("memoryChart")
+        self.cells.setObjectName("memoryCells")
         self._column = QVBoxLayout(self)
         self._lay_out()
         self.chart.describe, self.cells.describe = self.tip, self.token_tip

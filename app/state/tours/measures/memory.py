@@ -23,6 +23,13 @@ def first_bytes(run: Run) -> Value:
     return found[0].bytes if found else None
 
 
+@measure("count", may_lack=True)
+def first_tokens(run: Run) -> Value:
+    """How many tokens that were."""
+    found = _measured(run)
+    return found[0].tokens if found else None
+
+
 @measure("bytes", may_lack=True)
 def last_bytes(run: Run) -> Value:
     """What it held at the end."""
@@ -36,6 +43,14 @@ def bytes_a_token(run: Run) -> Value:
     found = _measured(run)
     grown = found[-1].tokens - found[0].tokens if found else 0
     return (found[-1].bytes - found[0].bytes) / grown if grown > 0 else None
+
+
+@measure("count")
+def grows_evenly(run: Run) -> Value:
+    """1 where the cache held the same number of bytes for each of its tokens all along, else 0."""
+    found = _measured(run)
+    each = {event.bytes / event.tokens for event in found if event.tokens}
+    return int(len(each) == 1 and each != {0.0} and found[-1].tokens > found[0].tokens)
 
 
 @measure("count", may_lack=True)

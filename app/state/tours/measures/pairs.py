@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.state.run import Run
 from app.state.tours.measures.measure import measure
+from app.state.tours.measures.memory import last_bytes
 from app.state.tours.values import Value
 
 
@@ -20,3 +21,10 @@ def parting(one: Run, other: Run) -> Value:
     """The first token at which the first run writes another than the second; none where both go the same way."""
     pairs = zip(one.tokens, other.tokens, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a.id != b.id), None)
+
+
+@measure("share", runs=2, may_lack=True)
+def bytes_beside(one: Run, other: Run) -> Value:
+    """What the cache of the first held at the end, as a share of what that of the second did."""
+    small, whole = last_bytes(one), last_bytes(other)
+    return small / whole if isinstance(small, int) and isinstance(whole, int) and whole else None

@@ -89,7 +89,8 @@ def odd_tokens(run: Run) -> Value:
 @measure("bits", may_lack=True)
 def surprise(run: Run) -> Value:
     """Mean surprise of a token, by the model alone."""
-    values = [-token.raw_log_probability / math.log(2) for token in run.tokens]
+    written = run.tokens if run.beams is None else run.beams.tokens(run.beams.leader(len(run.beams.steps)))
+    values = [-token.raw_log_probability / math.log(2) for token in written]
     return sum(values) / len(values) if values else None
 
 
@@ -171,6 +172,13 @@ def first_chance_at(run: Run, place: int) -> Value:
     return first.raw_probability if first else None
 
 
+@measure("share", may_lack=True)
+def first_final_at(run: Run, place: int) -> Value:
+    """How likely it was after everything that is set."""
+    first = _first(_at(run, place))
+    return first.probability if first else None
+
+
 @measure("token", may_lack=True)
 def second_choice_at(run: Run, place: int) -> Value:
     """The likeliest token beside the chosen one."""
@@ -190,7 +198,7 @@ def _second(token: TokenChosen | None) -> Alternative | None:
     return max(others, key=lambda one: one.raw_probability, default=None)
 
 
-@measure("share", may_lack=True)
+@measure("degree", may_lack=True)
 def likeness_at(run: Run, place: int) -> Value:
     """Contrastive search: how like the text so far the chosen token is."""
     token = _at(run, place)
@@ -198,7 +206,7 @@ def likeness_at(run: Run, place: int) -> Value:
     return found[0].degeneration_penalty if found else None
 
 
-@measure("share", may_lack=True)
+@measure("degree", may_lack=True)
 def first_likeness_at(run: Run, place: int) -> Value:
     """Contrastive search: how like the text so far the model's first choice is."""
     first = _first(_at(run, place))
