@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from core.arithmetic import Figure, Least, Length, Less, Product, Rest, Share, Sum, Term, exactly
+from resources.language import trc
 
 Leaf = Callable[[Figure | Length | Rest], str]
 
 
 def in_names(term: Term) -> str:
     """`2 · head width · batch · length · layers`; empty for nothing."""
-    return _spelled(term, _name)
+    return _spelled(term, partial(_name, said=_words()))
 
 
 def in_numbers(term: Term, length: int) -> str:
@@ -48,14 +49,35 @@ def _closed(term: Term, leaf: Leaf) -> str:
     return f"({text})" if several else text
 
 
-def _name(leaf: Figure | Length | Rest) -> str:
+def _name(leaf: Figure | Length | Rest, said: dict[str, str]) -> str:
     match leaf:
         case Figure(value=value, name=name):
-            return name or _grouped(value)
+            return _said(name, said) if name else _grouped(value)
         case Length():
-            return "length"
+            return said["length"]
         case Rest(name=name):
-            return name
+            return _said(name, said)
+
+
+def _said(name: str, said: dict[str, str]) -> str:
+    """Several kinds of layers are numbered from the second on: `kv heads 2`."""
+    plain, _, number = name.rpartition(" ")
+    return f"{said[plain]} {number}" if plain in said and number.isdigit() else said.get(name, name)
+
+
+def _words() -> dict[str, str]:
+    """What a size is made of, in the language of now, by the names that events carry."""
+    return {
+        "batch": trc("a factor", "batch"), "bits": trc("a factor", "bits"), "bytes": trc("a factor", "bytes"),
+        "counter": trc("a factor", "counter"), "exact": trc("a factor", "exact"),
+        "full layers": trc("a factor", "full layers"), "head width": trc("a factor", "head width"),
+        "index": trc("a factor", "index"), "key group": trc("a factor", "key group"),
+        "key width": trc("a factor", "key width"), "kv heads": trc("a factor", "kv heads"),
+        "layers": trc("a factor", "layers"), "length": trc("a factor", "length"), "room": trc("a factor", "room"),
+        "source": trc("a factor", "source"), "states": trc("a factor", "states"),
+        "value group": trc("a factor", "value group"), "value width": trc("a factor", "value width"),
+        "window": trc("a factor", "window"), "windowed layers": trc("a factor", "windowed layers"),
+    }  # fmt: skip
 
 
 def _number(leaf: Figure | Length | Rest, length: int) -> str:

@@ -13,6 +13,7 @@ import pytest
 import core
 from core import errors
 from core.caches import registry as caches
+from core.caches.description import Situation
 from core.events import Notice, Stage, TokenChosen
 from core.processors import registry as processors
 from core.strategies import registry as strategies
@@ -198,3 +199,12 @@ def test_what_fits_is_said_in_chinese() -> None:
     assert re.fullmatch(r"需要 .*，空闲 .*：权重 .*，缓存 .*（动态，23 个词元）。", told.figures)
     short = replace(told, free=1000, remedies=("最多写 3 个新词元", "改用 float16"))
     assert short.advice == "放不下。可行的办法：最多写 3 个新词元，或改用 float16。"
+
+
+@pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2", "t5", "mamba"])
+def test_every_factor_of_a_size_is_chinese(kind: str) -> None:
+    model = tiny.make(kind)
+    able = [backend for backend in caches.values() if backend.why_not(model) is None]
+    for backend in able:
+        spelled = core.sizes.in_names(backend.describe(model, Situation(2, 40, 12)).size)
+        assert not re.search("[a-z]{3}", spelled.replace("min(", "(")), (backend.name, spelled)
