@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from core.running import Result, effective_settings, run, stream
     from core.scoring import score, score_stream
     from core.settings import make_config
+    from core.shorten import beginning, cut_short
     from core.trace.page.write import page, page_text
     from core.trace.recorder import record
     from core.trace.trace import replay
@@ -46,9 +47,11 @@ __all__ = [
     "Result",
     "Sentence",
     "as_code",
+    "beginning",
     "blueprint",
     "caches",
     "catalog",
+    "cut_short",
     "effective_settings",
     "encode",
     "errors",
@@ -102,7 +105,9 @@ _HOMES = {
     "Result": "core.running",
     "Sentence": "core.explain.sentence",
     "as_code": "core.code.script",
+    "beginning": "core.shorten",
     "blueprint": "core.models.blueprint",
+    "cut_short": "core.shorten",
     "effective_settings": "core.running",
     "encode": "core.decoding.prompt",
     "estimate": "core.memory.estimate",

@@ -1,4 +1,5 @@
-"""The fonts of the window's tests: a wide one and a narrow one, and no other that happens to be on the machine.
+"""The fonts of the window's tests: a wide one and a narrow one, those for Chinese and emoji, and no other that happens
+to be on the machine.
 
 Layout has to hold with any font. Tests see the fonts through a fontconfig file of their own; which of the two the
 window gets is said by TOKENSCOPE_TEST_FONT (`wide`, the default, or `narrow`), and by the fixture `font` where a test
@@ -45,6 +46,11 @@ FONTS = {
     ),
 }
 _MONO = TestFont("DejaVu Sans Mono", ("DejaVuSansMono", "DejaVuSansMono-Bold"))
+SCRIPTS = {
+    "Chinese": TestFont("Droid Sans Fallback", ("DroidSansFallbackFull",)),
+    "emoji": TestFont("Noto Color Emoji", ("NotoColorEmoji",)),
+}
+"""For what the two have no signs for; Arabic and Hebrew are in the wide one."""
 
 _CONFIG = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
@@ -62,18 +68,18 @@ _CONFIG = """<?xml version="1.0"?>
 
 
 def missing() -> list[str]:
-    """Which of the two this machine has not."""
-    return [name for name, font in FONTS.items() if not font.found()]
+    """Which of them this machine has not."""
+    return [name for name, font in (FONTS | SCRIPTS).items() if not font.found()]
 
 
 def choose(folder: Path) -> None:
-    """Programs started from here on see the two fonts only; a machine without the wanted one keeps its own."""
+    """Programs started from here on see these fonts only; a machine without the wanted one keeps its own."""
     wanted = FONTS[os.environ.get("TOKENSCOPE_TEST_FONT", "wide")]
     if not wanted.found():
         return
     seen = folder / "fonts"
     seen.mkdir(parents=True)
-    for font in (*FONTS.values(), _MONO):
+    for font in (*FONTS.values(), *SCRIPTS.values(), _MONO):
         for file in font.found():
             if not (seen / file.name).exists():
                 (seen / file.name).symlink_to(file)

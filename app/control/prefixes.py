@@ -13,7 +13,7 @@ from app.session.mailbox import Answer
 from app.session.session import Session
 from app.state.requests import ErrorReport, PrefixNews, PrefixRequest
 from app.storage.settings import Compute
-from core import words
+from core import cut_short, words
 
 USE = "usePrefix"
 _LONGEST = 60
@@ -92,5 +92,4 @@ def _about_prefix(error: ErrorReport) -> ErrorReport:
 
 
 def _shortened(text: str) -> str:
-    words = " ".join(text.split())
-    return f"“{words}”" if len(words) <= _LONGEST else f"“{words[:_LONGEST].rstrip()}…”"
+    return f"“{cut_short(' '.join(text.split()), _LONGEST + 1)}”"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.state.run import Run
-from core import strategies, words
+from core import cut_short, strategies, words
 from resources.language import tr
 
 LONGEST_WORDS = 48
@@ -93,5 +93,4 @@ def member_of(run: Run) -> Member:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= LONGEST_WORDS else f"{line[: LONGEST_WORDS - 1]}…"
+    return cut_short(" ".join(text.split()), LONGEST_WORDS)

@@ -58,6 +58,7 @@ def _paint_words(
     painter.setFont(font)
     painter.setPen(theme.color("accent" if row.strong else "muted" if row.faint else "text"))
     shown = QFontMetricsF(font).elidedText(row.label, Qt.TextElideMode.ElideRight, cell.width() - theme.px(6))
+    painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # a token is read in its own direction
     painter.drawText(cell, Qt.AlignmentFlag.AlignVCenter, shown)
     for text, (left, width) in zip(row.figures, columns, strict=False):
         painter.drawText(QRectF(left, cell.top(), width, cell.height()), _RIGHT, text)

@@ -106,4 +106,5 @@ def _write(painter: QPainter, room: QRect, font: QFont, color: QColor, text: str
     painter.setFont(font)
     painter.setPen(color)
     shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
+    painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # what was written is read in its own direction
     painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.state.requests import LoadRequest, ModelInfo, RunRequest
 from app.state.run import Run
-from core import ModelEntry, caches, catalog, strategies
+from core import ModelEntry, beginning, caches, catalog, strategies
 from core.strategies import Strategy
 from resources.language import tr
 
@@ -158,6 +158,6 @@ def of_runs(runs: Sequence[Run]) -> list[Candidate]:
 def _of_run(number: int, run: Run, chosen: bool) -> Candidate:
     request, strategy = run.request, strategies.registry.get(run.request.strategy)
     title = f"{number}. {tr(strategy.title) if strategy is not None else request.strategy}, seed {request.seed}"
-    start = " ".join(run.sequences[0].text.split())[:60]
+    start = beginning(" ".join(run.sequences[0].text.split()), 60)
     reason = "" if run.outcome is not None and run.sequences[0].tokens else "It has written nothing."
     return Candidate(run.id, title, f"{request.model}: {start}…", request, reason, chosen, run)

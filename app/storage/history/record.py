@@ -6,6 +6,8 @@ import re
 import unicodedata
 from typing import Any, NamedTuple
 
+from core import beginning
+
 LONGEST_OPENING = 240
 """Characters of prompt and text that a list holds."""
 LONGEST_TITLE = 200
@@ -69,7 +71,7 @@ def is_id(text: str) -> bool:
 
 def opening(text: str) -> str:
     """The beginning of a text, in one line."""
-    return " ".join(whole(text[: 4 * LONGEST_OPENING]).split())[:LONGEST_OPENING]
+    return beginning(" ".join(whole(text[: 4 * LONGEST_OPENING]).split()), LONGEST_OPENING)
 
 
 def whole(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from app.storage.history.database import transaction
 from app.storage.history.record import LONGEST_TITLE, Keeping, Record, folded, whole
 from app.storage.history.search import Index, terms
+from core import beginning
 
 _COLUMNS = Record._fields
 _ROW = ", ".join(_COLUMNS)
@@ -84,7 +85,7 @@ class Rows:
 
     def rename(self, run: str, title: str) -> None:
         """Another title; an empty one for none."""
-        title = " ".join(whole(title).split())[:LONGEST_TITLE]
+        title = beginning(" ".join(whole(title).split()), LONGEST_TITLE)
         with transaction(self._connection):
             for (number,) in self._all("SELECT number FROM runs WHERE id = ?", (run,)):
                 self._index.remove(number)

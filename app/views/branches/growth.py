@@ -8,6 +8,7 @@ from app.state.family import Member
 from app.views.reports import NodeReport
 from app.views.text.wording import tokens_told
 from app.widgets.tree_canvas.model import TreeNode
+from core import cut_short
 from resources.language import tr
 
 
@@ -66,5 +67,4 @@ def report_on(member: Member, parent: Member | None) -> NodeReport:
 
 
 def _opening(text: str, most: int) -> str:
-    told = text.strip()
-    return told if len(told) <= most else f"{told[: most - 1]}…"
+    return cut_short(text.strip(), most)

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
+    QFont,
+    QFontMetricsF,
+    QPainter,
+    QPalette,
+    QPen,
+    QTextDocument,
+    QTextOption,
+)
 
 from app.state.conversation import Conversation, Turn
 from app.theme.theme import Theme
@@ -16,8 +27,6 @@ MEASURE, INDENT, PAD_X, PAD_Y, COST, GAP = 760, 72, 16, 10, 24, 14
 """Pixels at 100 %: widest bubble, what it leaves free on its other side, room within, line below, space between."""
 DIVIDER = 40
 GONE = mark("↑ no longer read: the context was full")
-_WRAP = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWrapAnywhere)
-_WORDS = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop) | int(Qt.TextFlag.TextWordWrap)
 
 
 class Bubble:
@@ -27,6 +36,8 @@ class Bubble:
         self.turn, self.theme = turn, theme
         self.column = Column(theme, turn.run.shown, ()) if turn.run is not None else None
         self.rect = QRectF()
+        self.asked = QTextDocument()
+        self._set: tuple[str, float, float] | None = None
         self.ends_gone = False
         """Whether it is the last turn that the model no longer reads."""
 
@@ -65,8 +76,11 @@ class Bubble:
         return max(column.art(0).line.right, self.theme.px(28)), column.height
 
     def _text_size(self, room: float) -> tuple[float, float]:
-        box = QFontMetricsF(self.theme.font(16)).boundingRect(QRectF(0, 0, room, 1e6), _flags(self.turn), self._words)
-        return max(box.width() + 1, self.theme.px(28)), box.height()
+        """Of what somebody asked, which is set once for a width."""
+        key = self._words, room, self.theme.scale
+        if key != self._set:
+            self._set, self.asked = key, document(self._words, self.theme.font(16), room)
+        return max(self.asked.textWidth(), self.theme.px(28)), self.asked.size().height()
 
     @property
     def _words(self) -> str:
@@ -80,14 +94,18 @@ class Bubble:
         if self.column is not None:
             paint_rows(painter, self.column, look, top, bottom)
         else:
-            painter.setFont(self.theme.font(16))
-            painter.setPen(self.theme.color("text"))
-            pad = self.theme.px(PAD_X), self.theme.px(PAD_Y)
-            painter.drawText(self.rect.adjusted(pad[0], pad[1], -pad[0] + 2, 2), _flags(self.turn), self._words)
+            self._paint_asked(painter)
         self._paint_cost(painter)
         painter.restore()
         if self.ends_gone:
             self._paint_divider(painter)
+
+    def _paint_asked(self, painter: QPainter) -> None:
+        look = QAbstractTextDocumentLayout.PaintContext()
+        look.palette.setColor(QPalette.ColorRole.Text, self.theme.color("text"))
+        painter.translate(self.rect.left() + self.theme.px(PAD_X), self.rect.top() + self.theme.px(PAD_Y))
+        self.asked.documentLayout().draw(painter, look)
+        painter.translate(-self.rect.left() - self.theme.px(PAD_X), -self.rect.top() - self.theme.px(PAD_Y))
 
     def _paint_frame(self, painter: QPainter) -> None:
         radius = self.theme.px(14)
@@ -116,9 +134,18 @@ class Bubble:
         painter.drawLine(QPointF(theme.px(36) + width_of, y), QPointF(width - 2 * theme.px(26), y))
 
 
-def _flags(turn: Turn) -> int:
-    """Words are kept whole, but for one that is longer than any line."""
-    return _WRAP if max(map(len, turn.content.split()), default=0) > 60 else _WORDS
+def document(text: str, font: QFont, width: float) -> QTextDocument:
+    """Plain text in at most a width: a paragraph in its own direction, words whole but for one longer than a line."""
+    option = QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    found = QTextDocument()
+    found.setDocumentMargin(0)
+    found.setDefaultFont(font)
+    found.setDefaultTextOption(option)
+    found.setPlainText(text)
+    found.setTextWidth(width)
+    found.setTextWidth(min(width, math.ceil(found.idealWidth()) + 1))
+    return found
 
 
 class Bubbles:

@@ -1,7 +1,9 @@
 """Lines of a growing text: append only lays out the last line again, and only lines that are drawn are shaped.
 
-Each line is shaped as a whole, so that ligatures, combining marks and right-to-left runs come out right across
-tokens. Offsets are Python's (code points); `Line` converts to and from Qt's UTF-16 positions.
+Each line is shaped as a whole and set as any text is: letters join and marks combine across tokens, and right-to-left
+words stand from right to left, so that what was written can be read. A token's mark stands where its letters do, in
+several stretches where directions mix. Offsets are Python's (code points); `Line` converts to and from Qt's UTF-16
+positions.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QTextLayout, QTextLine, QTextOption
+
+from app.views.text.cells import Cell, cell_between, cells_of, characters, x_of
 
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001eeff"
 _HAS_RTL = re.compile(f"[{_RTL}]")
@@ -134,6 +137,8 @@ class Line:
         self._mixed = row.rtl or bool(_HAS_RTL.search(self.text))
         self.ascent = self.line.ascent()
         self._places: dict[int, float] = {}
+        self._characters = characters(self.text)
+        self._cells: dict[int, Cell] | None = None
 
     def to_qt(self, offset: int) -> int:
         """UTF-16 position in this line of an offset in the whole text."""
@@ -145,11 +150,25 @@ class Line:
         return self.start + (bisect_right(self._utf16, position) - 1 if self._utf16 else position)
 
     def x(self, offset: int) -> float:
-        """Where the character at `offset` begins."""
+        """Where the code point at `offset` begins."""
         known = self._places.get(offset)
         if known is None:
-            known = self._places[offset] = _x(self.line, self.to_qt(offset))
+            known = self._places[offset] = self._begin(self.to_qt(offset))
         return known
+
+    def _begin(self, position: int) -> float:
+        if self._mixed and position in self._all_cells:
+            return self._all_cells[position][0]
+        if self._mixed or self._characters is None or position in self._characters:
+            return x_of(self.line, position)
+        return cell_between(self.line, position, self._characters, self._utf16)[0]
+
+    @property
+    def _all_cells(self) -> dict[int, Cell]:
+        """Of a line of mixed directions; read when the first one is asked for."""
+        if self._cells is None:
+            self._cells = cells_of(self.line, self.to_qt(self.start + len(self.text)), self._utf16)
+        return self._cells
 
     def offset_at(self, x: float, between: bool = False) -> int:
         """Offset of the character under `x`, or of the gap nearest to it (`between`)."""
@@ -168,20 +187,17 @@ class Line:
 
     def _cell(self, offset: int) -> tuple[float, float]:
         position = self.to_qt(offset)
-        a = _x(self.line, position)
-        b = _x(self.line, position, QTextLine.Edge.Trailing)
-        return min(a, b), max(a, b)
+        begin, end = self._all_cells.get(position) or (
+            x_of(self.line, position),
+            x_of(self.line, position, QTextLine.Edge.Trailing),
+        )
+        return min(begin, end), max(begin, end)
 
     @property
     def right(self) -> float:
         """Where the text ends on its far side: the right edge, or the left one in right-to-left paragraphs."""
         rect = self.line.naturalTextRect()
         return float(rect.left() if self.rtl else self.x(self.start + len(self.text)))
-
-
-def _x(line: QTextLine, position: int, edge: QTextLine.Edge = QTextLine.Edge.Leading) -> float:
-    """Where a UTF-16 position of the line stands; Qt gives it together with the position that it took."""
-    return float(cast("tuple[float, int]", line.cursorToX(position, edge))[0])
 
 
 def _merged(cells: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QTo
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.icons import IconButton
-from app.widgets.spoken import Role, Spoken
+from app.widgets.spoken import Spoken
 from app.widgets.tree_canvas import PRUNED
 from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
 from resources.language import mark, sentences, tr
@@ -229,60 +229,6 @@ class FindBar(QFrame):
     @Slot()
     def _next(self) -> None:
         self.moved.emit(1)
-
-
-class PathLine(QWidget, Spoken):
-    """The text so far on one line: what leads to the selected node, the node's own token last and strong."""
-
-    spoken_role = Role.StaticText
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("pathLine")
-        self._theme = theme_for("light")
-        self.before, self.last, self.hint = "", "", ""
-
-    def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
-        self._theme = theme
-        self.updateGeometry()
-        self.update()
-
-    def show_text(self, before: str, last: str, hint: str = "") -> None:
-        """`hint` is shown where there is no text."""
-        self.before, self.last, self.hint = " ".join(before.split("\n")), last, hint
-        self.setAccessibleName(
-            tr("Text so far: {before}{last}").format(before=before, last=last) if before or last else hint
-        )
-        self.setToolTip(before + last)
-        self.update()
-
-    def sizeHint(self) -> QSize:
-        """One line."""
-        return QSize(self._theme.px(200), self._theme.px(32))
-
-    minimumSizeHint = sizeHint
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The end of the text counts: what does not fit is left out at its beginning."""
-        theme, painter = self._theme, QPainter(self)
-        plain, strong = theme.font(14), theme.font(14, 600)
-        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-        room = QRectF(self.rect()).adjusted(theme.px(16), 0, -theme.px(16), 0)
-        if not self.before and not self.last:
-            painter.setFont(theme.font(12))
-            painter.setPen(theme.color("muted"))
-            painter.drawText(room, flags, self.hint)
-            return
-        tail = QFontMetricsF(strong).horizontalAdvance(self.last)
-        fm = QFontMetricsF(plain)
-        before = fm.elidedText(self.before, Qt.TextElideMode.ElideLeft, max(0.0, room.width() - tail))
-        painter.setFont(plain)
-        painter.setPen(theme.color("muted"))
-        painter.drawText(room, flags, before)
-        painter.setFont(strong)
-        painter.setPen(theme.color("accent"))
-        painter.drawText(room.adjusted(fm.horizontalAdvance(before), 0, 0, 0), flags, self.last)
 
 
 class TreeLegend(QWidget, Spoken):

@@ -21,8 +21,9 @@ from app.views.tree.empty import paint_empty, sample_top
 from app.views.tree.finder import Finder
 from app.views.tree.growth import ROOT
 from app.views.tree.menu import NodeMenu
+from app.views.tree.path_line import PathLine
 from app.views.tree.split import TreeSplit
-from app.views.tree.tools import FindBar, PathLine, TreeLegend, TreeTools
+from app.views.tree.tools import FindBar, TreeLegend, TreeTools
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
 from resources.language import mark, tr

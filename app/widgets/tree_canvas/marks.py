@@ -68,6 +68,7 @@ class NodePainter:
         left = QPointF(box.left() + inset, base)
         painter.setFont(self.label)
         painter.setPen(look.words(node.state))
+        painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # a token is read in its own direction
         painter.drawText(left, text)
         if node.state in STRUCK:
             middle = QPointF(0, 4.2 * scale)

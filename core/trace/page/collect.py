@@ -19,6 +19,7 @@ from core.events import (
     TokenCompared,
 )
 from core.explain.words import ENDINGS, control_name, visible
+from core.shorten import cut_short
 from core.trace.page.beams import beams
 from core.trace.page.facts import SCORED, made, metrics, settings
 from core.trace.page.memory import memory
@@ -101,8 +102,7 @@ def collect(events: Iterable[Event], title: str = "") -> Plain:
 def _title(text: str) -> str:
     """The first words of what was asked, or of what was written."""
     text = " ".join(text.split())
-    short = text if len(text) <= _LONGEST_TITLE else f"{text[:_LONGEST_TITLE].rstrip()}…"
-    return short or tr("A run")
+    return cut_short(text, _LONGEST_TITLE + 1) or tr("A run")
 
 
 def _prompt_token(token: PromptToken) -> list[object]:

@@ -85,13 +85,25 @@ function edge(from, to, item) {
 function boxOf(prefix, item, { x, y }, column) {
   const round = ["finished", "bonus"].includes(item.state) ? BOX.height / 2 : 8;
   const long = item.share === null ? 12 : 9;
-  const label = [...item.label].length > long ? `${[...item.label].slice(0, long - 1).join("")}…` : item.label;
+  const label = fitted(item.label, long);
   return draw("g", {
     transform: `translate(${x} ${y})`, id: `${prefix}-${item.node}`, "data-node": item.node,
     role: "treeitem", "aria-level": column + 1, "aria-selected": false, "aria-label": item.spoken,
   }, draw("title", {}, item.spoken), draw("rect", { width: BOX.width, height: BOX.height, rx: round }),
   draw("text", { class: "label", x: 10, y: 20 }, label),
   item.share === null ? null : draw("text", { class: "share", x: BOX.width - 9, y: 20 }, briefShare(item.share)));
+}
+
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]|\p{Extended_Pictographic}|\p{RI}/u;
+
+/** As much of a label as so many letters take, cut between the characters that one sees; wide ones take the room of two. */
+function fitted(label, room) {
+  const parts = Intl.Segmenter ? Array.from(new Intl.Segmenter().segment(label), (part) => part.segment) : [...label];
+  const beyond = (most) => {
+    let taken = 0;
+    return parts.findIndex((part) => (taken += WIDE.test(part) ? 2 : 1) > most);
+  };
+  return beyond(room) < 0 ? label : `${parts.slice(0, beyond(room - 1)).join("")}…`;
 }
 
 /** .46; 1 for certainty. */
