@@ -12,6 +12,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication
 
 import resources
+from app.theme.contrast import readable
 from app.theme.palettes import PALETTES, RAMPS
 
 SCHEMES = ("system", "light", "dark")
@@ -56,6 +57,10 @@ class Theme:
         color = QColor(getattr(self, name))
         color.setAlphaF(alpha)
         return color
+
+    def ink(self, name: str) -> QColor:
+        """The colour of that field for small type: moved towards the text's where it would be hard to read."""
+        return _ink(getattr(self, name), self.text, self.tint)
 
     def ramp(self, t: float) -> QColor:
         """Colour at `t` in [0, 1] on the scale dark orange – grey – deep blue; outside values are clipped."""
@@ -160,6 +165,11 @@ def _fixed_family() -> str:
 def forget_family() -> None:
     """Look for the interface font anew: the application's own has changed."""
     _family.cache_clear()
+
+
+@cache
+def _ink(color: str, text: str, ground: str) -> QColor:
+    return readable(QColor(color), QColor(text), QColor(ground))
 
 
 _RAMP_STEPS = 100

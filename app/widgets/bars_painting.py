@@ -75,7 +75,7 @@ def _paint_track(painter: QPainter, theme: Theme, row: BarRow, cell: QRectF) -> 
     for n, (length, color) in enumerate(zip(row.hints, row.colors, strict=False)):
         stroke = theme.px(1)
         middle = top + n * (thick + 1) + (thick - stroke) / 2
-        painter.fillRect(QRectF(cell.left(), middle, cell.width() * length, stroke), theme.color(color, 0.55))
+        painter.fillRect(QRectF(cell.left(), middle, cell.width() * length, stroke), theme.color(color))
     for n, (length, color) in enumerate(zip(row.lengths, row.colors, strict=False)):
         width = cell.width() * min(max(length, 0.0), 1.0)
         if width > 0:

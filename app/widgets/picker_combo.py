@@ -32,7 +32,7 @@ class PickerItem(NamedTuple):
 
 
 class TwoLineDelegate(QStyledItemDelegate):
-    """Draws an item's title and subtitle; disabled ones are faint."""
+    """Draws an item's title and subtitle; of disabled ones both are muted."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -81,10 +81,10 @@ def two_lines(painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle
         bottom.setTop(top.bottom() + 1)
     side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
     painter.setFont(theme.font(13, 500))
-    painter.setPen(QPen(theme.text if enabled else theme.faint))
+    painter.setPen(QPen(theme.text if enabled else theme.muted))
     painter.drawText(top, side, painter.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, top.width()))
     painter.setFont(theme.font(11))
-    painter.setPen(QPen(theme.muted if enabled else theme.faint))
+    painter.setPen(QPen(theme.muted))  # a reason why not is there to be read
     metrics = painter.fontMetrics()
     if bottom.height() >= 2 * metrics.lineSpacing():
         painter.drawText(bottom, side | Qt.TextFlag.TextWordWrap, subtitle)

@@ -118,7 +118,7 @@ class Sparkline(QWidget, Spoken):
             bar = QRectF(left + gap / 2, foot - tall, max(1.0, right - left - gap), tall)
             (played if first < self._cursor else rest).append(bar)
         painter.setPen(Qt.PenStyle.NoPen)
-        for bars, color in ((played, self._theme.color("accent", 0.85)), (rest, self._theme.color("faint", 0.45))):
+        for bars, color in ((played, self._theme.color("accent", 0.85)), (rest, self._theme.color("faint"))):
             if bars:
                 painter.setBrush(color)
                 painter.drawRects(bars)

@@ -26,6 +26,8 @@ from resources.language import mark, tr
 MEASURE, INDENT, PAD_X, PAD_Y, COST, GAP = 760, 72, 16, 10, 24, 14
 """Pixels at 100 %: widest bubble, what it leaves free on its other side, room within, line below, space between."""
 DIVIDER = 40
+FADED = 0.68
+"""Opacity of what the model no longer reads; less, and it could not be read by people either."""
 GONE = mark("↑ no longer read: the context was full")
 
 
@@ -89,7 +91,7 @@ class Bubble:
     def paint(self, painter: QPainter, look: Look, top: float, bottom: float) -> None:
         """Frame, words or tokens, and the line that tells what the answer cost; faded when it is read no more."""
         painter.save()
-        painter.setOpacity(1.0 if self.turn.held else 0.45)
+        painter.setOpacity(1.0 if self.turn.held else FADED)
         self._paint_frame(painter)
         if self.column is not None:
             paint_rows(painter, self.column, look, top, bottom)
@@ -118,7 +120,7 @@ class Bubble:
         if self.is_answer and not words and self.turn.is_open:
             words = tr("reading…")
         painter.setFont(self.theme.font(12, tabular=True))
-        painter.setPen(self.theme.color("muted"))
+        painter.setPen(self.theme.color("muted" if self.turn.held else "text"))
         place = QPointF(self.rect.left() + self.theme.px(PAD_X), self.rect.bottom() + self.theme.px(17))
         painter.drawText(place, words)
 

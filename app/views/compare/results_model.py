@@ -141,7 +141,7 @@ class ResultsModel(QAbstractTableModel):
             return "danger" if entry.state == "failed" else "muted"
         if column == NAME and entry is self.shown:
             return "accent"
-        return "text" if entry.result is not None or entry.state == "failed" else "faint"
+        return "text" if entry.result is not None or entry.state == "failed" else "muted"
 
 
 def _side(column: int) -> Qt.AlignmentFlag:

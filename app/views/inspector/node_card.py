@@ -38,7 +38,7 @@ class ReportTable(QWidget):
         wide = max(1, len(columns))
         texts = [(text, "muted", 400) for text in columns]
         for row in rows:
-            colour = "text" if row.strong else "faint" if row.faint else "muted"
+            colour = "muted" if row.faint else "text"
             texts += [(text, colour, 600 if row.strong else 400) for text in row.cells]
         while len(self._cells) < len(texts):
             self._cells.append(QLabel(self))

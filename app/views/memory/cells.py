@@ -130,7 +130,7 @@ class TokenCells(QWidget, Spoken):
             box = QRectF(cell % self._columns * self._pitch, top + cell // self._columns * self._pitch,
                          self._pitch - gap, self._pitch - gap)  # fmt: skip
             if state in HOLLOW:
-                painter.setPen(QPen(theme.color(COLOURS[state], 0.55), 1, _pen(state)))
+                painter.setPen(QPen(theme.color(COLOURS[state]), 1, _pen(state)))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 box.adjust(0.5, 0.5, -0.5, -0.5)
             else:

@@ -110,7 +110,7 @@ class RoundStrip(QWidget, Spoken):
         cell = rect.height() / max(self._slots, 2)
         for row, colour in enumerate(_cells(entry)):
             box = QRectF(rect.left(), rect.bottom() - (row + 1) * cell, rect.width(), cell - theme.px(2))
-            painter.setPen(QPen(theme.color("line"), 1) if not colour else Qt.PenStyle.NoPen)
+            painter.setPen(QPen(theme.color("faint"), 1) if not colour else Qt.PenStyle.NoPen)
             painter.setBrush(theme.color(colour) if colour else Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(box, 2, 2)
         painter.setPen(theme.color("accent" if index == self._chosen else "muted"))

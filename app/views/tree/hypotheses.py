@@ -126,7 +126,7 @@ class HypothesesModel(QAbstractTableModel):
 
     def _colour(self, row: Row, column: int) -> QColor:
         if column == STATE:
-            return self._theme.color(_COLOURS[row.state])
+            return self._theme.ink(_COLOURS[row.state])
         return self._theme.color("text" if column <= SCORE else "muted")
 
 

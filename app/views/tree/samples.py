@@ -111,7 +111,7 @@ class SamplesModel(QAbstractTableModel):
                 return self.theme.font(12, 600 if strong and column <= TEXT else 400, tabular=column != TEXT)
             case Qt.ItemDataRole.ForegroundRole:
                 passed = not self._marked or sample.number in self._marked
-                return self.theme.color("text" if passed else "faint")
+                return self.theme.color("text" if passed else "muted")
         return None
 
     def _words(self, sample: Sample, column: int) -> str:

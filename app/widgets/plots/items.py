@@ -117,7 +117,7 @@ class Names(QGraphicsItem):
 
     def _paint_name(self, painter: QPainter, line: Line, box: QRectF) -> None:
         painter.fillRect(box.adjusted(-3, 0, 3, 0), self._theme.color("window", 0.75))
-        painter.setPen(self._theme.color("muted" if line.colour == "faint" else line.colour))
+        painter.setPen(self._theme.ink("muted" if line.colour == "faint" else line.colour))
         painter.drawText(box, int(Qt.AlignmentFlag.AlignRight), line.name)
 
     def _box_of(self, line: Line, metrics: QFontMetricsF) -> QRectF:

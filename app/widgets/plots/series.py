@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pyqtgraph
-from PySide6.QtGui import QColor
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPen
 
 from app.theme.theme import Theme
 from app.widgets.plots.figure import Bars, Figure
@@ -77,18 +78,17 @@ class Series:
         starts = [n - share / 2 + number % beside * thick for n in range(len(bars.values))]
         low, high = seen or (-1.0, float(figure.count))
         values = [value if low <= n <= high else 0.0 for n, value in enumerate(bars.values)]
-        brushes = [self._brush(bars, n) for n in range(len(values))]
+        looks = {"brush": self._theme.color(bars.colour), "pens": [self._outline(bars, n) for n in range(len(values))]}
         if figure.sideways:  # the first one uppermost
             starts = [figure.count - 1 - start - thick for start in starts]
-            return {"x0": 0.0, "y0": starts, "width": values, "height": thick, "brushes": brushes}
+            return {"x0": 0.0, "y0": starts, "width": values, "height": thick, **looks}
         below = [0.0] * len(values)
         if figure.stacked:
             below = [
                 sum(column) for column in zip(below, *(other.values for other in figure.bars[:number]), strict=True)
             ]
-        return {"x0": starts, "y0": below, "width": thick, "height": values, "brushes": brushes}
+        return {"x0": starts, "y0": below, "width": thick, "height": values, **looks}
 
-    def _brush(self, bars: Bars, place: int) -> QColor:
-        """The marked one is the strongest."""
-        strength = 1.0 if bars.marked == place else 0.75 if bars.marked < 0 else 0.55
-        return self._theme.color(bars.colour, strength)
+    def _outline(self, bars: Bars, place: int) -> QPen:
+        """The marked one is framed: paler neighbours would be hard to see."""
+        return pen(self._theme, "text", 2.0) if bars.marked == place else QPen(Qt.PenStyle.NoPen)

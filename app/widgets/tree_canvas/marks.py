@@ -9,7 +9,7 @@ from app.theme.theme import Theme
 from app.widgets.drafter_marks import SIZE, paint_mark
 from app.widgets.tree_canvas.geometry import Metrics
 from app.widgets.tree_canvas.model import TreeNode
-from app.widgets.tree_canvas.style import DIMMED, PILLS, STAR, STRUCK, Look
+from app.widgets.tree_canvas.style import DIMMED, DIMMING, PILLS, STAR, STRUCK, Look
 
 NOTES_FROM = 0.75
 """Zoom from which the second line can be read."""
@@ -83,15 +83,14 @@ class NodePainter:
 
     def _drafters(self, painter: QPainter, node: TreeNode, box: QRectF) -> None:
         """On the upper left corner, side by side."""
-        side, strength = SIZE * self.theme.scale, 0.6 if node.state in DIMMED else 1.0
+        side, strength = SIZE * self.theme.scale, DIMMING if node.state in DIMMED else 1.0
         for place, number in enumerate(node.drafters):
             at = QPointF(box.left() + (place * 0.85 - 0.25) * side, box.top() - 0.6 * side)
             paint_mark(painter, self.theme, number, QRectF(at.x(), at.y(), side, side), strength)
 
     def _note(self, painter: QPainter, node: TreeNode, at: QPointF, look: Look) -> None:
         painter.setFont(self.small)
-        faint = node.state in DIMMED and look.pruned == "dimmed"
-        painter.setPen(look.plain("faint" if faint else "muted"))
+        painter.setPen(look.plain("muted"))
         painter.drawText(at, node.note)
 
     def _progress(self, painter: QPainter, progress: tuple[int, int], box: QRectF, look: Look) -> None:

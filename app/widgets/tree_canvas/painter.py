@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
+from app.theme.contrast import mixed
 from app.theme.theme import Theme
 from app.widgets.tree_canvas.boxes import BoxStamps
 from app.widgets.tree_canvas.geometry import READABLE, Camera, Metrics
 from app.widgets.tree_canvas.marks import NodePainter
 from app.widgets.tree_canvas.scene import THICK_STEPS, TITLE_ROWS, Scene
-from app.widgets.tree_canvas.style import DASHED, DIMMED, ORDER, PILLS, Look, dashed, edge_width, mix
+from app.widgets.tree_canvas.style import DASHED, DIMMED, ORDER, PILLS, Look, dashed, edge_width
 from resources.language import tr
 
 BOXES, LINES = 0.22, 0.045
@@ -124,7 +125,7 @@ class TreePainter:
     def _halo(self) -> QPen:
         """Under the path to the selected node."""
         look = self.look
-        pen = QPen(mix(look.plain("accent"), look.plain("window"), 0.38), 11 * look.theme.scale)
+        pen = QPen(mixed(look.plain("accent"), look.plain("window"), 0.38), 11 * look.theme.scale)
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
         return pen
 
@@ -222,7 +223,7 @@ class TreePainter:
         painter.setPen(pen)
         painter.drawPolyline(line)
         if filled and boxes:
-            painter.setBrush(mix(colour, self.look.plain("window"), 0.6))
+            painter.setBrush(mixed(colour, self.look.plain("window"), 0.6))
             painter.drawRects(boxes[1 if seen[0] == path[0] else 0 :])
 
     def _spots(self, painter: QPainter, boxes: list[QRectF], colour: QColor, width: float) -> None:
@@ -241,7 +242,7 @@ class TreePainter:
         if len(lanes) < 2:
             return
         theme, metrics = self.look.theme, self.scene.metrics
-        ground = mix(theme.color("hover"), theme.color("window"), 0.5)
+        ground = mixed(theme.color("hover"), theme.color("window"), 0.5)
         painter.setFont(theme.font(11, 600))
         for number, (lane, first, last) in enumerate(lanes):
             rows = camera.rect_from_canvas(metrics.area((0, 0), (first - TITLE_ROWS, last + 0.2)))

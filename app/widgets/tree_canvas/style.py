@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPen
 
+from app.theme.contrast import mixed
 from app.theme.theme import Theme
 
 STAR = "★"
@@ -19,6 +20,8 @@ PILLS = frozenset({"finished", "bonus"})
 STRUCK = frozenset({"refused"})
 DIMMED = frozenset({"pruned", "unreached", "lone"})
 """States that the setting for pruned branches speaks of."""
+DIMMING = 0.85
+"""How much of its colour a dimmed branch keeps: as little as still stands out from the ground."""
 ORDER = (
     "unreached",
     "pruned",
@@ -33,12 +36,6 @@ ORDER = (
     "best",
 )
 """What is drawn first lies undermost."""
-
-
-def mix(over: QColor, under: QColor, share: float) -> QColor:
-    """`share` of one colour on the other, opaque."""
-    pairs = ((over.red(), under.red()), (over.green(), under.green()), (over.blue(), under.blue()))
-    return QColor(*(round(b + (a - b) * share) for a, b in pairs))
 
 
 @dataclass(slots=True)
@@ -79,17 +76,17 @@ class Look:
     def colour(self, state: str, share: float = 1.0) -> QColor:
         """Line colour of a state, or that share of it on the window's ground."""
         if state in DIMMED and self.pruned == "dimmed":
-            share *= 0.55
+            share *= DIMMING
         key = (state, share)
         if key not in self._colours:
             over = self.plain(_COLOURS[state])
-            self._colours[key] = over if share >= 1 else mix(over, self.plain("window"), share)
+            self._colours[key] = over if share >= 1 else mixed(over, self.plain("window"), share)
         return self._colours[key]
 
     def words(self, state: str) -> QColor:
         """Colour of the label inside a box."""
         if state in DIMMED:
-            return self.plain("faint" if self.pruned == "dimmed" else "muted")
+            return self.plain("muted" if self.pruned == "dimmed" else "text")
         return self.plain("muted" if state in STRUCK else "text")
 
     def outline(self, state: str, scale: float = 1.0) -> QPen:

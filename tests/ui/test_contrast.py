@@ -1,0 +1,135 @@
+"""WCAG AA, and colours for eyes that see fewer of them: reckoned from the palettes over all pairs that are drawn."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from PySide6.QtGui import QColor
+
+from app.theme.contrast import MARK, TEXT, contrast, mixed
+from app.theme.palettes import DRAFTERS
+from app.theme.theme import Theme, theme_for
+from app.views.chat.bubbles import FADED
+from app.widgets.tree_canvas.style import DIMMING, Look
+from tests.ui.eyes import EYES, apart, seen
+
+BOTH = pytest.mark.parametrize("theme", [theme_for("light"), theme_for("dark")], ids=lambda theme: theme.name)
+GROUNDS = ("window", "panel", "field", "tint", "hover")
+"""What words and marks stand on."""
+STATES = ("kept", "pruned", "best", "finished", "refused")
+WORDS = [
+    *((ink, ground) for ink in ("text", "muted", "accent") for ground in GROUNDS),
+    ("on_accent", "accent"),
+    ("text", "selection"), ("muted", "selection"),
+    *((ink, "danger_tint") for ink in ("text", "muted", "danger")),
+    *((ink, ground) for ink in ("danger", "warning") for ground in ("window", "panel")),
+]  # fmt: skip
+MARKS = [
+    *((mark, ground) for mark in ("accent", "faint", *STATES) for ground in GROUNDS),  # boxes, bars, lines, focus rings
+    *((mark, "danger_tint") for mark in ("accent", "danger")),
+    ("warning", "line"), ("accent", "line"),  # a meter on its track
+]  # fmt: skip
+# `faint` is small type only where a control is off and says nothing that has to be read: WCAG leaves those out.
+# `line` parts what is told apart by its words or its place as well; no meaning hangs on it alone.
+
+
+def low(theme: Theme, pairs: list[tuple[str, str]], least: float) -> list[str]:
+    """The pairs that do not stand out as they must."""
+    ratios = {pair: contrast(theme.color(pair[0]), theme.color(pair[1])) for pair in pairs}
+    return [f"{ink} on {ground}: {ratio:.2f}" for (ink, ground), ratio in ratios.items() if ratio < least]
+
+
+@BOTH
+def test_words_can_be_read_and_marks_be_seen(theme: Theme) -> None:
+    assert low(theme, WORDS, TEXT) == []
+    assert low(theme, MARKS, MARK) == []
+
+
+@BOTH
+def test_every_probability_can_be_seen_under_its_token(theme: Theme) -> None:
+    """Underlines stand on the page, on the newest token's tint, the hovered one's shade, and under selected text."""
+    worst = min(
+        (contrast(theme.ramp(step / 50), theme.color(ground)), ground, step)
+        for step in range(51)
+        for ground in ("window", "panel", "tint", "hover", "selection")
+    )
+    assert worst[0] >= MARK, worst
+
+
+@BOTH
+def test_states_can_be_read_as_words_and_stay_what_they_are(theme: Theme) -> None:
+    for name in (*STATES, "danger", "warning", "accent", "muted"):
+        ink = theme.ink(name)
+        assert min(contrast(ink, theme.color(ground)) for ground in GROUNDS) >= TEXT, name
+        assert abs(ink.hue() - theme.color(name).hue()) < 20 or ink.saturation() < 60, name
+
+
+@BOTH
+def test_what_is_dimmed_is_still_seen(theme: Theme) -> None:
+    look, window, panel = Look(theme), theme.color("window"), theme.color("panel")
+    assert contrast(look.colour("pruned"), window) >= MARK
+    assert contrast(look.words("pruned"), window) >= TEXT
+    assert look.colour("pruned") != Look(theme, pruned="shown").colour("pruned")
+    assert contrast(mixed(theme.color("text"), window, FADED), mixed(panel, window, FADED)) >= TEXT
+    assert 0 < DIMMING < 1
+
+
+@BOTH
+def test_letters_on_marks_of_drafters_can_be_read(theme: Theme) -> None:
+    for colour in DRAFTERS[theme.name]:
+        assert contrast(theme.color("on_accent"), QColor(colour)) >= TEXT
+        assert contrast(QColor(colour), theme.color("window")) >= MARK
+
+
+@BOTH
+def test_funnels_and_bars_stand_out_from_their_panel(theme: Theme) -> None:
+    panel = theme.color("panel")
+    assert contrast(mixed(theme.color("accent"), panel, 0.8), panel) >= MARK
+    assert contrast(mixed(theme.color("accent"), panel, 0.85), panel) >= MARK
+
+
+def test_contrast_is_reckoned_as_wcag_does() -> None:
+    black, white, grey = QColor("black"), QColor("white"), QColor("#767676")
+    assert contrast(black, white) == pytest.approx(21)
+    assert contrast(white, grey) == pytest.approx(4.54, abs=0.01)
+
+
+# Eyes that see fewer colours
+
+
+PAIRS = [
+    *combinations(("kept", "finished", "refused"), 2), ("best", "kept"), ("best", "finished"), ("accent", "refused"),
+    ("accent", "faint"), ("danger", "accent"), ("danger", "muted"), ("warning", "accent"),
+]  # fmt: skip
+"""Colours that mean different things beside each other and have no shape of their own in every place: cells of rounds
+and of the cache, bars, plots."""
+LEAST_APART = 12.0
+"""CIE76 ΔE; 2.3 is a just noticeable difference, and marks are small."""
+
+
+@BOTH
+@pytest.mark.parametrize("eye", EYES)
+def test_colours_that_mean_something_stay_apart(theme: Theme, eye: str) -> None:
+    close = [
+        f"{one} and {other}: {distance:.1f}"
+        for one, other in PAIRS
+        if (distance := apart(seen(theme.color(one), eye), seen(theme.color(other), eye))) < LEAST_APART
+    ]
+    assert close == []
+
+
+@BOTH
+@pytest.mark.parametrize("eye", EYES)
+def test_unlikely_and_certain_are_told_apart_by_everybody(theme: Theme, eye: str) -> None:
+    """The thickness of a line is its second cue; the colours alone still part the ends and the middle."""
+    unlikely, even, certain = (seen(theme.ramp(p), eye) for p in (0.0, 0.5, 1.0))
+    assert min(apart(unlikely, certain), apart(unlikely, even), apart(even, certain)) >= 20
+
+
+@BOTH
+@pytest.mark.parametrize("eye", EYES)
+def test_drafters_stay_apart_or_have_their_letters(theme: Theme, eye: str) -> None:
+    """Every mark carries a letter, so colours need only not be the same for the first two."""
+    first, second, *_ = (seen(QColor(colour), eye) for colour in DRAFTERS[theme.name])
+    assert apart(first, second) >= LEAST_APART
