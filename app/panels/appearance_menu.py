@@ -41,6 +41,7 @@ _ACTIONS = (
     ("", ""),
     ("present", "Present"),
     ("open_settings", "Settings…"),
+    ("open_glossary", "Glossary"),
     ("open_shortcuts", "Keyboard shortcuts"),
 )
 

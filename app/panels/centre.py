@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -21,11 +21,13 @@ from PySide6.QtWidgets import (
 from app.panels.message_area import MessageArea
 from app.panels.view_tabs import ViewTabs
 from app.state.run import Run
+from app.state.terms import told
 from app.theme.theme import Theme, Themed
 from app.views import ViewSpec
 from app.views.base import View
 from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
+from app.widgets.late_tip import LateTip
 from resources.language import tr
 
 LEFT, GAP, RIGHT = 13, 4, 10
@@ -49,6 +51,7 @@ class ViewColumn(QWidget):
         self._row_height = 40
         self._is_presenting = False
         self.tabs = ViewTabs(tr(spec.title) for spec in self._specs)
+        LateTip(self.tabs, lambda place: f"view.{self.name_at(place)}", told)
         self.stack = QStackedWidget()
         self.tools = QStackedWidget()
         self.tools.setObjectName("toolStack")
@@ -104,6 +107,11 @@ class ViewColumn(QWidget):
     def view(self, name: str) -> View:
         """The view of that name, in front or not. Raises ValueError when there is none."""
         return self._view([spec.name for spec in self._specs].index(name))
+
+    def name_at(self, place: QPoint) -> str:
+        """Name of the view whose tab lies there in the tab bar; of the one in front where none does."""
+        index = self.tabs.tabAt(place)
+        return str(self._specs[index if index >= 0 else self.tabs.currentIndex()].name)
 
     def show_view(self, name: str) -> bool:
         """Bring a view to the front; False when there is none of that name."""

@@ -12,6 +12,7 @@ from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
 from app.panels.value_slider import slider_for
 from app.state import values
 from app.theme.theme import Theme
+from app.views.shared.terms import explain
 from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
 from resources.language import tr
@@ -39,6 +40,7 @@ class ParameterRow(QWidget):
         """What a list of choices wants; 0 for any other editor."""
         self._build()
         self._lay_out()
+        self._term = explain(self, f"param.{parameter.name}", described=self.editor)
         self.set_default(parameter.default)
         self.set_value(parameter.default)
 
@@ -101,6 +103,7 @@ class ParameterRow(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.FocusIn:
+            self._term.refresh()
             self.helpWanted.emit(self)
         if event.type() == QEvent.Type.MouseButtonDblClick and watched is self.label:
             self.reset()

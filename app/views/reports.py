@@ -36,3 +36,5 @@ class NodeReport(NamedTuple):
     """How its score comes about, with its own figures; lines parted by line breaks."""
     formula_title: str = ""
     """Empty: Score."""
+    term: str = ""
+    """The term of the glossary that explains what kind of thing it is."""

@@ -58,6 +58,7 @@ def action_table(
         "usual_words": appearance.speak_as_usual,
         "exact_words": appearance.speak_exactly,
         "open_settings": dialogs.open_settings,
+        "open_glossary": controllers.terms.open_glossary,
         "open_shortcuts": dialogs.open_shortcuts,
         "open_used_settings": dialogs.open_used_settings,
         "present": stage.toggle,

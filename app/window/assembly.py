@@ -35,6 +35,7 @@ from app.control.reuse import ReuseMarks
 from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
+from app.control.terms import Terms
 from app.control.tours.tours import Tours
 from app.panels.appearance_menu import AppearanceMenu
 from app.panels.centre import Centre
@@ -222,6 +223,7 @@ def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Control
         recorded=recorded,
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
+        terms=Terms(panels.toolbar, panels.setup, panels.centre),
         changes=changes,
         keeper=keeper,
         history=history,

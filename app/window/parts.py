@@ -30,6 +30,7 @@ from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
 from app.control.steps import Steps
+from app.control.terms import Terms
 from app.control.tours.tours import Tours
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
@@ -85,6 +86,7 @@ class Controllers:
     recorded: RecordedRuns
     messages: Messages
     dialogs: Dialogs
+    terms: Terms
     changes: ChangeWatch
     keeper: Keeper
     history: History

@@ -116,6 +116,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     for part in (window, *themed, parts.export, parts.history_panel, parts.palette):
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
+    appearance.wordsChanged.connect(parts.terms.refresh)
     parts.toolbar.text.setMenu(appearance.menu)
     _connect_language(parts)
     appearance.menu.actionChosen.connect(parts.actions.do)

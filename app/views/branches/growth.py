@@ -62,7 +62,8 @@ def report_on(member: Member, parent: Member | None) -> NodeReport:
             number=member.place, words=member.words
         )
     return NodeReport(
-        tr("Run of the family"), _label(member), _note(member), sentence, so_far=_opening(member.text, 1200)
+        tr("Run of the family"), _label(member), _note(member), sentence, so_far=_opening(member.text, 1200),
+        term="branch",
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLay
 from app.theme.theme import Theme, theme_for
 from app.views.inspector.rows import emphasized
 from app.views.reports import NodeReport, ReportRow
+from app.views.shared.terms import explain
 from app.widgets.text_block import TextBlock
 from resources.language import tr
 
@@ -72,6 +73,7 @@ class NodeCard(QFrame):
         self.report: NodeReport | None = None
         self._heading, self._token = TextBlock(self, "heading"), TextBlock(self, "title")
         self._facts = TextBlock(self, "muted")
+        explain(self._heading, lambda: self.report.term if self.report is not None else "")
         self._card = QFrame(self)
         self._card.setProperty("role", "card")
         self._sentence = TextBlock(self._card, rich=True)

@@ -17,6 +17,7 @@ from app.views.inspector.branch_bar import BranchBar
 from app.views.inspector.node_card import NodeCard
 from app.views.reports import NodeReport
 from app.views.shared.tables import of_alternatives
+from app.views.shared.terms import explain
 from app.views.text.wording import token_text
 from app.views.tokens.headings import is_waiting
 from app.widgets.bars import Bars
@@ -39,13 +40,16 @@ LEAST_WIDTH = 360
 class Section(QWidget):
     """A small heading, an optional remark, and one part below."""
 
-    def __init__(self, title: str, part: QWidget, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, part: QWidget, term: str, parent: QWidget | None = None) -> None:
+        """`term`: what of the glossary explains it."""
         super().__init__(parent)
         self._title, self._remark = QLabel(title.upper(), self), QLabel("", self)
         self._title.setProperty("role", "heading")
         self._remark.setProperty("role", "muted")
         self._remark.setWordWrap(True)
         self._remark.hide()
+        self.term = term
+        explain(self._title, lambda: self.term)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         for widget in (self._title, self._remark, part):
@@ -86,18 +90,20 @@ class Inspector(View):
         self._sentence = TextBlock(self._card, rich=True)
         self._bars, self._layer_bars = Bars(theme, tr("Alternatives")), Bars(theme, tr("Layers"))
         self._stages, self._figures = Funnel(theme), TextBlock(self._body, "muted", rich=True)
-        self._candidates = Section(tr("Alternatives"), self._bars, self._body)
+        self._candidates = Section(tr("Alternatives"), self._bars, "row.alternatives", self._body)
         self.branch = BranchBar(self._body)
         self._second_bars = Bars(theme, tr("Second model"))
-        self._second = Section(tr("Second model"), self._second_bars, self._body)
-        self._layers = Section(tr("Layers"), self._layer_bars, self._body)
-        self._funnel = Section(tr("Funnel"), self._stages, self._body)
-        self._numbers = Section(tr("This step"), self._figures, self._body)
+        self._second = Section(tr("Second model"), self._second_bars, "divergence", self._body)
+        self._layers = Section(tr("Layers"), self._layer_bars, "row.layers", self._body)
+        self._funnel = Section(tr("Funnel"), self._stages, "row.funnel", self._body)
+        self._numbers = Section(tr("This step"), self._figures, "row.entropy row.perplexity row.time", self._body)
         for part, name in ((self._card, "reason"), (self._bars, "alternatives"), (self._stages, "funnel")):
             part.setObjectName(name)
         self._card_of_node = NodeCard(self)
         self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
         self._timer.timeout.connect(self._tell)
+        explain(self._facts, "probability rank surprise")
+        explain(self._figures, self._numbers.term)
         self._build()
         self.set_theme(theme)
         self._tell()
@@ -268,6 +274,7 @@ class Inspector(View):
         bars = self._bars
         self._candidates.show()
         bars.setVisible(bool(token.alternatives))
+        self._candidates.term = "row.alternatives"
         if not token.alternatives:
             self._candidates.set_title(
                 tr("Alternatives"), tr("Not recorded: this run kept no alternatives (top n was 0).")
@@ -275,6 +282,7 @@ class Inspector(View):
         elif rows.is_contrastive(token):
             remark = tr("Score: how sure the model is, less the likeness to the text so far.")
             self._candidates.set_title(tr("Candidates"), remark)
+            self._candidates.term = "row.candidates contrastive"
             bars.set_rows(rows.contrastive_rows(token), tuple(map(tr, rows.CONTRASTIVE_HEAD)), "−0.00")
         else:
             self._candidates.set_title(tr("Alternatives"))

@@ -38,6 +38,7 @@ def report_on(model: CacheHistory, run: Run, x: int) -> NodeReport | None:
     length = model.length_at(x)
     return NodeReport(
         heading=tr("After token {number:,}").format(number=x) if x else tr("After the prompt"),
+        term="kv_cache",
         token=words.size(point.bytes),
         facts=_facts(model, run, point, x),
         sentence=sentence(model, point, length),

@@ -74,6 +74,7 @@ def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> N
     facts = tr("by {drafters} · {shares}").format(drafters=by, shares=shares) if several else shares
     return NodeReport(
         heading=tr("Drafted node"),
+        term="draft",
         token=token_text(node.piece),
         facts=facts,
         sentence=explain_draft(node, entry, drafters),
@@ -90,6 +91,7 @@ def _report_extra(entry: DraftRound) -> NodeReport:
     bonus = entry.extra_kind == "bonus"
     return NodeReport(
         heading=tr("Bonus token") if bonus else tr("Correction"),
+        term="bonus" if bonus else "residual",
         token=token_text(entry.extra_piece),
         facts=tr("round {round}").format(round=entry.round + 1),
         sentence=explain_extra(entry),

@@ -19,6 +19,7 @@ def report_on(chorus: Chorus, number: int) -> NodeReport:
     siblings = chorus.children(node.parent)
     return NodeReport(
         heading=tr("Node of the chorus"),
+        term="chorus",
         token=token_text(node.piece),
         facts=tr("token {depth} · {share} of the texts · rank {rank:,}").format(
             depth=node.depth, share=words.percent(chorus.share(number)), rank=node.rank
@@ -37,6 +38,7 @@ def report_on_start(chorus: Chorus, last_word: str) -> NodeReport:
     first = chorus.children(ROOT)
     return NodeReport(
         heading=tr("Start of the chorus"),
+        term="chorus",
         token=last_word,
         facts=texts_told(chorus.total),
         sentence=_ways(len(first)),

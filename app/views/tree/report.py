@@ -26,6 +26,7 @@ def report_on(tree: BeamTree, node: int) -> NodeReport:
     candidate, step = tree.candidate(node), tree.step_of(node)
     return NodeReport(
         heading=tr("Beam node"),
+        term="beam",
         token=token_text(candidate.piece),
         facts=_facts(candidate, step),
         sentence=explain_candidate(candidate, step, tree.width),
@@ -46,6 +47,7 @@ def report_on_start(tree: BeamTree, last_word: str, prompt_tokens: int) -> NodeR
     rows = tuple(_row(candidate, False) for candidate in sorted(first, key=lambda c: (c.group, c.rank))[:MOST_ROWS])
     return NodeReport(
         heading=tr("Start of the tree"),
+        term="beam_search",
         token=last_word,
         facts=_prompt_told(prompt_tokens),
         sentence=considered.format(count=len(first), kept=kept) if first else "",

@@ -1,0 +1,22 @@
+"""What the glossary says of a part of the window, for tips and accessible descriptions. No Qt."""
+
+from __future__ import annotations
+
+import html
+
+from core import glossary
+from resources.language import tr
+
+
+def found(name: str) -> glossary.Term | None:
+    """The term that explains what is called so (`param.top_k`), or the one of that id; None where there is none."""
+    return glossary.of(name) or glossary.terms().get(name)
+
+
+def told(names: str) -> str:
+    """“**temperature**: Below 1 …” for each of the names, as rich text, a line each; nothing where there is none."""
+    terms = [term for name in names.split() if (term := found(name)) is not None]
+    return "<br>".join(
+        tr("<b>{term}</b>: {sentence}").format(term=html.escape(term.title), sentence=html.escape(term.sentence))
+        for term in terms
+    )

@@ -1,0 +1,170 @@
+"""The glossary as a window, and its sentences on hover: what is pointed at is explained at the depth of now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.panels.glossary import GlossaryDialog
+from app.panels.parameter_row import ParameterRow
+from app.theme.panel_rules import rules
+from app.theme.theme import theme_for
+from app.views import VIEWS
+from app.widgets.late_tip import LateTip
+from core import caches, glossary, strategies
+from resources import depth
+from tests.ui import layout
+from tests.ui.windows import open_window, run
+
+PARAMETERS = {
+    parameter.name: parameter
+    for entry in (*strategies.registry.values(), *caches.registry.values())
+    for parameter in entry.parameters
+}
+
+
+@pytest.fixture(autouse=True)
+def _as_usual() -> Iterator[None]:
+    yield
+    depth.use(depth.USUAL)
+
+
+@pytest.fixture
+def dialog(qtbot: QtBot) -> GlossaryDialog:
+    made = GlossaryDialog()
+    made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def tip_of(widget: QWidget) -> LateTip:
+    found = widget.findChild(LateTip, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    assert isinstance(found, LateTip)
+    return found
+
+
+def ids(dialog: GlossaryDialog) -> list[str]:
+    return [dialog.list.item(row).data(Qt.ItemDataRole.UserRole) for row in range(dialog.list.count())]
+
+
+def test_terms_are_found_as_one_types_and_read_at_their_source(
+    qtbot: QtBot, dialog: GlossaryDialog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(QUrl(url).toString()))
+    assert ids(dialog) == list(glossary.terms())
+    qtbot.keyClicks(dialog.field, "top")
+    found = ids(dialog)
+    assert found[0] == dialog.shown.id
+    assert {"top_k", "top_p", "top_h"} <= set(found) < set(glossary.terms())
+    qtbot.keyClick(dialog.field, Qt.Key.Key_Down)
+    assert dialog.shown.id == found[1]
+    qtbot.keyClick(dialog.field, Qt.Key.Key_Return)
+    dialog.page.link.click()
+    assert opened == [glossary.term(found[1]).address] * 2
+    qtbot.keyClicks(dialog.field, "xyzzy")
+    assert not ids(dialog)
+    assert dialog.none.isVisible()
+
+
+@pytest.mark.parametrize("each", depth.DEPTHS)
+def test_the_sentence_of_now_stands_first(dialog: GlossaryDialog, each: str) -> None:
+    depth.use(each)
+    dialog.show_term("temperature")
+    dialog.words_changed()
+    said = [sentence.text() for _, sentence in dialog.page.sentences]
+    term = glossary.term("temperature")
+    assert said[0] == term.sentence
+    assert set(said) == {term.plain, term.usual, term.exact}
+    assert dialog.page.source.text() == term.source
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_nothing_is_cut(dialog: GlossaryDialog, scale: float) -> None:
+    theme = theme_for("dark", scale)
+    dialog.setStyleSheet(theme.stylesheet() + rules(theme))
+    for name in ("token_tree", "constraint"):
+        dialog.show_term(name)
+        layout.settle(dialog)
+        assert not layout.faults(dialog)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_a_setting_is_explained_behind_its_help(qtbot: QtBot, name: str) -> None:
+    row = ParameterRow(PARAMETERS[name])
+    qtbot.addWidget(row)
+    for each in depth.DEPTHS:
+        depth.use(each)
+        tip_of(row).refresh()
+        term = glossary.of(f"param.{name}")
+        assert term is not None
+        shown = _plain(tip_of(row).text())
+        assert shown.index(" ".join(row.parameter.help.split())) < shown.index(" ".join(term.sentence.split()))
+        described = row.editor.accessibleDescription()
+        assert described.startswith(row.parameter.help)
+        assert described.endswith(" ".join(term.sentence.split()))
+        assert described.count(term.sentence) == 1
+
+
+def _plain(rich: str) -> str:
+    from PySide6.QtGui import QTextDocumentFragment
+
+    return " ".join(QTextDocumentFragment.fromHtml(rich).toPlainText().split())
+
+
+def test_what_stands_in_the_window_is_explained(qtbot: QtBot, tmp_path: Path) -> None:
+    window = open_window(qtbot, tmp_path)
+    parts = window.parts
+    run(qtbot, window)
+    toolbar, tabs = parts.toolbar, parts.centre.columns[0].tabs
+    parts.actions.do("plain_words")
+    for widget, term in ((toolbar.model, "language_model"), (toolbar.draft, "draft"), (toolbar.seed.spin, "seed"),
+                         (toolbar.strategy, "sampling"), (toolbar.cache, "dynamic_cache")):  # fmt: skip
+        assert glossary.term(term).plain in _plain(tip_of(widget).text())
+        assert glossary.term(term).plain in widget.accessibleDescription()
+    for index, spec in enumerate(VIEWS):
+        place = tabs.tabRect(index).center()
+        expected = glossary.of(f"view.{spec.name}")
+        assert expected is not None
+        if tabs.isTabVisible(index):
+            assert expected.plain in _plain(tip_of(tabs).text(place))
+    explained = [tip for tip in parts.inspector.findChildren(LateTip) if tip.text()]
+    assert len(explained) >= 6
+    hover = QHelpEvent(QHelpEvent.Type.ToolTip, QPoint(4, 4), toolbar.mapToGlobal(QPoint(4, 4)))
+    QApplication.sendEvent(toolbar.strategy, hover)
+    assert glossary.term("sampling").plain in _plain(QToolTip.text())
+    QToolTip.hideText()
+
+
+def test_every_report_of_a_node_names_a_term() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in Path("app/views").rglob("*.py"))
+    import re
+
+    named = set(re.findall(r'term="([a-z_]+)"', text)) | set(
+        re.findall(r'"([a-z_]+)" if bonus else "([a-z_]+)"', text)[0]
+    )
+    assert named
+    assert named <= set(glossary.terms())
+
+
+def test_the_glossary_opens_at_what_has_the_focus(qtbot: QtBot, tmp_path: Path) -> None:
+    window = open_window(qtbot, tmp_path)
+    parts = window.parts
+    parts.terms.open_at("param.temperature")
+    dialog = window.findChild(GlossaryDialog, "glossary")
+    assert dialog.shown.id == "temperature"
+    parts.actions.do("exact_words")
+    assert dialog.page.sentences[0][1].text() == glossary.term("temperature").exact
+    parts.terms.open_at("no such thing")
+    assert window.findChildren(GlossaryDialog) == [dialog]
+    with qtbot.waitSignal(dialog.destroyed):
+        dialog.close()
+    parts.actions.do("open_glossary")
+    assert window.findChild(GlossaryDialog, "glossary") is not None
