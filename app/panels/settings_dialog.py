@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.panels.appearance_menu import language_titles
+from app.panels.stage.settings import StageSettings
 from app.storage.settings import LARGEST_HISTORY, LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
 from app.widgets.wrapped_label import WrappedLabel
 from resources.depth import DEPTHS
@@ -94,6 +95,7 @@ class SettingsDialog(QDialog):
         column.setSpacing(8)
         for title, part in (
             ("APPEARANCE", self._appearance()),
+            ("PRESENTING", self._stage()),
             ("WHERE MODELS RUN", self._compute()),
             ("MEMORY", self._memory()),
             ("HISTORY", self._history()),
@@ -157,6 +159,11 @@ class SettingsDialog(QDialog):
         speech = _combo("languageChoice", tr("Language"), language_titles(), look.language)
         speech.activated.connect(self._on_language)
         return _Form((tr("Language"), speech), ("Theme", theme), ("Text size", scale), ("Words", words))
+
+    def _stage(self) -> QWidget:
+        part = StageSettings(self._settings.appearance)
+        part.changed.connect(lambda: self.changed.emit("stage"))
+        return part
 
     def _compute(self) -> QWidget:
         compute = self._settings.compute

@@ -121,6 +121,10 @@ class Appearance(Section):
     theme: str = field(default="system", metadata={"check": one_of(SCHEMES)})
     font_scale: float = field(default=1.0, metadata={"check": between(SMALLEST_SCALE, LARGEST_SCALE)})
     language: str = field(default="system", metadata={"check": one_of(LANGUAGE_CHOICES)})
+    animated: bool = field(default=True, metadata=_FLAG)
+    """Choices are seen happening on a stage."""
+    sounds: bool = field(default=False, metadata=_FLAG)
+    """Accepted, refused and finished are heard."""
     depth: str = field(default=USUAL, metadata={"check": one_of(DEPTHS)})
     """How deep explanations go: `resources.depth`."""
 

@@ -69,6 +69,12 @@ class Appearance(QObject):
         """The theme of the settings, whatever is on a stage."""
         return theme_for(self._kept.theme, self._kept.font_scale)
 
+    def animates(self) -> bool:
+        """Whether choices may be seen happening: unless the settings or the desktop ask for stillness."""
+        from app.widgets.animation.allowed import system_reduces
+
+        return self._kept.animated and not system_reduces()
+
     def stage(self, staged: Callable[[Theme], Theme] | None) -> None:
         """Draw everything in what `staged` makes of that theme, from now on; None: in the theme itself."""
         self._staged = staged

@@ -12,6 +12,7 @@ from app.control.chat import ChatController
 from app.control.choice import Choice, StrategyChoice
 from app.control.code import CodeController
 from app.control.copying import CopyController
+from app.control.cues import CueController
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
@@ -231,6 +232,7 @@ def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Control
         history_panel=HistoryPanel(panels.setup, session, history, kept_changes, steps, settings.history),
         recovery=Recovery(history, messages),
         steps=steps,
+        cues=CueController(session, settings.appearance, panels.centre),
         tours=_tours(panels, body, session, chosen, setup, requests, runs),
         live_text=LiveText(session, panels.centre),
         palette=Palette(panels.centre, settings.habits),

@@ -8,6 +8,7 @@ from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
 from app.control.code import CodeController
 from app.control.copying import CopyController
+from app.control.cues import CueController
 from app.control.dialogs import Dialogs
 from app.control.export import ExportController
 from app.control.family import FamilyController
@@ -94,6 +95,7 @@ class Controllers:
     history_panel: HistoryPanel
     recovery: Recovery
     steps: Steps
+    cues: CueController
     tours: Tours
     live_text: LiveText
     palette: Palette

@@ -24,6 +24,8 @@ class Stage(QObject):
 
     changed = Signal(bool)
     runWanted = Signal()
+    happened = Signal(str)
+    """As the presenter's."""
 
     def __init__(
         self,
@@ -169,8 +171,9 @@ class Stage(QObject):
 
         theme = self._appearance.theme
         assert theme is not None, "the window has its theme before anybody can press a key"
-        presenter = Presenter(self._session, self._centre, theme)
+        presenter = Presenter(self._session, self._centre, theme, self._appearance.animates)
         presenter.runWanted.connect(self.runWanted)
+        presenter.happened.connect(self.happened)
         self._appearance.changed.connect(presenter.set_theme)
         self._appearance.wordsChanged.connect(presenter.tell)
         body, panels = self._window.centralWidget(), self._centre.parentWidget()

@@ -40,6 +40,9 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.view_feed.failed, parts.messages.show_error),
         (parts.stage.runWanted, parts.runs.run),
         (parts.stage.changed, parts.timeline.replay.pause),
+        (parts.stage.changed, parts.cues.set_staged),
+        (parts.stage.happened, parts.cues.play),
+        (parts.dialogs.changed, parts.cues.follow_settings),
     ):
         signal.connect(slot)
     _connect_history(parts)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.stage.playback import Playback
+from app.control.cues import cue_of
+from app.control.stage.choices import Choices
+from app.control.stage.playback import Playback, is_growing
 from app.panels.centre import Centre
 from app.panels.stage.caption import StageCaption
 from app.session.session import Session
 from app.state.moment import moment
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.widgets.animation.motion import DURATION
 from app.widgets.spotlight import Spotlight
+from core.events import TokenChosen
 from resources.language import tr, trn
 
 
@@ -20,15 +26,21 @@ class Presenter(QObject):
     """Keeps view, words and light in step with the cursor, which it moves. `told` once they have followed."""
 
     told = Signal()
+    happened = Signal(str)
+    """A step has been shown that has a sound: accepted, refused, finished."""
     runWanted = Signal()
     """There is nothing to play: something is to be written."""
 
-    def __init__(self, session: Session, centre: Centre, theme: Theme) -> None:
+    def __init__(self, session: Session, centre: Centre, theme: Theme, animates: Callable[[], bool]) -> None:
+        """`animates()`: whether a choice may be seen happening."""
         super().__init__(centre)
-        self._session, self._centre = session, centre
+        self._session, self._centre, self._animates = session, centre, animates
         self.playback = Playback(self)
         self.caption, self.light = StageCaption(), Spotlight(centre.columns[0].stack, theme)
         self.light.place = self._place
+        self.choices = Choices(self.caption.middle, theme)
+        self._told: tuple[Run | None, int] = (None, 0)
+        """The run and the place that were told of last."""
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self.tell)
         self._kept: tuple[Run, int] | None = None
@@ -44,12 +56,13 @@ class Presenter(QObject):
         session.runShown.connect(self._on_shown)
         for signal in (session.cursorMoved, session.selectionChanged, session.eventsArrived, session.finished):
             signal.connect(self._soon)
-        self._centre.viewShown.connect(self._soon)
+        self._centre.viewShown.connect(self._on_view)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self.caption.set_theme(theme)
+        self.choices.set_theme(theme)
         self.light.set_theme(theme)
 
     # On and off the stage
@@ -60,6 +73,7 @@ class Presenter(QObject):
         self.is_on, self.playback.run = True, run
         self._kept = (run, run.cursor) if run is not None and not run.following else None
         self._centre.set_presenting(True)
+        self.caption.forget_height()
         self.caption.show()
         self.light.show()
         self.light.raise_()
@@ -125,6 +139,11 @@ class Presenter(QObject):
         self.playback.run, self._kept = run, None
         self._soon()
 
+    @Slot()
+    def _on_view(self) -> None:
+        self.caption.forget_height()
+        self._soon()
+
     # Words and light
 
     @Slot()
@@ -142,8 +161,28 @@ class Presenter(QObject):
         now = moment(run)
         sentence = view.caption() or (now.sentence if now is not None else self._first_words(run))
         self.caption.say(now.title if now is not None else "", sentence, self._place_told(run))
+        self._show_choice(run, now.token if now is not None else None)
+        self.caption.keep_height()
         self.light.update()
         self.told.emit()
+
+    def _show_choice(self, run: Run | None, token: TokenChosen | None) -> None:
+        """Let it happen where it is the next one, and there is time; else show what came of it."""
+        before, self._told = self._told, (run, run.cursor if run is not None else 0)
+        is_next = run is not None and before == (run, run.cursor - 1)
+        has_time = not self.playback.playing or self.playback.interval >= 2 * DURATION
+        drafts = self._centre.columns[0].current == "speculation"
+        self.choices.show(run, token, drafts, moves=is_next and has_time and self._animates())
+        if run is not None and is_next:
+            self._tell_cue(run)
+
+    def _tell_cue(self, run: Run) -> None:
+        """The end, or the first token of a round."""
+        count = run.rounds.shown(run.cursor)
+        if run.cursor == run.length and not is_growing(run):
+            self.happened.emit("finished")
+        elif count > run.rounds.shown(run.cursor - 1):
+            self.happened.emit(cue_of(run.rounds.rounds[count - 1]))
 
     def _first_words(self, run: Run | None) -> str:
         if run is None:

@@ -31,9 +31,12 @@ class StageCaption(QFrame):
         column.addLayout(line)
         column.addLayout(self.middle)
         column.addWidget(self.sentence)
+        column.addStretch(1)
+        self._most = 0
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
+        self.forget_height()
         side, rim = theme.px(14), theme.px(6)
         self._column.setContentsMargins(side, rim, side, rim)
         self._column.setSpacing(theme.px(4))
@@ -49,3 +52,13 @@ class StageCaption(QFrame):
         self.place.setText(place)
         if sentence != self.sentence.text():
             self.sentence.setText(sentence)
+
+    def forget_height(self) -> None:
+        """Take no more room than the words of now need."""
+        self._most = 0
+        self.setMinimumHeight(0)
+
+    def keep_height(self) -> None:
+        """Never become lower than now, so that what is above does not jump from step to step."""
+        self._most = max(self._most, self.sizeHint().height())
+        self.setMinimumHeight(self._most)
