@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
 from typing import NoReturn
@@ -64,6 +64,12 @@ class Options:
     record: Path | None = None
     config_dir: Path | None = None
     tour: str = ""
+
+    @property
+    def says_what_to_do(self) -> bool:
+        """Whether more is said than how the window looks and where its settings are."""
+        bare = replace(self, size=None, theme="", language="", font_scale=None, scale=None, config_dir=None)
+        return bare != Options()
 
     @property
     def leaves(self) -> bool:

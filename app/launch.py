@@ -50,6 +50,8 @@ async def _stay(window: MainWindow, options: Options) -> int:
         window.parts.tours.player.play(find(options.tour), by_itself=True)
     elif options.run:
         window.parts.runs.run()
+    elif not options.says_what_to_do:
+        window.parts.welcome.greet()
     if options.present:
         window.parts.stage.enter()
     await next_value(window.closed)

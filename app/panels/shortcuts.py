@@ -61,6 +61,7 @@ SHORTCUTS = (
     Shortcut((), mark("English"), "Window", "speak_english"),
     Shortcut((), mark("Chinese: 简体中文"), "Window", "speak_chinese"),
     Shortcut(("Shift+F1",), mark("Glossary: the words of the field"), "Window", "open_glossary"),
+    Shortcut((), mark("Show the first page"), "Window", "show_welcome"),
     Shortcut(("F1",), "This list", "Window", "open_shortcuts"),
     Shortcut(("Ctrl+Q",), "Quit", "Window", "quit"),
     Shortcut(("Ctrl+1 … Ctrl+9",), "Show that view", "Views"),

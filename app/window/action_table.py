@@ -65,5 +65,6 @@ def action_table(
         "speak_as_system": partial(speech.choose, SYSTEM),
         "speak_english": partial(speech.choose, "en"),
         "speak_chinese": partial(speech.choose, "zh_CN"),
+        "show_welcome": controllers.welcome.show,
         "quit": window.close,
     }

@@ -38,6 +38,7 @@ from app.control.scoring import ScoreController
 from app.control.setup import SetupController
 from app.control.terms import Terms
 from app.control.tours.tours import Tours
+from app.control.welcome import Welcome
 from app.panels.appearance_menu import AppearanceMenu
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
@@ -130,7 +131,7 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     connect(window, parts)
     _restore(parts)
     window.at_close(*_last_steps(window, parts))
-    window.tab_order = TabOrder(window, lambda: _tab_panels(panels))
+    window.tab_order = TabOrder(window, lambda: _tab_panels(panels, parts))
     return parts
 
 
@@ -160,8 +161,11 @@ def _panels() -> Panels:
     )
 
 
-def _tab_panels(panels: Panels) -> tuple[QWidget, ...]:
-    """In the order they are worked with: what runs, what it begins from, what came of it."""
+def _tab_panels(panels: Panels, parts: Parts) -> tuple[QWidget, ...]:
+    """In the order they are worked with: what runs, what it begins from, what came of it. A page that covers all is
+    alone."""
+    if parts.welcome.page is not None and parts.welcome.is_open:
+        return (parts.welcome.page,)
     toolbar, setup = panels.toolbar, panels.setup
     return (
         *toolbar.pickers,
@@ -205,6 +209,9 @@ def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Control
     runs = RunController(session, requests, messages)
     exports = Exports(panels.centre, panels.inspector, panels.timeline, session)
     recorded = RecordedRuns(panels.centre, session, setup, messages)
+    tours = _tours(panels, body, session, chosen, setup, requests, runs)
+    whole = body.parentWidget()
+    assert whole is not None
     return Controllers(
         chosen=chosen,
         loading=loading,
@@ -233,9 +240,10 @@ def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Control
         recovery=Recovery(history, messages),
         steps=steps,
         cues=CueController(session, settings.appearance, panels.centre),
-        tours=_tours(panels, body, session, chosen, setup, requests, runs),
+        tours=tours,
         live_text=LiveText(session, panels.centre),
-        palette=Palette(panels.centre, settings.habits),
+        palette=Palette(whole, settings.habits),
+        welcome=Welcome(whole, panels.setup, session, settings.habits, tours.start),
     )
 
 

@@ -33,6 +33,7 @@ from app.control.setup import SetupController
 from app.control.steps import Steps
 from app.control.terms import Terms
 from app.control.tours.tours import Tours
+from app.control.welcome import Welcome
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
@@ -99,6 +100,7 @@ class Controllers:
     tours: Tours
     live_text: LiveText
     palette: Palette
+    welcome: Welcome
 
 
 @dataclass(eq=False, repr=False)

@@ -31,6 +31,8 @@ class Standing:
     tour: str
     """The tour that is played, which begins again; empty while none is."""
     presents: bool
+    welcomes: bool
+    """The first page lies over it."""
     settings: int | None
     """How far the settings window is scrolled; None where it is not open."""
 
@@ -49,6 +51,7 @@ def standing_of(window: QWidget, parts: Parts) -> Standing:
         loads_ahead=parts.loading.loads_ahead,
         tour=parts.tours.name,
         presents=parts.stage.is_on,
+        welcomes=parts.welcome.is_open,
         settings=parts.dialogs.scrolled,
     )
 
@@ -76,6 +79,8 @@ def give_back(standing: Standing, window: QWidget, parts: Parts) -> None:
     focused = window.findChild(QWidget, standing.focus) if standing.focus else None
     if focused is not None:
         focused.setFocus()
+    if standing.welcomes:
+        parts.welcome.show()
     if standing.tour:
         parts.tours.start(standing.tour)
     if standing.presents:

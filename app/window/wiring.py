@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.window.actions import bind_view_keys
@@ -38,6 +39,10 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.view_feed.prefixLoadWanted, parts.prefixes.load),
         (parts.view_feed.chorusWanted, parts.runs.chorus),
         (parts.view_feed.failed, parts.messages.show_error),
+        (parts.welcome.storyWanted, partial(parts.centre.show_view, "tokens")),
+        (parts.welcome.storyWanted, parts.runs.run),
+        (parts.welcome.modelWanted, parts.library.open_folder),
+        (parts.welcome.seen, parts.keeper.keep_settings),
         (parts.stage.runWanted, parts.runs.run),
         (parts.stage.changed, parts.timeline.replay.pause),
         (parts.stage.changed, parts.cues.set_staged),
@@ -116,7 +121,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     appearance = parts.appearance
     parts.palette.act_on(lambda: _reach(window, parts))
     themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
-    for part in (window, *themed, parts.export, parts.history_panel, parts.palette):
+    for part in (window, *themed, parts.export, parts.history_panel, parts.palette, parts.welcome):
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
     appearance.wordsChanged.connect(parts.terms.refresh)

@@ -25,11 +25,11 @@ MOST_RECENT = 12
 
 
 class Palette(QObject):
-    """Lies over the window that `over` is in."""
+    """Lies over `body`, all that the window holds."""
 
-    def __init__(self, over: QWidget, habits: Habits) -> None:
-        super().__init__(over)
-        self._over, self._habits = over, habits
+    def __init__(self, body: QWidget, habits: Habits) -> None:
+        super().__init__(body)
+        self._body, self._habits = body, habits
         self._make_reach: Callable[[], Reach] | None = None
         self._reach: Reach | None = None
         self._theme: Theme | None = None
@@ -106,7 +106,7 @@ class Palette(QObject):
         if self.panel is None:
             from app.panels.palette.palette import CommandPalette
 
-            panel = self.panel = CommandPalette(self._over.window())
+            panel = self.panel = CommandPalette(self._body)
             panel.searched.connect(self._search)
             panel.chosen.connect(self._do)
             panel.closeWanted.connect(self.close)

@@ -22,25 +22,25 @@ from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
 WIDE, MOST_ROWS, TOP, EDGE = 620, 10, 56, 24
-"""Width at 100 %, rows that are seen at once, pixels above it and what is kept free of the window at its sides."""
+"""Width at 100 %, rows that are seen at once, pixels above it and what is kept free at its sides."""
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Backtab: -1, Qt.Key.Key_Tab: 1,
           Qt.Key.Key_PageUp: -MOST_ROWS, Qt.Key.Key_PageDown: MOST_ROWS}  # fmt: skip
 
 
 class CommandPalette(QFrame):
     """`searched(text)` whenever something is typed, `chosen(row)` for Enter or a click, `closeWanted` for Esc or when
-    the cursor goes elsewhere. It lies over `window`, and the cursor stays in its field."""
+    the cursor goes elsewhere. It lies over `body`, and the cursor stays in its field."""
 
     searched = Signal(str)
     chosen = Signal(int)
     closeWanted = Signal()
 
-    def __init__(self, window: QWidget) -> None:
-        super().__init__(window)
+    def __init__(self, body: QWidget) -> None:
+        super().__init__(body)
         self.setObjectName("commandPalette")
         self.setAccessibleName(tr("Command palette"))
         self._theme: Theme | None = None
-        self._window = window
+        self._body = body
         self.field, self.list = QLineEdit(self), QListView(self)
         self.rows, self._delegate = Rows(self), RowDelegate(self)
         self.foot = WrappedLabel("", self)
@@ -55,7 +55,7 @@ class CommandPalette(QFrame):
             column.addWidget(part)
         self.setAutoFillBackground(True)
         self.hide()
-        window.installEventFilter(self)
+        body.installEventFilter(self)
 
     @property
     def row(self) -> Row | None:
@@ -98,8 +98,8 @@ class CommandPalette(QFrame):
         self._place()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the window's size; keys of the field; close when the cursor leaves it."""
-        if watched is self._window and event.type() == QEvent.Type.Resize:
+        """Follow the body's size; keys of the field; close when the cursor leaves it."""
+        if watched is self._body and event.type() == QEvent.Type.Resize:
             self._place()
         if watched is self.field and isinstance(event, QKeyEvent):
             return self._take_key(event)
@@ -192,7 +192,7 @@ class CommandPalette(QFrame):
         """In the middle, near the top, as high as its rows want and the window allows."""
         if self._theme is None:
             return
-        theme, room = self._theme, self._window.size()
+        theme, room = self._theme, self._body.size()
         self.setFixedWidth(min(theme.px(WIDE), room.width() - 2 * EDGE))
         others = self.field.sizeHint().height() + self._place_of_foot.sizeHint().height()
         most = room.height() - TOP - EDGE - others - theme.px(36)

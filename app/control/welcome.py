@@ -1,0 +1,135 @@
+"""The first page: when it is shown, and what its three ways lead to. Nothing of it is made before it is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
+
+from app.panels.setup import SetupPanel
+from app.session.session import Session
+from app.storage.settings import Habits
+from app.theme.theme import Theme
+
+if TYPE_CHECKING:
+    from app.panels.welcome.page import WelcomePage
+
+STORY = "story"
+"""The example of the first way."""
+
+
+class Welcome(QObject):
+    """Lies over `body`. `storyWanted`: what is set is to be written, and seen; `modelWanted`: a folder is to be chosen;
+    `seen`: it has been shown, which is to be remembered."""
+
+    storyWanted = Signal()
+    modelWanted = Signal()
+    seen = Signal()
+
+    def __init__(
+        self, body: QWidget, setup: SetupPanel, session: Session, habits: Habits, start_tour: Callable[[str], None]
+    ) -> None:
+        super().__init__(body)
+        self._body, self._setup, self._habits, self._start_tour = body, setup, habits, start_tour
+        self._theme: Theme | None = None
+        self._came_from: QWidget | None = None
+        self.page: WelcomePage | None = None
+        """None until it is first wanted."""
+        for signal in (session.runStarted, session.runShown):
+            signal.connect(self._on_run)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it covers the window."""
+        return self.page is not None and not self.page.isHidden()
+
+    def greet(self) -> None:
+        """Show it, if it never has been."""
+        if not self._habits.welcomed:
+            self.show()
+
+    @Slot()
+    def show(self) -> None:
+        """Show it, as often as it is asked for."""
+        self._came_from = QApplication.focusWidget()
+        if self.page is None:
+            self.page = self._make()
+        self.page.open()
+        if not self._habits.welcomed:
+            self._habits.welcomed = True
+            self.seen.emit()
+
+    @Slot()
+    def leave(self) -> None:
+        """The window is to be seen; the cursor is where it was."""
+        if self.page is None or not self.is_open:
+            return
+        has_cursor = self.page.isAncestorOf(QApplication.focusWidget() or self._body)
+        self.page.hide()
+        if has_cursor and self._came_from is not None:
+            self._came_from.setFocus()
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes, now or once it is there."""
+        self._theme = theme
+        if self.page is not None:
+            self.page.set_theme(theme)
+
+    def _make(self) -> WelcomePage:
+        from app.panels.welcome.page import WelcomePage
+
+        page = WelcomePage(self._body)
+        for signal, slot in (
+            (page.storyWanted, self._on_story),
+            (page.tourWanted, self._on_tour),
+            (page.modelWanted, self._on_model),
+            (page.left, self.leave),
+        ):
+            signal.connect(slot)
+        if self._theme is not None:
+            page.set_theme(self._theme)
+        return page
+
+    @Slot()
+    def _on_story(self) -> None:
+        prompt = self._setup.prompt
+        for example in prompt.examples:
+            if example.id == STORY:
+                prompt.exampleChosen.emit(example)
+        self.leave()
+        self.storyWanted.emit()
+
+    @Slot()
+    def _on_tour(self) -> None:
+        """Which one, where there are several."""
+        from app.state.tours.reading import names_and_titles
+
+        tours = names_and_titles()
+        if len(tours) == 1:
+            self._begin(tours[0][0])
+        elif self.page is not None:
+            menu = QMenu(self.page)
+            menu.setObjectName("tourMenu")
+            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            for name, title in tours:
+                menu.addAction(title).setData(name)
+            menu.triggered.connect(lambda action: self._begin(action.data()))
+            way = self.page.ways[1]
+            menu.popup(way.mapToGlobal(way.rect().bottomLeft()))
+
+    def _begin(self, name: str) -> None:
+        self.leave()
+        self._start_tour(name)
+
+    @Slot()
+    def _on_model(self) -> None:
+        self.leave()
+        self.modelWanted.emit()
+
+    @Slot(object)
+    def _on_run(self, _run: object) -> None:
+        """However it was begun, it is to be seen."""
+        self.leave()

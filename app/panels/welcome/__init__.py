@@ -1,0 +1,1 @@
+"""The first page: what the program is, and three ways in."""

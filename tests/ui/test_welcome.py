@@ -1,0 +1,173 @@
+"""The first page: seen once, by those who were told nothing yet; each of its ways leads somewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import qasync
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app import build_window, launch
+from app.cli import Options, parse
+from app.panels.welcome.page import WelcomePage
+from app.storage.settings_file import SettingsStore
+from app.theme.theme import theme_for
+from app.window.main_window import MainWindow
+from resources import language
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import faults, settle
+from tests.ui.windows import WAIT_MS, find, open_window
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def spoken() -> Iterator[Callable[[str], None]]:
+    """Speak another language until the test ends."""
+    yield language.use
+    language.use(language.ENGLISH)
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
+    window = open_window(qtbot, config_dir, engine)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    return window
+
+
+@pytest.fixture
+def page(window: MainWindow) -> QWidget:
+    window.parts.actions.do("show_welcome")
+    return find(window, QWidget, "welcomePage")
+
+
+def greeted(qapp: QApplication, folder: Path, options: Options) -> bool:
+    """Whether a program that is started so shows the page."""
+    window = build_window(folder, ScriptedEngine(), assembled=False)
+    seen = []
+
+    def look() -> None:
+        seen.append(window.parts.welcome.is_open)
+        window.close()
+
+    window.painted.connect(lambda: QTimer.singleShot(0, window, look))
+    with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
+        loop.run_until_complete(launch.start(window, options))
+    asyncio.set_event_loop(None)
+    window.deleteLater()
+    return seen[0]
+
+
+def test_it_is_shown_at_the_very_first_start_and_never_again(qapp: QApplication, config_dir: Path) -> None:
+    assert greeted(qapp, config_dir, parse(["--theme", "dark", "--size", "1000x700"]))
+    assert SettingsStore(config_dir).load().habits.welcomed
+    assert not greeted(qapp, config_dir, parse([]))
+
+
+def test_not_where_the_command_line_says_what_to_do(qapp: QApplication, config_dir: Path) -> None:
+    assert not greeted(qapp, config_dir, parse(["--run"]))
+    assert not SettingsStore(config_dir).load().habits.welcomed  # it has not been seen
+
+
+@pytest.mark.parametrize(
+    ("line", "does"),
+    [([], False), (["--theme", "dark", "--config-dir", "x"], False), (["--language", "zh_CN"], False),
+     (["--run"], True), (["--view", "tree"], True), (["a.tokenscope"], True), (["--prompt", "Once"], True),
+     (["--present"], True), (["--screenshot", "a.png"], True)],
+)  # fmt: skip
+def test_what_says_what_to_do(line: list[str], does: bool) -> None:
+    assert parse(line).says_what_to_do is does
+
+
+def test_a_window_has_none_of_it_unless_asked(window: MainWindow) -> None:
+    assert window.parts.welcome.page is None
+    assert not window.findChildren(QWidget, "welcomePage")
+
+
+def test_the_first_way_writes_a_story(qtbot: QtBot, window: MainWindow, page: QWidget, engine: ScriptedEngine) -> None:
+    window.parts.centre.show_view("memory")
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return)
+    assert page.isHidden()
+    assert engine.runs[-1].model == "storyteller"
+    assert window.parts.centre.columns[0].current == "tokens"
+    assert window.session.run is not None
+    assert window.session.run.text
+
+
+def test_the_second_way_begins_a_tour(
+    qtbot: QtBot, window: MainWindow, page: QWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[str] = []
+    monkeypatch.setattr(window.parts.welcome, "_start_tour", began.append)
+    qtbot.mouseClick(find(window, QPushButton, "tourWay"), Qt.MouseButton.LeftButton)
+    menu = QApplication.activePopupWidget()
+    if menu is not None:
+        QTest.keyClick(menu, Qt.Key.Key_Down)
+        QTest.keyClick(menu, Qt.Key.Key_Return)
+    assert len(began) == 1
+    assert began[0]
+    assert page.isHidden()
+
+
+def test_the_third_way_asks_for_a_folder(window: MainWindow, page: QWidget) -> None:
+    find(window, QPushButton, "modelWay").click()
+    dialogs = window.findChildren(QFileDialog)
+    assert len(dialogs) == 1
+    assert page.isHidden()
+    dialogs[0].close()
+
+
+def test_esc_leaves_it_and_the_cursor_is_where_it_was(window: MainWindow, page: QWidget) -> None:
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+    assert page.isHidden()
+    assert QApplication.focusWidget() is window.parts.setup.prompt.editor
+
+
+def test_keys_go_round_within_the_page(window: MainWindow, page: QWidget) -> None:
+    names = []
+    for _ in range(5):
+        names.append(QApplication.focusWidget().objectName())
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+    assert names == ["storyWay", "tourWay", "modelWay", "skipWelcome", "storyWay"]
+    find(window, QPushButton, "storyWay").setFocus()
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Up)
+    assert QApplication.focusWidget().objectName() == "modelWay"
+
+
+def test_a_run_that_begins_otherwise_is_seen(qtbot: QtBot, window: MainWindow, page: QWidget) -> None:
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.parts.runs.run()
+    assert page.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("size", "scale", "theme", "code"),
+    [((1280, 800), 1.0, "light", "en"), ((900, 600), 1.5, "dark", "zh_CN"), ((900, 600), 2.0, "light", "en")],
+)
+def test_nothing_is_cut(
+    qtbot: QtBot, size: tuple[int, int], scale: float, theme: str, code: str, font: str, spoken: Callable[[str], None]
+) -> None:
+    spoken(code)
+    body, look = QWidget(), theme_for(theme, scale)
+    qtbot.addWidget(body)
+    body.setStyleSheet(look.stylesheet())
+    body.resize(*size)
+    page = WelcomePage(body)
+    page.set_theme(look)
+    with qtbot.waitExposed(body):
+        body.show()
+    page.open()
+    settle(body)
+    assert page.geometry() == body.rect()
+    assert faults(page) == []
