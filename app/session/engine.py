@@ -14,6 +14,7 @@ from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from resources.language import current
 
 if TYPE_CHECKING:
     import core
@@ -52,6 +53,8 @@ class CoreEngine:
         self._model: core.LoadedModel | None = None
         self._loaded: LoadRequest | None = None
         self._info: ModelInfo | None = None
+        self._language = ""
+        """In which it was described: why it refuses a strategy is a sentence."""
         self._drafters: dict[str, core.LoadedModel] = {}
         self._prefixes: core.PrefixStore | None = None
         self._blueprints: dict[LoadRequest, core.LoadedModel] = {}
@@ -61,7 +64,10 @@ class CoreEngine:
         if self._info is None or request != self._loaded:
             self._forget()
             self._model = _load(request)
-            self._loaded, self._info = request, describe(self._model, request)
+            self._loaded, self._info = request, None
+        if self._info is None or self._language != current():
+            self._language = current()
+            self._info = describe(self._loaded_for(request), request)
         return self._info
 
     def prepare(self, request: RunRequest) -> RunRequest:

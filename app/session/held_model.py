@@ -10,7 +10,8 @@ from app.state.run import Run
 
 
 class HeldModel(QObject):
-    """`loading(name)` and `ready(ModelInfo)` once for each model; `failed(ErrorReport)` where no run tells that.
+    """`loading(name)` and `ready(ModelInfo)` once for each model, and `ready` again where it is told otherwise, as in
+    another language; `failed(ErrorReport)` where no run tells that.
 
     Between `step_aside` and `return_to` models come and go for runs that are not shown, and nobody is told.
     """
@@ -29,6 +30,11 @@ class HeldModel(QObject):
         self._run: Run | None = None
         self._is_aside = False
         self._left: LoadRequest | None = None
+
+    @property
+    def request(self) -> LoadRequest | None:
+        """What was asked for to get it; None while it is not there."""
+        return self._request
 
     @property
     def is_awaited(self) -> bool:
@@ -72,7 +78,7 @@ class HeldModel(QObject):
         if not answer.for_run:
             self._asked -= 1
             self._left = answer.request if answer.info is not None else self._left
-        if answer.info is not None and answer.request != self._request:
+        if answer.info is not None and (answer.request != self._request or answer.info != self.info):
             self._request, self.info = answer.request, answer.info
             if self._run is not None:
                 self.await_for(self._run)

@@ -105,6 +105,8 @@ class Session(ShownRun):
         """Say once more what is so, for those who have come since: the model, the state, the shown run."""
         if self._held.info is not None:
             self.modelReady.emit(self._held.info)
+        if self._held.request is not None and self._underway is None:
+            self.load_model(self._held.request)  # it is held: the worker only says it in the language of now
         self.stateChanged.emit(self._state)
         if self._run is not None:
             for signal in (self.runShown, self.selectionChanged, self.cursorMoved):

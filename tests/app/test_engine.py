@@ -19,6 +19,7 @@ from app.session.worker import Worker
 from app.state.requests import LoadRequest, RunRequest
 from core.errors import CacheError, ModelNotFoundError, ParameterError
 from core.events import Finished, RunStarted
+from resources.language import ENGLISH, use
 
 REQUEST = RunRequest("Once upon a time", config={"max_new_tokens": 6}, load=LoadRequest("storyteller"))
 
@@ -44,6 +45,21 @@ def test_describes_what_it_loaded(engine: CoreEngine) -> None:
     assert info.threads == 1
     assert info.context is not None
     assert "dola" not in info.refused_strategies
+
+
+def test_in_another_language_the_same_model_is_described_anew(engine: CoreEngine) -> None:
+    """Why it refuses a cache is a sentence."""
+    request = LoadRequest("storyteller")
+    english, model = engine.load(request), engine._model
+    use("zh_CN")
+    try:
+        chinese = engine.load(request)
+        assert engine.load(request) is chinese
+    finally:
+        use(ENGLISH)
+    assert chinese.refused_caches["encoder_decoder"] == "storyteller 没有编码器，因此没有另一半可以保存。"
+    assert engine.load(request) == english
+    assert engine._model is model
 
 
 def test_the_same_model_is_not_loaded_twice(engine: CoreEngine) -> None:

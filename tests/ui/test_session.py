@@ -6,6 +6,7 @@ import gc
 import random
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,6 +136,18 @@ def test_loading_is_told_once_for_a_model(qtbot: QtBot, session: Session, engine
     assert ready.args[0].name == "storyteller"
     ended(qtbot, session, REQUEST)
     assert loading == ["storyteller"]
+    assert session.state == "idle"
+
+
+def test_what_is_said_of_the_model_in_another_language_arrives(
+    qtbot: QtBot, session: Session, engine: ScriptedEngine
+) -> None:
+    with qtbot.waitSignal(session.modelReady, timeout=WAIT_MS) as ready:
+        session.load_model("storyteller")
+    engine.info = replace(ready.args[0], note="这台 torch 用不了显卡")
+    with qtbot.waitSignals([session.modelReady, session.modelReady], timeout=WAIT_MS):
+        session.tell_again()
+    assert session.model == engine.info
     assert session.state == "idle"
 
 
