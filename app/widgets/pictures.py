@@ -10,6 +10,8 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QColor, QFont, QFontInfo, QImage, QImageWriter, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
+from resources.language import tr
+
 SUFFIXES = (".png", ".svg")
 _DOTS_PER_INCH, _DOTS_PER_METER = 96, 3780
 """What a scale of 1 stands for."""
@@ -35,7 +37,7 @@ def picture_of(widget: QWidget, ground: QColor | None = None, scale: float = 1.0
 
 def _save_png(widget: QWidget, path: Path, ground: QColor | None, scale: float) -> None:
     if not QImageWriter(str(path), b"png").write(picture_of(widget, ground, scale)):
-        raise OSError(None, "the file could not be written")
+        raise OSError(None, tr("the file could not be written"))
 
 
 def _save_svg(widget: QWidget, path: Path, ground: QColor | None) -> None:

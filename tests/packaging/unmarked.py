@@ -14,11 +14,17 @@ UNSAID = frozenset({"getLogger", "cast", "TypeVar", "NewType", "compile", "impor
 """Functions whose texts nobody is shown."""
 PROGRAMMERS = frozenset({"AttributeError", "TypeError", "NotImplementedError", "AssertionError"})
 """Errors that tell a programmer of a mistake in the program."""
+SHOWS = frozenset(
+    {"setText", "setToolTip", "setPlaceholderText", "setPrefix", "setSuffix", "setTitle", "setWindowTitle",
+     "setAccessibleName", "setAccessibleDescription", "addAction", "addSection", "QLabel", "QPushButton", "Axis"}
+)  # fmt: skip
+"""Functions that show what they are given: in them a single word is read, too."""
 UNREAD_KEYWORDS = frozenset({"paper", "objectName", "pattern"})
 """Arguments that are no words of the program: a paper keeps its title in every language."""
 _SENTENCE = re.compile(r"[^\W\d_]{2,}[^\n]* [^\n]*[^\W\d_]{2,}")
 _COUNTED = re.compile(r"\{…\} [^\W\d_]{2,}|[^\W\d_]{2,}[,:]? \{…\}")
 _LABEL = re.compile(r"[A-Z][a-z]+(-[a-z]+)*[.:…]?")
+_WORD = re.compile(r"[^\W\d_]{2,}")
 _TYPE = re.compile(r"\w+(\[.*\])?( \| \w+(\[.*\])?)*")
 
 
@@ -45,8 +51,20 @@ def _of(node: ast.AST) -> Iterator[Found]:
         text = _text(node)
         if text is not None and looks_read(text):
             yield Found(node.lineno, text)
+    if isinstance(node, ast.Call) and _name(node.func) in SHOWS:
+        yield from (found for given in node.args for found in _words(given))
     for child in _read(node):
         yield from _of(child)
+
+
+def _words(given: ast.expr) -> Iterator[Found]:
+    """Of what is shown for certain, what would not look read elsewhere."""
+    if isinstance(given, ast.IfExp):
+        yield from (*_words(given.body), *_words(given.orelse))
+    elif isinstance(given, ast.Constant | ast.JoinedStr):
+        text = _text(given) or ""
+        if _WORD.search(text) and not looks_read(text):
+            yield Found(given.lineno, text)
 
 
 def _text(node: ast.Constant | ast.JoinedStr) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from PySide6.QtCore import QRectF
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QTextLayout
 from pytestqt.qtbot import QtBot
 
@@ -159,6 +159,7 @@ def test_a_long_arabic_token_of_a_tree_is_cut_at_its_end(qtbot: QtBot) -> None:
     image = QImage(300, 60, QImage.Format.Format_ARGB32)
     image.fill(0xFFFFFFFF)
     painter = QPainter(image)
+    painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as a widget's painter has it
     node, box = TreeNode(1, None, "ا" * 40, state="kept"), QRectF(0, 0, 120, metrics.height)
     NodePainter(theme, metrics).words(painter, node, box, Look(theme), 1.0, False)
     painter.end()
