@@ -13,7 +13,7 @@ from app.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, r
 from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import TokenscopeError
-from resources.language import tr
+from resources.language import sentences, tr
 
 __all__ = ["LaunchProblem", "apply", "show_recorded", "start"]
 
@@ -124,7 +124,7 @@ def show_recorded(window: MainWindow, options: Options) -> None:
     try:
         run = parts.recorded.show(options.recorded, options.still, offers=False)
     except TokenscopeError as error:
-        raise LaunchProblem(f"{error.cause} {error.remedy}".strip()) from None
+        raise LaunchProblem(sentences(error.cause, error.remedy)) from None
     parts.status.show_state("No model loaded")
     if run is not None:
         parts.controller.apply_request(run.request)

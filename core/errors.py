@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from resources.language import mark, tr
+from resources.language import mark, sentences, tr
 
 
 class TokenscopeError(Exception):
@@ -14,7 +14,7 @@ class TokenscopeError(Exception):
         self.cause = cause
         self.remedy = remedy
         self.details = details
-        super().__init__(f"{cause} {remedy}".strip())
+        super().__init__(sentences(cause, remedy))
 
 
 class ModelError(TokenscopeError):

@@ -20,7 +20,7 @@ from app.state.run import Run
 from app.storage.files import StorageError
 from app.storage.settings import History as Kept
 from core.errors import TokenscopeError
-from resources.language import tr
+from resources.language import sentences, tr
 
 if TYPE_CHECKING:
     from app.storage.history.recordings import Recordings
@@ -204,4 +204,4 @@ class History(QObject):
 
     @Slot(object)
     def _on_not_recorded(self, why: ErrorReport) -> None:
-        self.noticed.emit(f"{why.cause} {why.remedy}", "This run is not kept whole")
+        self.noticed.emit(sentences(why.cause, why.remedy), "This run is not kept whole")

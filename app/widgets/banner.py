@@ -12,7 +12,7 @@ from app.widgets import icons
 from app.widgets.icons import IconButton
 from app.widgets.spoken import announce
 from app.widgets.wrapped_label import WrappedLabel
-from resources.language import tr
+from resources.language import sentences, tr
 
 
 class Banner(QFrame):
@@ -43,9 +43,9 @@ class Banner(QFrame):
         self.unfold.setChecked(False)
         self._set_actions(actions)
         self.setAccessibleName(title)
-        self.setAccessibleDescription(f"{cause} {remedy}".strip())
+        self.setAccessibleDescription(sentences(cause, remedy))
         self.show()
-        announce(self, ". ".join(filter(None, (title, f"{cause} {remedy}".strip()))), urgent=self._role == "banner")
+        announce(self, ". ".join(filter(None, (title, sentences(cause, remedy)))), urgent=self._role == "banner")
 
     @Slot()
     def dismiss(self) -> None:

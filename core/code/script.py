@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +16,7 @@ from core.counterpart import Counterpart
 from core.errors import CacheError, ParameterError
 from core.models import catalog
 from core.request import Request
-from resources.language import tr
+from resources.language import sentences, tr
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
@@ -100,10 +101,16 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
         missing = tr(
             "it takes an answer that is begun already for a part of the prompt, and would count places otherwise."
         )
-    notes = " ".join(each.note for each in told if each.note)
+    notes = sentences(*(each.note for each in told))
     return Counterpart({**told[0].settings, **told[1].settings}, missing, notes)
 
 
 def _script(comments: Sequence[str], lines: Sequence[str]) -> str:
-    told = (line for comment in comments for line in textwrap.wrap(comment, 96))
+    told = (line for comment in comments for line in textwrap.wrap(comment, _width(comment)))
     return "\n".join((*(f"# {line}" for line in told), *lines, ""))
+
+
+def _width(comment: str) -> int:
+    """Characters that fill a line of 96 columns: most of Chinese take two."""
+    columns = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in comment)
+    return max(1, 96 * len(comment) // max(1, columns))

@@ -20,7 +20,7 @@ from core.explain import words
 from core.models.model import LoadedModel
 from core.request import Request
 from core.settings import resolve
-from resources.language import mark, tr, trn
+from resources.language import mark, sentences, tr, trn
 
 Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]
 
@@ -130,7 +130,7 @@ def _notice(model: LoadedModel, request: Request, successor: CacheBackend, told:
         said.append(tr("{size} of kept prefixes were freed.").format(size=words.size(freed)))
     going_on = tr("Going on with the cache “{cache}” ({summary}); the text stays as it is.")
     said.append(going_on.format(cache=tr(successor.title), summary=tr(successor.summary)))
-    return Notice("memory_fallback", " ".join(said))
+    return Notice("memory_fallback", sentences(*said))
 
 
 def _ran_out(model: LoadedModel, told: Told) -> str:

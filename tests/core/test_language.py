@@ -208,3 +208,17 @@ def test_every_factor_of_a_size_is_chinese(kind: str) -> None:
     for backend in able:
         spelled = core.sizes.in_names(backend.describe(model, Situation(2, 40, 12)).size)
         assert not re.search("[a-z]{3}", spelled.replace("min(", "(")), (backend.name, spelled)
+
+
+def test_a_script_says_in_chinese_why_it_is_of_the_core() -> None:
+    request = core.Request("Once", strategy="contrastive")
+    script = core.as_code(request, model="storyteller")
+    compile(script, "script", "exec")
+    comments = [line for line in script.splitlines() if line.startswith("#")]
+    assert comments == ["# transformers 的 generate 无法做到：transformers 5 不再包含对比搜索。"]
+
+
+def test_cause_and_remedy_stand_without_a_space() -> None:
+    with pytest.raises(errors.ParameterError) as caught:
+        run(top_n=-3)
+    assert str(caught.value) == "备选（top_n）为 -3，超出了范围。必须是 0 至 1e+06 的整数。"
