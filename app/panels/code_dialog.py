@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.widgets.dialog import ReadDialog
 from app.widgets.segmented import Segmented
 from app.widgets.wrapped_label import WrappedLabel
 
@@ -16,7 +17,7 @@ _COLUMNS, _LINES = 92, 24
 """What is seen at once."""
 
 
-class CodeDialog(QDialog):
+class CodeDialog(ReadDialog):
     """One script at a time of `scripts` (by flavour); `reason` says why there is but one, where there is."""
 
     def __init__(self, scripts: Mapping[str, str], reason: str = "", parent: QWidget | None = None) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.shortcuts import SHORTCUTS
 from app.state import values
 from app.state.changes import Change
 from app.state.run import Run
+from app.widgets.dialog import ReadDialog
 
 Rows = Iterable[tuple[str, str]]
 
 
-class TableDialog(QDialog):
+class TableDialog(ReadDialog):
     """Headed groups of two columns; the text can be selected and copied."""
 
     def __init__(self, title: str, groups: Iterable[tuple[str, Rows]], name: str, parent: QWidget | None) -> None:

@@ -9,7 +9,6 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QDoubleSpinBox,
     QFormLayout,
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.storage.tables import CSV, JSON
 from app.views.shared.portrait import Pose
+from app.widgets.dialog import ReadDialog
 
 PNG, SVG, HTML, TRACE = "png", "svg", "html", "tokenscope"
 
@@ -73,7 +73,7 @@ class Offer(NamedTuple):
     """Its size and theme cannot be chosen."""
 
 
-class ExportDialog(QDialog):
+class ExportDialog(ReadDialog):
     """`chosen(name of the offer, kind, Pose)` once Save was pressed, `copyWanted` with the same once Copy was."""
 
     chosen = Signal(str, str, object)

@@ -7,7 +7,6 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
@@ -23,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.panels.appearance_menu import language_titles
 from app.panels.stage.settings import StageSettings
 from app.storage.settings import LARGEST_HISTORY, LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
+from app.widgets.dialog import ReadDialog
 from app.widgets.wrapped_label import WrappedLabel
 from resources.depth import DEPTHS
 from resources.language import tr
@@ -75,7 +75,7 @@ class _Scrolled(QScrollArea):
         return QSize(content.minimumSizeHint().width() if content is not None else 0, LEAST_HEIGHT)
 
 
-class SettingsDialog(QDialog):
+class SettingsDialog(ReadDialog):
     """Changes apply at once; `changed` names the section that did."""
 
     changed = Signal(str)

@@ -52,5 +52,7 @@ Segmented QPushButton[role="quiet"]:checked {{ color: {theme.text}; background: 
 Segmented QPushButton[role="quiet"]:disabled {{ color: {theme.faint}; }}
 #historyList {{ border: 0; padding: 0; }}
 #historyView QStackedWidget {{ background: transparent; }}
+TableDialog QScrollArea {{ border: 1px solid transparent; border-radius: {px(5)}px; }}
+TableDialog QScrollArea:focus {{ border: 1px solid {theme.accent}; }}
 QProgressBar[idle="true"] {{ background: transparent; }}
 """

@@ -51,6 +51,7 @@ from app.storage.settings_file import SettingsStore
 from app.views import VIEWS
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
+from app.widgets.tab_order import TabOrder
 from app.window.action_table import action_table
 from app.window.actions import Actions
 from app.window.appearance import Appearance
@@ -61,7 +62,6 @@ from app.window.run_feed import RunFeed
 from app.window.stage import Stage
 from app.window.standing import give_back, standing_of
 from app.window.switch import LanguageSwitch
-from app.window.tab_order import TabOrder
 from app.window.view_feed import ViewFeed
 from app.window.wiring import connect
 from core import caches, strategies

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from app.control.history import History
     from app.session.session import Session
     from app.theme.theme import Theme
+    from app.widgets.tab_order import TabOrder
     from app.window.parts import Parts
-    from app.window.tab_order import TabOrder
 
 log = logging.getLogger(__name__)
 FIRST_SIZE = (1440, 900)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessibleEvent
-from PySide6.QtWidgets import QDialog, QWidget
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.live_text import whole
@@ -18,6 +18,7 @@ from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
 from tests.app.test_cache_history import events, plan
 from tests.ui.beams import beam_run, beam_steps
+from tests.ui.dialogs import DIALOGS, dialog_of
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.spoken import Role, faults, hear
 from tests.ui.test_memory_view import ended
@@ -70,17 +71,11 @@ def test_history_chat_and_split_have_names(qtbot: QtBot, window: MainWindow) -> 
     check(window)
 
 
-@pytest.mark.parametrize("kind", ["settings", "export", "keys", "used", "code"])
-def test_every_control_of_the_dialogs_has_a_name(qtbot: QtBot, window: MainWindow, kind: str) -> None:
+def test_every_control_of_the_dialogs_has_a_name(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
-    parts = window.parts
-    {
-        "settings": parts.dialogs.open_settings, "export": parts.export.ask, "keys": parts.dialogs.open_shortcuts,
-        "used": parts.dialogs.open_used_settings, "code": parts.code.ask,
-    }[kind]()  # fmt: skip
-    (dialog,) = (part for part in window.findChildren(QDialog) if part.isVisible())
-    check(dialog)
-    dialog.close()
+    for kind in DIALOGS:
+        with dialog_of(qtbot, window, kind) as dialog:
+            check(dialog)
 
 
 # What is drawn is told part by part

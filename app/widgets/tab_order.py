@@ -26,7 +26,7 @@ class TabOrder:
             place = _place(widget, panels)
             if place is not None and not _only_scrolls(widget, taking):
                 found[place].append(widget)
-        return [widget for widgets in found for widget in self._as_read(widgets)]
+        return [widget for widgets in found for widget in _as_read(widgets, self._window)]
 
     def go(self, forwards: bool) -> bool:
         """Take the focus to the next stop, or the one before; around at either end. False where there is none."""
@@ -52,16 +52,6 @@ class TabOrder:
             and widget.window() is self._window
         )
 
-    def _as_read(self, widgets: Sequence[QWidget]) -> list[QWidget]:
-        """Line by line, each from its beginning."""
-        places = {widget: _middle(widget, self._window) for widget in widgets}
-        lines: list[list[QWidget]] = []
-        for widget in sorted(widgets, key=lambda widget: places[widget].y()):
-            if not lines or places[widget].y() - places[lines[-1][0]].y() > LINE:
-                lines.append([])
-            lines[-1].append(widget)
-        return [widget for line in lines for widget in sorted(line, key=lambda widget: places[widget].x())]
-
 
 def _place(widget: QWidget, panels: Sequence[QWidget]) -> int | None:
     """Which panel it belongs to: the first that it is, or is in."""
@@ -75,14 +65,40 @@ def _only_scrolls(widget: QWidget, others: Sequence[QWidget]) -> bool:
     )
 
 
-def _middle(widget: QWidget, window: QWidget) -> QPoint:
-    """Where it stands in the window, or would if nothing were scrolled: scrolling changes no order."""
-    place, above = widget.mapTo(window, widget.rect().center()), widget.parentWidget()
-    while above is not None:
-        if isinstance(above, QScrollArea):
-            place += QPoint(above.horizontalScrollBar().value(), above.verticalScrollBar().value())
+def _as_read(widgets: Sequence[QWidget], within: QWidget) -> list[QWidget]:
+    """Line by line, each from its beginning; what scrolls is read to its end before what stands below it."""
+    blocks: dict[QWidget, list[QWidget]] = {}
+    for widget in widgets:
+        blocks.setdefault(_block(widget, within), []).append(widget)
+    found: list[QWidget] = []
+    for block in _by_lines({block: _middle(block, blocks[block]) for block in blocks}):
+        inside = blocks[block]
+        found += inside if inside == [block] else _as_read(inside, block)
+    return found
+
+
+def _block(widget: QWidget, within: QWidget) -> QWidget:
+    """The outermost part of `within` that scrolls and holds the widget; itself where none does."""
+    block, above = widget, widget.parentWidget()
+    while above is not None and above is not within:
+        block = above if isinstance(above, QScrollArea) else block
         above = above.parentWidget()
-    return place
+    return block
+
+
+def _by_lines(places: dict[QWidget, QPoint]) -> list[QWidget]:
+    lines: list[list[QWidget]] = []
+    for widget in sorted(places, key=lambda widget: places[widget].y()):
+        if not lines or places[widget].y() - places[lines[-1][0]].y() > LINE:
+            lines.append([])
+        lines[-1].append(widget)
+    return [widget for line in lines for widget in sorted(line, key=lambda widget: places[widget].x())]
+
+
+def _middle(block: QWidget, inside: Sequence[QWidget]) -> QPoint:
+    """Where it stands in the window: a page that scrolls where it begins."""
+    place = block.rect().center() if list(inside) == [block] else QPoint(0, LINE)
+    return block.mapTo(block.window(), place)
 
 
 def _bring_into_sight(widget: QWidget) -> None:

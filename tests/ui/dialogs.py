@@ -1,0 +1,30 @@
+"""The program's dialogs, opened as a person does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from PySide6.QtWidgets import QApplication, QDialog
+from pytestqt.qtbot import QtBot
+
+from app.window.main_window import MainWindow
+
+DIALOGS = ("settings", "export", "keys", "used", "code")
+
+
+@contextmanager
+def dialog_of(qtbot: QtBot, window: MainWindow, kind: str) -> Iterator[QDialog]:
+    """One of DIALOGS over a window that has a run; on the screen with the keyboard in it, and gone afterwards."""
+    parts = window.parts
+    {
+        "settings": parts.dialogs.open_settings, "export": parts.export.ask, "keys": parts.dialogs.open_shortcuts,
+        "used": parts.dialogs.open_used_settings, "code": parts.code.ask,
+    }[kind]()  # fmt: skip
+    (dialog,) = (part for part in window.findChildren(QDialog) if part.isVisible())
+    with qtbot.waitActive(dialog):
+        dialog.activateWindow()
+    qtbot.waitUntil(lambda: dialog.isAncestorOf(QApplication.focusWidget()))
+    yield dialog
+    with qtbot.waitSignal(dialog.destroyed):
+        dialog.close()

@@ -1,0 +1,72 @@
+"""Dialogs by keyboard: Tab comes to every control in the order of reading, is seen there, and leads out again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.widgets.tab_order import LINE
+from tests.ui.dialogs import DIALOGS, dialog_of
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import name_of
+from tests.ui.test_tab_order import blind
+from tests.ui.windows import open_window, run
+
+
+def steps(dialog: QWidget) -> Iterator[QWidget]:
+    """Where Tab goes from the dialog's first stop, once around; fails where it leaves, or turns back before."""
+    seen: list[QWidget] = []
+    while (here := QApplication.focusWidget()) not in seen:
+        assert here is not None
+        assert dialog.isAncestorOf(here), f"Tab left the dialog for {here.objectName() or here}"
+        seen.append(here)
+        yield here
+        QTest.keyClick(here, Qt.Key.Key_Tab)
+    assert here is seen[0], f"Tab came back to {here.objectName() or here}, not to where it began"
+
+
+def takers(dialog: QWidget) -> set[QWidget]:
+    """What can be reached by Tab; a page of controls is scrolled by them."""
+    policy = Qt.FocusPolicy.TabFocus
+    taking = {
+        part
+        for part in dialog.findChildren(QWidget)
+        if part.focusPolicy() & policy == policy and part.isVisible() and part.isEnabled() and part.focusProxy() is None
+    }
+    return {part for part in taking if not isinstance(part, QScrollArea) or not any(map(part.isAncestorOf, taking))}
+
+
+def place(part: QWidget) -> tuple[int, int]:
+    """Its middle, as if nothing had to scroll; what stands below a page that scrolls stands below all of it."""
+    middle = part.mapTo(part.window(), part.rect().center())
+    pages = part.window().findChildren(QScrollArea)
+    inner = next((page for page in pages if page.isAncestorOf(part)), None)
+    scrolled = inner.verticalScrollBar().value() if inner is not None else 0
+    below = inner is None and any(
+        page.mapTo(page.window(), page.rect().bottomLeft()).y() < middle.y() for page in pages
+    )
+    return middle.y() + scrolled + 10_000 * below, middle.x()
+
+
+def test_tab_goes_through_every_dialog_as_it_is_read(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    run(qtbot, window)
+    for kind in DIALOGS:
+        with dialog_of(qtbot, window, kind) as dialog:
+            check(dialog)
+
+
+def check(dialog: QDialog) -> None:
+    there = list(steps(dialog))
+    assert takers(dialog) - set(there) == set()
+    first = there.index(min(there, key=place))
+    for one, other in pairwise(there[first:] + there[:first]):
+        (y1, x1), (y2, x2) = place(one), place(other)
+        assert y2 > y1 + LINE or (abs(y2 - y1) <= LINE and x2 > x1), f"{name_of(other)} comes behind {name_of(one)}"
+    assert blind(dialog, steps(dialog)) == []
