@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from core import caches
+from core import caches, processors
 from core.code import core_form, generate_form
 from core.code.plain import Plain, plain_of
 from core.code.source import Source, source_of
@@ -101,8 +101,20 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
         missing = tr(
             "it takes an answer that is begun already for a part of the prompt, and would count places otherwise."
         )
+    if not missing and (own := _own_stages(request, plain)):
+        missing = tr("it has no {stages}.").format(stages=", ".join(own))
     notes = sentences(*(each.note for each in told))
     return Counterpart({**told[0].settings, **told[1].settings}, missing, notes)
+
+
+def _own_stages(request: Request, plain: Plain) -> list[str]:
+    """Titles of the stages that take part and that GenerationConfig has no field for."""
+    return [
+        tr(stage.parameter.title)
+        for stage in processors.registry.values()
+        if stage.parameter is not None and stage.parameter.option and (plain.samples or not stage.samples)
+        if (value := request.options.get(stage.name)) is not None and stage.is_on(value)
+    ]
 
 
 def _script(comments: Sequence[str], lines: Sequence[str]) -> str:

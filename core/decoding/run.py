@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from transformers import GenerationConfig
@@ -31,6 +32,9 @@ from core.events import CacheMeasured, CachePlan, Event, Metrics, Prefilled, Run
 from core.models.model import LoadedModel
 from core.processors.base import Context
 from core.request import Request
+
+if TYPE_CHECKING:
+    from core.processors.base import Dice
 
 _DRAFT_ROOM = 128
 """Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""
@@ -62,6 +66,8 @@ class DecodingRun:
         self.forward = Forward(model, self._build_cache())
         self._reuse = Reuse(model, request, self.backend, strategy, prefixes, self._build_cache)
         self.generator = torch.Generator(model.device).manual_seed(request.seed)
+        self.dice: Dice = lambda rows: torch.rand(rows, generator=self.generator, device=model.device)
+        """A number of [0, 1) for each row; a strategy with dice of its own for each text puts them here."""
         self.results: list[Written] = []
         self.stopped = False
         self.figures = Figures(model.device, self.opening.length, 1 if self.beams > 1 else self.sequences)
@@ -112,6 +118,7 @@ class DecodingRun:
             keep=max(len(eos) + 1, 2) if self.beams > 1 else 1,
             negative_ids=self._negative_ids(),
             options=self.request.options,
+            dice=self.dice,
         )
 
     def begin(self) -> RunStarted:

@@ -62,6 +62,10 @@ class SeededMultinomial:
         drawn = [torch.multinomial(row, 1, generator=own) for row, own in zip(shares, self._generators, strict=True)]
         return torch.cat(drawn)
 
+    def dice(self, rows: int) -> torch.Tensor:
+        """A number of [0, 1) for each row, by the row's own generator."""
+        return torch.cat([torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]])
+
 
 class Contrast(Protocol):
     """Something that reads the layers before the funnel does (DoLa)."""

@@ -16,9 +16,17 @@ if TYPE_CHECKING:
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
+    Dice = Callable[[int], torch.Tensor]
 
 Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """Where a panel shows the setting, and which strategies have it: the first two those that sample."""
+
+
+class Spelling(Protocol):
+    """What single tokens stand for (`core.models.text.Pieces`)."""
+
+    def data(self, token: int) -> bytes | None:
+        """The bytes that a token spells; None for special tokens."""
 
 
 class Reader(Protocol):
@@ -44,6 +52,14 @@ class Reader(Protocol):
     def is_recurrent(self) -> bool:
         """Whether it keeps a state instead of every token."""
 
+    @property
+    def pieces(self) -> Spelling:
+        """What its tokens stand for."""
+
+
+def _no_dice(rows: int) -> torch.Tensor:
+    raise RuntimeError("Dice are thrown in a run only.")
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -61,6 +77,8 @@ class Context:
     negative_ids: torch.Tensor | None = None
     options: Settings = field(default_factory=dict)
     """`Request.options`: the settings that GenerationConfig has no field for."""
+    dice: Dice = _no_dice
+    """(rows) → a number of [0, 1) for each row [B], by the run's seed; never twice the same."""
 
 
 def always(context: Context) -> bool:
@@ -90,6 +108,8 @@ class Processor:
     kind: StageKind = "shift"
     parameter: Parameter | None = None
     """Its editor, help and range; None: only a GenerationConfig can set it."""
+    beside: tuple[Parameter, ...] = ()
+    """What else there is to set, without effect while it is off; keys of `Request.options`."""
     panel: Panel = "more"
     shown: int = 100
     """Place among its panel's settings."""
@@ -104,6 +124,8 @@ class Processor:
     """Drafters apply it too, so that they guess what the model will choose; never needed for exactness."""
     reads: bool = False
     """It runs the model a second time, with a memory of its own: speculation takes that over (`_Guide`)."""
+    in_turn: bool = False
+    """It must see every token drawn before the next is judged: drafts, which are judged together, are refused."""
     before_diversity: bool = False
     """Group beams: it comes before the penalty for what earlier groups chose."""
     follow: Callable[[Any, torch.Tensor], None] | None = None

@@ -34,9 +34,9 @@ EOS = Parameter(
 
 
 def _of_panel(panel: Panel) -> tuple[Parameter, ...]:
-    """Settings of the processors that are shown there."""
+    """Settings of the processors that are shown there, each with what stands beside it."""
     found = sorted((p for p in processors.registry.values() if p.panel == panel), key=lambda p: p.shown)
-    return tuple(processor.parameter for processor in found if processor.parameter is not None)
+    return tuple(one for p in found if p.parameter is not None for one in (p.parameter, *p.beside))
 
 
 SAMPLING = _of_panel("sampling")

@@ -40,8 +40,11 @@ def decode(run: DecodingRun) -> Iterator[Event]:
         decode_single,
     )
 
-    own = run.request.options.get(SEED_EACH.name, SEED_EACH.default)
-    picker = SeededMultinomial(run.request.seed, run.sequences, run.model.device) if own else Multinomial()
+    if not run.request.options.get(SEED_EACH.name, SEED_EACH.default):
+        yield from decode_single(run, Multinomial())
+        return
+    picker = SeededMultinomial(run.request.seed, run.sequences, run.model.device)
+    run.dice = picker.dice
     yield from decode_single(run, picker)
 
 

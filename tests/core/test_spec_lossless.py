@@ -159,13 +159,25 @@ def _six_token_model(seed: int) -> core.LoadedModel:
     return core.wrap(network, name=f"six-{seed}")
 
 
-def _model_shares(model: core.LoadedModel, prompt: list[int], temperature: float, top_k: int) -> dict[Path, float]:
-    """Probability of every pair of second and third tokens, by plain passes."""
+def _xtc(p: torch.Tensor, threshold: float, probability: float) -> torch.Tensor:
+    """What is drawn from where XTC throws its die first: a mixture of two distributions [n, 3, V]."""
+    cut = p.clone()
+    for row in cut.flatten(0, 1):
+        high = [token for token in range(SIZE) if row[token] >= threshold]
+        row[[token for token in high if row[token] > min(row[t] for t in high)]] = 0.0
+    return (1 - probability) * p + probability * cut / cut.sum(-1, keepdim=True)
+
+
+def _model_shares(
+    model: core.LoadedModel, prompt: list[int], temperature: float, top_k: int, xtc: tuple[float, float] | None = None
+) -> dict[Path, float]:
+    """Probability of every pair of second and third tokens, by plain passes; `xtc`: threshold and probability."""
     pairs = list(product(range(SIZE), repeat=2))
     with torch.inference_mode():
         logits = model.model(torch.tensor([[*prompt, *pair] for pair in pairs])).logits[:, -3:] / temperature
     cut = logits.topk(top_k).values[..., -1:]
     p = torch.softmax(logits.masked_fill(logits < cut, -torch.inf), -1)
+    p = p if xtc is None else _xtc(p, *xtc)
     shares = {pair: 0.0 for pair in pairs}
     for row, (first, second) in enumerate(pairs):
         for third in range(SIZE):
@@ -174,24 +186,34 @@ def _model_shares(model: core.LoadedModel, prompt: list[int], temperature: float
 
 
 ENDS: dict[str, dict[str, object]] = {
-    "assisted": {"options": {"schedule": "constant"}},
-    "prompt_lookup": {"options": {"schedule": "constant"}},
-    "early_exit": {"options": {"schedule": "constant"}},
-    "token_tree": {"options": {"widths": "2 2 1"}},
+    "assisted": {"schedule": "constant"},
+    "prompt_lookup": {"schedule": "constant"},
+    "early_exit": {"schedule": "constant"},
+    "token_tree": {"widths": "2 2 1"},
 }
 
 
-@pytest.mark.parametrize("strategy", ENDS)
-def test_whole_runs_are_distributed_as_the_target_says(strategy: str) -> None:
-    """With temperature and top-k, from the prompt on; the second and third token go through speculation."""
+@pytest.mark.parametrize(
+    ("strategy", "xtc"),
+    [
+        *((name, None) for name in ENDS),
+        ("assisted", (0.15, 0.6)),
+        pytest.param("token_tree", (0.15, 0.6), marks=pytest.mark.fuzz),
+    ],
+)
+def test_whole_runs_are_distributed_as_the_target_says(strategy: str, xtc: tuple[float, float] | None) -> None:
+    """With temperature and top-k, from the prompt on; the second and third token go through speculation. XTC throws
+    its die at every drafted token anew."""
+    options = {} if xtc is None else {"xtc_threshold": xtc[0], "xtc_probability": xtc[1]}
     model, drafts = _six_token_model(0), [_six_token_model(1), _six_token_model(2)]
     prompt, counts = [1, 2, 3, 1, 2], Counter[Path]()
     needs_drafts = strategy in ("assisted", "token_tree")
-    for seed in range(400):
+    for seed in range(300):
         config = GenerationConfig(max_new_tokens=5, do_sample=True, temperature=1.3, top_k=4)
         request = core.Request(
-            prompt, config, strategy, seed=seed, top_n=0, drafters=drafts if needs_drafts else (), **ENDS[strategy]
-        )  # type: ignore[arg-type]
+            prompt, config, strategy, {**ENDS[strategy], **options}, seed=seed, top_n=0,
+            drafters=drafts if needs_drafts else (),
+        )  # fmt: skip
         counts[tuple(core.run(model, request).sequences[0][1:3])] += 1
-    shares = _model_shares(model, prompt, 1.3, 4)
+    shares = _model_shares(model, prompt, 1.3, 4, xtc)
     assert p_value(counts, {path: share for path, share in shares.items() if share > 0}) > ALARM

@@ -12,6 +12,18 @@ from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import DraftTree
+from core.errors import ParameterError
+from resources.language import tr
+
+
+def _check_together(run: DecodingRun) -> None:
+    """Raises ParameterError for a stage that must see each token drawn before it judges the next."""
+    for stage in run.funnel.stages:
+        if stage.processor.in_turn:
+            title = tr(stage.processor.parameter.title) if stage.processor.parameter else stage.name
+            cause = tr("{setting} follows every token drawn, and drafted tokens are judged several at once.")
+            remedy = tr("Switch {setting} off, or choose a strategy without drafts.")
+            raise ParameterError(cause.format(setting=title), remedy.format(setting=title), stage.name)
 
 
 class Target:
@@ -21,6 +33,7 @@ class Target:
     """
 
     def __init__(self, run: DecodingRun) -> None:
+        _check_together(run)
         self._run = run
         self.passes = Passes(run.forward)
         guides = [stage for stage in run.funnel.stages if stage.processor.reads]

@@ -1,0 +1,68 @@
+"""Dynamic temperature: hot where the model is unsure, cool where it is sure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.parameter import Parameter
+from core.processors.base import Context, Processor, given
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    import torch
+
+    from core.processors.base import Transform
+
+LOW = Parameter(
+    "dynatemp_low", mark("Dynamic temperature from"), "float", 0.5,
+    mark("The temperature of a step at which one token is certain."),
+    minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.05, exclusive=True, option=True, advanced=True,
+)  # fmt: skip
+EXPONENT = Parameter(
+    "dynatemp_exponent", mark("Dynamic temperature's exponent"), "float", 1.0,
+    mark("Above 1 only very unsure steps become hot, below 1 all but the surest do."),
+    minimum=0.0, maximum=10.0, soft_maximum=3.0, step=0.1, exclusive=True, option=True, advanced=True,
+)  # fmt: skip
+
+
+def temperatures(scores: torch.Tensor, low: float, high: float, exponent: float) -> torch.Tensor:
+    """The temperature of each row [B, 1] of scores [B, V]: low + (high − low) · (H / ln n)^exponent, H the entropy in
+    nats, n how many tokens are left (KoboldCpp, text-generation-webui)."""
+    shares = scores.softmax(-1)
+    entropy = -(shares * shares.clamp(min=1e-45).log()).sum(-1, keepdim=True)
+    most = scores.isfinite().sum(-1, keepdim=True).clamp(min=2).log()
+    return low + (high - low) * (entropy / most).clamp(0.0, 1.0) ** exponent
+
+
+def make(value: float, context: Context) -> Transform:
+    """Scores divided by the step's own temperature. Raises ValueError where it would fall instead of rise."""
+    low = float(context.options.get(LOW.name, LOW.default))
+    exponent = float(context.options.get(EXPONENT.name, EXPONENT.default))
+    if value < low:
+        raise ValueError(tr("it ends at {high:g}, below where it begins, {low:g}").format(high=value, low=low))
+
+    def process(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        return scores / temperatures(scores, low, float(value), exponent)
+
+    return process
+
+
+PROCESSOR = Processor(
+    name="dynatemp_high",
+    make=make,
+    order=162,
+    label=mark("dynamic T ≤ {v}"),
+    phrase=mark("the dynamic temperature up to {v}"),
+    parameter=Parameter(
+        "dynatemp_high", mark("Dynamic temperature up to"), "float", None,
+        mark("The temperature of a step at which all tokens are equally likely; between, it follows the entropy. Leave "
+             "the plain temperature at 1 beside it."),
+        minimum=0.0, maximum=100.0, soft_maximum=3.0, step=0.05, exclusive=True, option=True, advanced=True,
+    ),
+    beside=(LOW, EXPONENT),
+    panel="sampling_advanced",
+    shown=60,
+    is_on=given,
+    samples=True,
+    blind=True,
+)  # fmt: skip
