@@ -237,8 +237,8 @@ def test_mirostat_holds_the_surprise_that_was_asked_for() -> None:
     found = {}
     for tau, tokens in ((0.5, 80), (2.0, 250)):
         request = core.Request(
-            "Once upon a time", {"max_new_tokens": tokens, "min_new_tokens": tokens, "temperature": 2.0}, strategy="sampling",
-            options={"mirostat_tau": tau}, seed=2, top_n=1,
+            "Once upon a time", {"max_new_tokens": tokens, "min_new_tokens": tokens, "temperature": 2.0},
+            strategy="sampling", options={"mirostat_tau": tau}, seed=2, top_n=1,
         )  # fmt: skip
         events = [e for e in core.stream(model, request) if isinstance(e, core.events.TokenChosen)]
         found[tau] = [_surprise(event) for event in events]
