@@ -9,9 +9,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests import fonts
+
+hypothesis.settings.register_profile("unhurried", deadline=None)  # a machine may be busy with other things
+hypothesis.settings.load_profile("unhurried")
 
 HAS_QT = importlib.util.find_spec("PySide6") is not None and importlib.util.find_spec("pytestqt") is not None
 _HOME = Path(tempfile.mkdtemp(prefix="tokenscope-tests-"))
