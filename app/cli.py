@@ -20,6 +20,9 @@ LARGEST_AREA = 64_000_000
 LEAST_RATIO, LARGEST_RATIO = 0.5, 4.0
 PICTURE_SIZE = (1440, 900)
 PICTURES = (".png", ".svg")
+DEMOS = (".apng", ".gif", ".webm", ".png")
+DEMO_SPEED, SLOWEST_DEMO, FASTEST_DEMO = 2.0, 0.1, 25.0
+"""Tokens a second."""
 EXPORTS = (".html", ".svg", ".png", ".csv", ".json")
 SCRIPT = """\
 a script for --pictures (every key: docs/pictures.md):
@@ -58,6 +61,8 @@ class Options:
     scale: float | None = None
     screenshot: Path | None = None
     export: Path | None = None
+    record_demo: Path | None = None
+    demo_speed: float = DEMO_SPEED
     still: bool = False
     pictures: Path | None = None
     recorded: Path | None = None
@@ -74,7 +79,7 @@ class Options:
     @property
     def leaves(self) -> bool:
         """Whether something is to be written, and nobody to be waited for."""
-        return self.screenshot is not None or self.export is not None
+        return any(path is not None for path in (self.screenshot, self.export, self.record_demo))
 
 
 def parse(arguments: Sequence[str]) -> Options:
@@ -171,6 +176,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--export", type=_export, metavar="PATH",
         help="save the run as a web page (.html), a picture of the view (.png, .svg) or its figures (.csv, .json), "
         "then leave; needs no screen")  # fmt: skip
+    add("--record-demo", type=_demo, metavar="PATH",
+        help="film the run as it is presented, step by step: .apng, .gif, .webm (with ffmpeg), or .png for a folder of "
+        "pictures; 1280x720 without --size; then leave; needs no screen")  # fmt: skip
+    add("--demo-speed", type=_demo_speed, default=DEMO_SPEED, metavar="N", help="its tokens a second, %(default)g")
     add("--still", action="store_true",
         help="leave out of a picture what no second run repeats: times, speeds, free memory, the caret")  # fmt: skip
     add("--pictures", type=Path, metavar="FILE",
@@ -204,6 +213,14 @@ def _picture(text: str) -> Path:
 
 def _export(text: str) -> Path:
     return _ending(text, EXPORTS, "export")
+
+
+def _demo(text: str) -> Path:
+    return _ending(text, DEMOS, "demo")
+
+
+def _demo_speed(text: str) -> float:
+    return _within(text, SLOWEST_DEMO, FASTEST_DEMO)
 
 
 def _ending(text: str, known: Sequence[str], what: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from app.cli import PICTURE_SIZE, Options
-from app.picture import PictureError, export, hold_still, save_picture
+from app.picture import PictureError, export, hold_still, record_demo, save_picture
 from app.state import values as typed
 from app.state.near import near, short, unknown
 from app.views import VIEWS
@@ -78,6 +78,8 @@ async def _leave_files(window: MainWindow, options: Options) -> int:
             save_picture(window, options.screenshot)
         if options.export is not None:
             export(window, options.export)
+        if options.record_demo is not None:
+            record_demo(window, options.record_demo, options.demo_speed, options.size)
     except (LaunchProblem, PictureError) as error:
         print(f"tokenscope: {error}", file=sys.stderr)
         return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.control.exports import RUN, Exports
@@ -57,6 +58,25 @@ def export(window: MainWindow, path: Path) -> None:
     except OSError as error:
         cause = error.strerror or str(error) or "it cannot be written"
         raise PictureError(f"{path} was not saved: {cause}. Choose a folder you may write to.") from None
+
+
+def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, int] | None) -> None:
+    """Film the shown run in the shown view, `pace` tokens a second, as the kind that `path` ends with. Raises
+    PictureError."""
+    from app.control.stage.filming import Order, film, why_not
+    from app.storage.film.frame import FilmError
+    from app.theme.stage import MEASURE
+
+    parts, run = window.parts, window.session.run
+    if run is None:
+        raise PictureError("There is no run to film. Add --run, or name a recorded run, FILE.tokenscope.")
+    look, view = parts.appearance, parts.centre.columns[0].current
+    order = Order(path, view, QSize(*size) if size else MEASURE, look.usual, pace, look.animates())
+    try:
+        for _done in film(run, order):
+            pass
+    except (OSError, FilmError) as error:
+        raise PictureError(why_not(error, path)) from None
 
 
 def _no_figures(exports: Exports, offer: Offer) -> str:

@@ -40,6 +40,7 @@ _ACTIONS = (
     ("copy_code", "Copy the run as code…"),
     ("", ""),
     ("present", "Present"),
+    ("record_demo", "Record a demo…"),
     ("open_settings", "Settings…"),
     ("open_glossary", "Glossary"),
     ("open_shortcuts", "Keyboard shortcuts"),

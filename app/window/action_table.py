@@ -62,6 +62,7 @@ def action_table(
         "open_shortcuts": dialogs.open_shortcuts,
         "open_used_settings": dialogs.open_used_settings,
         "present": stage.toggle,
+        "record_demo": stage.record_demo,
         "speak_as_system": partial(speech.choose, SYSTEM),
         "speak_english": partial(speech.choose, "en"),
         "speak_chinese": partial(speech.choose, "zh_CN"),

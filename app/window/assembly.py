@@ -113,7 +113,8 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     controllers = _controllers(panels, body, lasting)
     layout = _panel_layout(panels)
     appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
-    stage = Stage(window, panels.centre, (panels.toolbar, panels.status), session, appearance, layout)
+    around = (panels.toolbar, panels.status)
+    stage = Stage(window, panels.centre, around, session, appearance, layout, controllers.messages)
     parts = Parts(
         **vars(panels),
         **vars(controllers),

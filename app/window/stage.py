@@ -9,12 +9,14 @@ from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Signal, Slot
 from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QBoxLayout, QMainWindow, QWidget
 
+from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.session.session import Session
 from app.window.appearance import Appearance
 from app.window.panel_layout import PanelLayout
 
 if TYPE_CHECKING:
+    from app.control.stage.demo import DemoRecorder
     from app.control.stage.desk import Desk
     from app.control.stage.presenter import Presenter
 
@@ -35,13 +37,15 @@ class Stage(QObject):
         session: Session,
         appearance: Appearance,
         layout: PanelLayout,
+        messages: Messages,
     ) -> None:
         """`around`: what is hidden meanwhile, besides the panels of `layout`."""
         super().__init__(centre)
         self._window, self._centre, self._around, self._session = window, centre, around, session
-        self._appearance, self._layout = appearance, layout
+        self._appearance, self._layout, self._messages = appearance, layout, messages
         self._presenter: Presenter | None = None
         self._desk: Desk | None = None
+        self._recorder: DemoRecorder | None = None
         self._notes = ""
         self._keys: list[QShortcut] = []
         self._geometry = QByteArray()
@@ -123,6 +127,20 @@ class Stage(QObject):
                     QShortcut(QKeySequence(key), self._desk.page).activated.connect(slot)
             self._appearance.changed.connect(self._dress_desk)
         return self._desk
+
+    @Slot()
+    def record_demo(self) -> None:
+        """Film the shown run as it would be presented."""
+        self.recorder.ask()
+
+    @property
+    def recorder(self) -> DemoRecorder:
+        """What films."""
+        if self._recorder is None:
+            from app.control.stage.demo import DemoRecorder
+
+            self._recorder = DemoRecorder(self._centre, self._session, self._messages, self._appearance)
+        return self._recorder
 
     @Slot()
     def open_page(self) -> None:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from app.control.cues import cue_of
 from app.control.stage.choices import Choices
 from app.control.stage.playback import Playback, is_growing
+from app.control.stage.words import title_of, told_of
 from app.panels.centre import Centre
 from app.panels.stage.caption import StageCaption
 from app.session.session import Session
@@ -19,7 +20,6 @@ from app.theme.theme import Theme
 from app.widgets.animation.motion import DURATION
 from app.widgets.spotlight import Spotlight
 from core.events import TokenChosen
-from resources.language import tr, trn
 
 
 class Presenter(QObject):
@@ -159,8 +159,7 @@ class Presenter(QObject):
             return
         run, view = self._session.run, self._centre.columns[0].shown
         now = moment(run)
-        sentence = view.caption() or (now.sentence if now is not None else self._first_words(run))
-        self.caption.say(now.title if now is not None else "", sentence, self._place_told(run))
+        self.caption.say(title_of(now), told_of(run, view, now), self._place_told(run))
         self._show_choice(run, now.token if now is not None else None)
         self.caption.keep_height()
         self.light.update()
@@ -183,17 +182,6 @@ class Presenter(QObject):
             self.happened.emit("finished")
         elif count > run.rounds.shown(run.cursor - 1):
             self.happened.emit(cue_of(run.rounds.rounds[count - 1]))
-
-    def _first_words(self, run: Run | None) -> str:
-        if run is None:
-            return tr("Nothing has been written yet. Space begins.")
-        if run.outcome is not None and run.outcome.error is not None:
-            return run.outcome.error.cause
-        if run.prompt:
-            count = len(run.before)
-            told = trn("The model has read {count:,} token.", "The model has read {count:,} tokens.", count)
-            return told.format(count=count)
-        return tr("The model reads.")
 
     def _place_told(self, run: Run | None) -> str:
         """`▶ 12 / 40`: how far it has come, and whether it plays by itself."""

@@ -16,6 +16,8 @@ DURATION = 300
 class Animated(QWidget):
     """A widget that paints where its motion stands; a step that comes meanwhile begins from its own start."""
 
+    STOPPED = QVariantAnimation.State.Stopped
+
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
@@ -30,7 +32,7 @@ class Animated(QWidget):
     @property
     def progress(self) -> float:
         """0 at the start, 1 at the end: always, where nothing moves."""
-        if self.motion.state() == QVariantAnimation.State.Stopped:
+        if self.motion.state() == self.STOPPED:
             return 1.0
         return float(self.motion.currentValue())
 

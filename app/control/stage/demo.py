@@ -1,0 +1,102 @@
+"""Recording a demo from the window: asks how and where to, films, tells how far it has come."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QProgressDialog, QWidget
+
+from app.control.messages import Messages
+from app.control.stage.filming import Filming, Order
+from app.panels.centre import Centre
+from app.panels.stage.demo_dialog import Demo, DemoDialog
+from app.session.session import Session
+from app.storage.film.kinds import KINDS, PNGS
+from app.theme.theme import Theme, theme_for
+from app.widgets.ask_file import ask_where_to_save
+from resources.language import tr
+
+
+class Look(Protocol):
+    """How the window looks."""
+
+    @property
+    def usual(self) -> Theme:
+        """The theme of the settings."""
+
+    def animates(self) -> bool:
+        """Whether choices may be seen happening."""
+
+
+class DemoRecorder(QObject):
+    """One film at a time; `filmed(where)` when it is there."""
+
+    filmed = Signal(str)
+
+    def __init__(self, centre: Centre, session: Session, messages: Messages, look: Look) -> None:
+        super().__init__(centre)
+        self._centre, self._session, self._messages = centre, session, messages
+        self._look = look
+        self.filming: Filming | None = None
+        self.progress: QProgressDialog | None = None
+
+    def ask(self) -> None:
+        """Ask how it is to be."""
+        run = self._session.run
+        if run is None or not run.length:
+            title = tr("There is nothing to film yet")
+            self._messages.show_notice(tr("Write something first: a demo shows the run that is shown."), title)
+            return
+        dialog = DemoDialog(run.length, self._window)
+        dialog.chosen.connect(self._ask_where)
+        dialog.open()
+
+    @property
+    def _window(self) -> QWidget:
+        return self._centre.window()
+
+    @Slot(object)
+    def _ask_where(self, demo: Demo) -> None:
+        files = f"{tr(KINDS[demo.kind].title)} (*.{demo.kind})"
+        ask_where_to_save(self._centre, tr("Save the demo"), f"demo.{demo.kind}", files, partial(self.record, demo))
+
+    def record(self, demo: Demo, path: str) -> None:
+        """Film the shown run in the view in front."""
+        run = self._session.run
+        if run is None or self.filming is not None:
+            return
+        theme = theme_for(demo.theme or self._look.usual.name)
+        view = self._centre.columns[0].current
+        order = Order(Path(path), view, demo.size, theme, demo.pace, self._look.animates())
+        told = tr("Filming {name}…").format(name=Path(path).name)
+        self.progress = QProgressDialog(told, tr("Cancel"), 0, run.length, self._window)
+        self.progress.setWindowTitle(tr("Record a demo"))
+        self.progress.setWindowModality(Qt.WindowModality.WindowModal)
+        self.progress.setMinimumDuration(0)
+        self.progress.setAutoClose(False)
+        self.progress.setAutoReset(False)
+        self.filming = Filming(run, order, self)
+        self.filming.progressed.connect(self.progress.setValue)
+        self.filming.ended.connect(partial(self._on_ended, shown_path(order)))
+        self.progress.canceled.connect(self.filming.cancel)
+        self.progress.setValue(0)
+
+    def _on_ended(self, path: Path, problem: str) -> None:
+        if self.progress is not None:
+            self.progress.canceled.disconnect()
+            self.progress.close()
+            self.progress.deleteLater()
+        self.filming, self.progress = None, None
+        if problem:
+            self._messages.show_notice(problem, tr("The demo was not saved"))
+        elif path.exists():
+            self.filmed.emit(str(path))
+            self._messages.show_notice(str(path), tr("The demo is saved"))
+
+
+def shown_path(order: Order) -> Path:
+    """Where it will be: pictures for every step lie in a folder."""
+    return order.path.with_suffix("") if order.path.suffix.lower() == f".{PNGS}" else order.path

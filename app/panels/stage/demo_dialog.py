@@ -1,0 +1,121 @@
+"""How a demo is to be filmed: as what, how fast, how large, in which theme."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QLabel,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.storage.film.kinds import KINDS, PNGS, WEBM
+from app.storage.film.webm import why_no_webm
+from app.widgets.wrapped_label import WrappedLabel
+from resources.language import mark, tr, trn
+
+SIZES = ((1280, 720), (1920, 1080), (960, 540))
+THEMES = (("", mark("As shown")), ("light", mark("Light")), ("dark", mark("Dark")))
+SLOWEST, FASTEST, USUAL = 0.1, 25.0, 2.0
+"""Tokens a second."""
+ENDS_MS = 4500
+"""How long first and last frame stand together."""
+
+
+class Demo(NamedTuple):
+    """What was chosen."""
+
+    kind: str
+    pace: float
+    size: QSize
+    theme: str
+    """light, dark or empty for the shown one."""
+
+
+class DemoDialog(QDialog):
+    """`chosen(Demo)` once Save was pressed."""
+
+    chosen = Signal(object)
+
+    def __init__(self, steps: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("demoDialog")
+        self.setWindowTitle(tr("Record a demo"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._steps = steps
+        self.kind, self.size_box, self.theme = QComboBox(self), QComboBox(self), QComboBox(self)
+        self.pace = QDoubleSpinBox(self)
+        self.told = WrappedLabel("", self)
+        self.told.setProperty("role", "muted")
+        self._fill()
+        self._lay_out()
+        self._show()
+
+    @property
+    def demo(self) -> Demo:
+        """As it is set."""
+        return Demo(
+            self.kind.currentData(), self.pace.value(), QSize(*self.size_box.currentData()), self.theme.currentData()
+        )
+
+    def _fill(self) -> None:
+        for name, kind in KINDS.items():
+            self.kind.addItem(tr(kind.title), name)
+        for size in SIZES:
+            self.size_box.addItem("{} × {}".format(*size), size)
+        for name, title in THEMES:
+            self.theme.addItem(tr(title), name)
+        self.pace.setRange(SLOWEST, FASTEST)
+        self.pace.setDecimals(1)
+        self.pace.setSingleStep(0.5)
+        self.pace.setSuffix(" " + tr("tokens/s"))
+        self.pace.setValue(USUAL)
+        self.kind.currentIndexChanged.connect(self._show)
+        self.pace.valueChanged.connect(self._show)
+
+    def _lay_out(self) -> None:
+        form = QFormLayout()
+        for title, field in (
+            (tr("As"), self.kind), (tr("Speed"), self.pace), (tr("Size"), self.size_box), (tr("Theme"), self.theme),
+        ):  # fmt: skip
+            field.setAccessibleName(title)
+            label = QLabel(title, self)
+            label.setBuddy(field)
+            form.addRow(label, field)
+        buttons = QDialogButtonBox(self)
+        self.save = buttons.addButton(tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        buttons.accepted.connect(self._on_save)
+        buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(14)
+        column.addLayout(form)
+        column.addWidget(self.told)
+        column.addStretch(1)
+        column.addWidget(buttons)
+        self.setMinimumWidth(430)
+
+    @Slot()
+    def _show(self) -> None:
+        """Whether it can be made, and how long it will be."""
+        why_not = why_no_webm() if self.kind.currentData() == WEBM else ""
+        self.save.setEnabled(not why_not)
+        seconds = self._steps / self.pace.value() + ENDS_MS / 1000
+        told = trn("{steps:,} step, {seconds:.0f} s.", "{steps:,} steps, {seconds:.0f} s.", self._steps)
+        told = told.format(steps=self._steps, seconds=seconds)
+        if self.kind.currentData() == PNGS:
+            told += " " + tr("The pictures go into a folder of the name you choose.")
+        self.told.setText(why_not or told)
+
+    @Slot()
+    def _on_save(self) -> None:
+        self.chosen.emit(self.demo)
+        self.close()

@@ -1,0 +1,1 @@
+"""A film of frames in a file: one writer for each kind, none of which holds more than two frames."""

@@ -1,0 +1,132 @@
+"""A demo is filmed off the screen: the prompt first, a frame or more for each step, the end held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from PySide6.QtCore import QObject, QSize
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.cli import parse
+from app.control.stage.filming import Filming, Order, film
+from app.control.stage.scene import FIRST_MS, LAST_MS, Scene
+from app.panels.stage.demo_dialog import Demo, DemoDialog
+from app.storage.film import webm
+from app.storage.film.frame import FilmError
+from app.theme.theme import theme_for
+from tests.ui.layout import faults, settle
+from tests.ui.scripted import make_run, story
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+SIZE = QSize(640, 360)
+
+
+def test_first_the_prompt_then_the_steps_then_the_end(qtbot: QtBot) -> None:
+    scene = Scene("tokens", SIZE, theme_for("light"))
+    qtbot.addWidget(scene)
+    held = make_run(story(5), finished=True)
+    frames = [(held.cursor, frame) for frame in scene.frames(held, pace=1.0, animated=True)]
+    assert (frames[0][0], frames[0][1].milliseconds) == (0, FIRST_MS)
+    assert (frames[-1][0], frames[-1][1].milliseconds) == (5, LAST_MS)
+    for place in range(1, 5):
+        assert sum(frame.milliseconds for at, frame in frames if at == place) == 1000
+        assert len({frame.pixels for at, frame in frames if at == place}) > 2  # it is seen happening
+    assert {(frame.width, frame.height) for _at, frame in frames} == {(640, 360)}
+    still = list(scene.frames(held, pace=1.0, animated=False))
+    assert len(still) == 6
+    assert still[-1].pixels == frames[-1][1].pixels
+
+
+@pytest.mark.parametrize("view", ["tree", "speculation", "memory"])
+def test_other_views_are_filmed(qtbot: QtBot, view: str) -> None:
+    scene = Scene(view, SIZE, theme_for("dark"))
+    qtbot.addWidget(scene)
+    frames = list(scene.frames(make_run(story(3), finished=True), pace=8.0, animated=True))
+    assert len(frames) == 4
+    assert len({frame.pixels for frame in frames}) > 1
+
+
+def test_a_film_is_written_and_the_shown_run_is_left_alone(qtbot: QtBot, tmp_path: Path) -> None:
+    held = make_run(story(4), finished=True)
+    held.move_cursor(2)
+    path = tmp_path / "new" / "demo.apng"
+    order = Order(path, "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
+    assert list(film(held, order)) == [0, 1, 2, 3, 4]
+    assert held.cursor == 2
+    with Image.open(path) as read:
+        assert read.size == (640, 360)
+
+
+def test_a_film_can_be_left_and_leaves_nothing(qtbot: QtBot, tmp_path: Path) -> None:
+    order = Order(tmp_path / "demo.gif", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
+    steps = film(make_run(story(4), finished=True), order)
+    next(steps)
+    assert list(tmp_path.iterdir()) != []
+    steps.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_filmed_is_told(qtbot: QtBot, tmp_path: Path) -> None:
+    order = Order(tmp_path / "demo.gif", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
+    with pytest.raises(FilmError, match="no run"):
+        next(film(make_run(), order))
+    (tmp_path / "demo.gif").mkdir()
+    filming = Filming(make_run(story(2), finished=True), order, window := QObject())
+    with qtbot.waitSignal(filming.ended, timeout=WAIT_MS) as ended:
+        pass
+    assert "demo.gif was not saved" in ended.args[0]
+    window.deleteLater()
+
+
+def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    stage = window.parts.stage
+    stage.record_demo()
+    assert "Write something first" in window.parts.centre.notice_banner.accessibleDescription()
+    run(qtbot, window)
+    stage.record_demo()
+    dialog = find(window, DemoDialog, "demoDialog")
+    settle(dialog)
+    assert faults(dialog) == []
+    demo = dialog.demo
+    assert demo.kind == "apng"
+    dialog.close()
+    path = tmp_path / "demo.gif"
+    small = Demo("gif", 25.0, QSize(320, 180), "dark")
+    with qtbot.waitSignal(stage.recorder.filmed, timeout=3 * WAIT_MS):
+        stage.recorder.record(small, str(path))
+        assert stage.recorder.progress is not None
+    assert path.exists()
+    assert stage.recorder.filming is None
+    stage.recorder.record(small, str(tmp_path / "other.gif"))
+    assert stage.recorder.progress is not None
+    cancel = stage.recorder.progress.findChild(QPushButton)
+    assert isinstance(cancel, QPushButton)
+    cancel.click()
+    assert stage.recorder.filming is None
+    assert [part.name for part in tmp_path.iterdir() if "other" in part.name] == []
+
+
+def test_a_film_without_ffmpeg_says_so_before_it_is_begun(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webm.shutil, "which", lambda name: None)
+    dialog = DemoDialog(40)
+    qtbot.addWidget(dialog)
+    dialog.kind.setCurrentIndex(dialog.kind.findData("webm"))
+    assert not dialog.save.isEnabled()
+    assert "ffmpeg" in dialog.told.text()
+    dialog.kind.setCurrentIndex(dialog.kind.findData("png"))
+    assert dialog.save.isEnabled()
+    assert "folder" in dialog.told.text()
+
+
+def test_the_command_line_films(capsys: pytest.CaptureFixture[str]) -> None:
+    options = parse(["--run", "--record-demo", "x.gif", "--demo-speed", "4"])
+    assert (options.record_demo, options.demo_speed) == (Path("x.gif"), 4.0)
+    assert options.leaves
+    for bad in (["--record-demo", "x.mp4"], ["--demo-speed", "0"]):
+        with pytest.raises(SystemExit):
+            parse(bad)
+    assert ".apng" in capsys.readouterr().err
