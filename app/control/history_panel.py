@@ -18,6 +18,7 @@ from app.storage.settings import History as Kept
 from app.theme.theme import Theme
 from core import words
 from core.errors import TokenscopeError
+from resources.language import tr
 
 if TYPE_CHECKING:
     from app.panels.history.view import HistoryView
@@ -31,12 +32,14 @@ NOT_FOUND = "No kept run holds all of these words."
 
 class HistoryPanel(QObject):
     """`requestWanted(RunRequest)`: the panels are to take these settings; `compareWanted(Run)`: hold it beside the
-    shown one; `shown`: the panel it stands in has to be open; `changed`: a setting has."""
+    shown one; `shown`: the panel it stands in has to be open; `changed`: a setting has; `runWanted`: something is
+    to be run, for there is nothing here yet."""
 
     requestWanted = Signal(object)
     compareWanted = Signal(object)
     shown = Signal()
     changed = Signal()
+    runWanted = Signal()
 
     def __init__(
         self,
@@ -112,6 +115,24 @@ class HistoryPanel(QObject):
         total = f"{words.count(count, 'run')} ({words.size(size)})" if count else ""
         view.head.show_keeping(self._settings.keep)
         view.show_runs(ids, self._records, total, self._history.why_not or empty)
+        view.offer("" if ids or self._history.why_not else self._remedy(view))
+
+    def _remedy(self, view: HistoryView) -> str:
+        """What fills an empty list."""
+        if view.query:
+            return tr("Show all runs")
+        return tr("Run this prompt") if self._settings.keep else tr("Keep runs from now on")
+
+    @Slot()
+    def _fill(self) -> None:
+        """Do that."""
+        if self.view is not None and self.view.query:
+            self.view.search.clear()
+            self.refresh()
+        elif self._settings.keep:
+            self.runWanted.emit()
+        else:
+            self._set_keeping(True)
 
     def _records(self, runs: Sequence[str]) -> list[Record]:
         nothing: list[Record] = []
@@ -138,6 +159,7 @@ class HistoryPanel(QObject):
             (view.head.forwardWanted, self._steps.forward),
             (view.head.forgetAllWanted, self._changes.ask_to_forget_all),
             (view.head.keepWanted, self._set_keeping),
+            (view.fill.wanted, self._fill),
         ):
             signal.connect(slot)
         self._steps.changed.connect(view.head.show_steps)

@@ -61,6 +61,8 @@ class ViewSignals(QObject):
     from a node of a search's tree (an `Onward`)."""
     wordsWanted = Signal()
     """Words are to be typed in place of the selected token."""
+    fillWanted = Signal(str)
+    """There is nothing to see here: what fills the view is to be run (a name of `app.state.filling`)."""
     relativeWanted = Signal(str)
     """A run of the shown one's family is to be shown, by its id."""
     newChatWanted = Signal()

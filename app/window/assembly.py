@@ -18,6 +18,7 @@ from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
 from app.control.exports import Exports
 from app.control.family import FamilyController
+from app.control.filling import Filling
 from app.control.history_panel import HistoryPanel
 from app.control.kept_changes import KeptChanges
 from app.control.library import Library
@@ -244,6 +245,7 @@ def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Control
         tours=tours,
         live_text=LiveText(session, panels.centre),
         palette=Palette(whole, settings.habits),
+        filling=Filling(session, chosen, panels.setup.prompt, runs),
         welcome=Welcome(whole, panels.setup, session, settings.habits, tours.start),
     )
 

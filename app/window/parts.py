@@ -12,6 +12,7 @@ from app.control.cues import CueController
 from app.control.dialogs import Dialogs
 from app.control.export import ExportController
 from app.control.family import FamilyController
+from app.control.filling import Filling
 from app.control.history import History
 from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
@@ -101,6 +102,7 @@ class Controllers:
     live_text: LiveText
     palette: Palette
     welcome: Welcome
+    filling: Filling
 
 
 @dataclass(eq=False, repr=False)

@@ -19,8 +19,8 @@ class ViewFeed(QObject):
     """Feeds every view, those of a later second column too.
 
     What a view asks for that is not the session's to do is passed on: `inspectorRequested`, `prefixSaveWanted(path)`,
-    `prefixLoadWanted(path)`, `branchWanted(Instead)`, `chorusWanted(count)`; `failed(ErrorReport)` when a comparison
-    found nothing.
+    `prefixLoadWanted(path)`, `branchWanted(Instead)`, `chorusWanted(count)`,
+    `fillWanted(what)`; `failed(ErrorReport)` when a comparison found nothing.
     """
 
     inspectorRequested = Signal()
@@ -28,6 +28,7 @@ class ViewFeed(QObject):
     prefixLoadWanted = Signal(str)
     branchWanted = Signal(object)
     chorusWanted = Signal(int)
+    fillWanted = Signal(str)
     failed = Signal(object)
 
     def __init__(self, session: Session, centre: Centre, inspector: Inspector, timeline: Timeline) -> None:
@@ -95,6 +96,7 @@ class ViewFeed(QObject):
         signals.prefixSaveWanted.connect(self.prefixSaveWanted)
         signals.prefixLoadWanted.connect(self.prefixLoadWanted)
         signals.branchWanted.connect(self.branchWanted)
+        signals.fillWanted.connect(self.fillWanted)
         signals.wordsWanted.connect(self._inspector.branch.field.setFocus)
 
     def _tell(self, view: View) -> None:

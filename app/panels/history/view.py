@@ -13,6 +13,7 @@ from app.panels.history.model import Load
 from app.panels.history.run_list import RunList
 from app.panels.parameter_row import MARGIN
 from app.theme.theme import Theme, Themed
+from app.widgets.empty_offer import EmptyOffer
 from app.widgets.wrapped_label import WrappedLabel
 
 TYPING_MS = 120
@@ -63,6 +64,11 @@ class HistoryView(QFrame):
         self.empty.setText(when_empty)
         self._pages.setCurrentWidget(self.list if ids else self._empty_page)
 
+    def offer(self, text: str) -> None:
+        """What the button below the words of an empty list says; there is none where that is empty."""
+        self.fill.button.setText(text)
+        self.fill.offer(bool(text), about=self.empty.text())
+
     def event(self, event: QEvent) -> bool:
         """Esc in here closes the history, before it does anything else."""
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
@@ -91,7 +97,13 @@ class HistoryView(QFrame):
     def _lay_out(self) -> None:
         searching, self._empty_page = QWidget(), QWidget()
         row_of(searching, MARGIN, MARGIN, below=MARGIN // 2).addWidget(self.search)
-        row_of(self._empty_page, MARGIN, MARGIN).addWidget(self.empty, 0, Qt.AlignmentFlag.AlignTop)
+        self.fill = EmptyOffer("", self._empty_page)
+        column = QVBoxLayout(self._empty_page)
+        column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
+        column.setSpacing(MARGIN // 2)
+        column.addWidget(self.empty)
+        column.addWidget(self.fill)
+        column.addStretch(1)
         self._pages = QStackedWidget()
         for page in (self._empty_page, self.list):
             self._pages.addWidget(page)

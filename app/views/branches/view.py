@@ -9,10 +9,11 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.family import Member
+from app.state.filling import BRANCH
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
 from app.views.branches.growth import nodes_of, report_on, tip
-from app.views.shared.empty_page import paint_empty_page
+from app.views.shared.empty_page import offer_on, paint_empty_page
 from app.widgets.tree_canvas import TreeCanvas
 from resources.language import mark, tr
 
@@ -29,6 +30,7 @@ class BranchesView(View):
         self._members: Sequence[Member] = ()
         self._shown = ""
         self.canvas = TreeCanvas(self)
+        self.offer = offer_on(self, self, tr("Branch at the least sure token"), BRANCH, lambda: (tr(_TITLE), tr(_HINT)))
         self.canvas.setAccessibleName(tr("Runs that branched from each other"))
         self.canvas.describe = lambda node: tip(self._members[node]) if node < len(self._members) else ""
         self.canvas.selection.nodeSelected.connect(self._on_node)
@@ -42,6 +44,7 @@ class BranchesView(View):
         """Take other colours and sizes at once."""
         self._theme = theme
         self.canvas.set_theme(theme)
+        self.offer.set_theme(theme)
         self.update()
 
     def figures(self) -> Table:
@@ -79,6 +82,7 @@ class BranchesView(View):
 
     def _show_parts(self) -> None:
         self.canvas.setVisible(len(self._members) > 1)
+        self.offer.offer(len(self._members) < 2, about=tr(_HINT))
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -86,4 +90,4 @@ class BranchesView(View):
         painter = QPainter(self)
         painter.fillRect(self.rect(), self._theme.color("window"))
         if len(self._members) < 2:
-            paint_empty_page(painter, self.rect(), self._theme, tr(_TITLE), tr(_HINT))
+            paint_empty_page(painter, self.rect(), self._theme, (tr(_TITLE), tr(_HINT)))

@@ -120,7 +120,7 @@ class ChatArea(HoverArea, Spoken):
         painter.fillRect(event.rect(), theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self._bubbles.all:
-            paint_empty_page(painter, self.viewport().rect(), theme, tr(TITLE), tr(HINT))
+            paint_empty_page(painter, self.viewport().rect(), theme, (tr(TITLE), tr(HINT)))
             return
         top = event.rect().top() - self._origin.y()
         bottom = top + event.rect().height()

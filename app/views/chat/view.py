@@ -10,11 +10,14 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.conversation import Conversation, Turn, format_turns
+from app.state.filling import CHAT, why_not
+from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
-from app.views.chat.area import HINT, ChatArea
+from app.views.chat.area import HINT, TITLE, ChatArea
 from app.views.chat.tools import ChatFoot, ChatTools
+from app.views.shared.empty_page import offer_on
 from app.widgets.focus_ring import FocusRing
 from core.events import Event
 from resources.language import tr
@@ -35,6 +38,8 @@ class ChatView(View):
         self.area, self._foot, self._tools = ChatArea(theme, self), ChatFoot(theme, self), ChatTools(self)
         self._ring = FocusRing(self.area)
         self._tools.hide()
+        self._info: ModelInfo | None = None
+        self.offer = offer_on(self, self.area, tr("Write the first message"), CHAT, lambda: (tr(TITLE), tr(HINT)))
         for part in (self, self.area):
             part.setAccessibleName(tr("Chat"))
         self._column = QVBoxLayout(self)
@@ -92,7 +97,7 @@ class ChatView(View):
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        for part in (self.area, self._ring, self._foot, self._tools):
+        for part in (self.area, self._ring, self._foot, self._tools, self.offer):
             part.set_theme(theme)
         self._foot.setFixedHeight(theme.px(38))
         self._foot.setContentsMargins(theme.px(26), 0, theme.px(26), 0)
@@ -122,6 +127,12 @@ class ChatView(View):
         self._tools.show_conversation(self.conversation)
         self._foot.show_conversation(self.conversation)
         self.area.arrange()
+        self.offer.offer(not self.conversation.turns, why_not(CHAT, self._info), tr(HINT))
+
+    def model_ready(self, info: ModelInfo) -> None:
+        """A model is loaded: it may have no template for chats."""
+        self._info = info
+        self._arrange()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy the chat; walk along the tokens of the latest answer."""

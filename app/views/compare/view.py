@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QLabel, QPushButton, QWidget
 
@@ -18,7 +18,7 @@ from app.theme.theme import Theme
 from app.views.base import Table
 from app.views.compare.charts import Charts
 from app.views.compare.columns import OF_CACHES, OF_TEXTS
-from app.views.compare.kinds import CACHES, KINDS, RUNS, SWEEP, WORDS
+from app.views.compare.kinds import CACHES, KINDS, RUNS, STRATEGIES, SWEEP, WORDS
 from app.views.compare.plots import of_caches, of_strategies, of_sweep
 from app.views.compare.progress import ProgressRow
 from app.views.compare.results import ResultTable
@@ -42,10 +42,10 @@ class CompareView(ScrolledPage):
     """Choice, table, texts and charts of a comparison; what is compared runs beside the shown run."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("compareView", tr(_TITLE), tr(_HINT), parent)
+        super().__init__("compareView", tr(_TITLE), tr(_HINT), tr("Run it, then compare strategies"), parent)
         self._base: Run | None = None
         self._shown: Run | None = None
-        self._measuring = self._is_stale = False
+        self._measuring = self._is_stale = self._goes_on = False
         self.comparisons = {kind: Comparison() for kind, _ in KINDS}
         self._active: str | None = None
         kinds = [(kind, tr(title)) for kind, title in KINDS]
@@ -85,6 +85,7 @@ class CompareView(ScrolledPage):
         self.texts.entryPicked.connect(self._on_picked)
         self.texts.referenceWanted.connect(self._on_reference)
         self.way_back.wanted.connect(self._on_back)
+        self.offer.wanted.connect(self._go_on)
 
     # What the shell calls
 
@@ -133,6 +134,9 @@ class CompareView(ScrolledPage):
             self.show_run(run)
         elif run.outcome is not None:
             self._offer_once_seen()
+            if self._goes_on:
+                self._goes_on = False
+                QTimer.singleShot(0, self, self._compare_strategies)
 
     @property
     def is_comparing(self) -> bool:
@@ -196,6 +200,18 @@ class CompareView(ScrolledPage):
     # What the reader does
 
     @Slot()
+    def _go_on(self) -> None:
+        """The run that is begun now is to be compared once it is there."""
+        self._goes_on = True
+
+    @Slot()
+    def _compare_strategies(self) -> None:
+        if self._shown is not None and self._shown.finished is not None:
+            self.kind.set_value(STRATEGIES)
+            self._offer()
+            self.compare_or_stop()
+
+    @Slot()
     def compare_or_stop(self) -> None:
         """Run everything that is chosen, one after another; while that goes on, stop it and keep what is done."""
         if self._active is not None:
@@ -255,6 +271,7 @@ class CompareView(ScrolledPage):
     def _draw(self) -> None:
         comparison, kind = self.comparison, self.kind.value
         self._scroll.setVisible(self._base is not None)
+        self._show_offer(is_waiting=False)
         self._words.setText(WORDS[kind])
         is_caches = kind == CACHES
         shown = comparison.entry_of(self._shown)

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.branching import Instead, why_not_branch
+from app.state.filling import AS_SET
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
@@ -21,6 +22,7 @@ from app.views.shared.terms import explain
 from app.views.text.wording import token_text
 from app.views.tokens.headings import is_waiting
 from app.widgets.bars import Bars
+from app.widgets.empty_offer import EmptyOffer
 from app.widgets.focus_ring import FocusRing
 from app.widgets.funnel import Funnel
 from app.widgets.text_block import TextBlock
@@ -100,6 +102,8 @@ class Inspector(View):
         for part, name in ((self._card, "reason"), (self._bars, "alternatives"), (self._stages, "funnel")):
             part.setObjectName(name)
         self._card_of_node = NodeCard(self)
+        self.offer = EmptyOffer(tr("Run this prompt"), self._body)
+        self.offer.wanted.connect(lambda: self.signals.fillWanted.emit(AS_SET))
         self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
         self._timer.timeout.connect(self._tell)
         explain(self._facts, "probability rank surprise")
@@ -125,6 +129,7 @@ class Inspector(View):
             column.addWidget(widget)
         column.insertWidget(column.indexOf(self._candidates) + 1, self.branch)
         column.insertSpacing(column.indexOf(self._card), 6)
+        column.insertWidget(column.indexOf(self._card), self.offer)
         column.addStretch(1)
         page = QWidget(self)
         pages, outer = QVBoxLayout(page), QVBoxLayout(self)
@@ -244,12 +249,14 @@ class Inspector(View):
         )
         for part in (self._card, self.branch, *self._sections):
             part.hide()
+        self.offer.offer(not waiting)
         self._settle()
 
     def _tell_token(self, token: TokenChosen, vocabulary: int) -> None:
         self._title.set_text(token_text(token.piece))
         self._facts.set_text(rows.facts(token, vocabulary))
         self._sentence.set_text(rows.emphasized(explain_token(token)))
+        self.offer.offer(False)
         self._card.show()
         self._tell_candidates(token)
         self.branch.offer(token, why_not_branch(self._run))

@@ -29,7 +29,7 @@ class MemoryView(ScrolledPage):
     """The cache over the run, by part, by token and by layer; its formula goes to the inspector."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("memoryView", tr(_TITLE), tr(_HINT), parent)
+        super().__init__("memoryView", tr(_TITLE), tr(_HINT), tr("Run this prompt"), parent)
         self._run: Run | None = None
         self.model = CacheHistory()
         self.charts = MemoryCharts(self._page)
@@ -120,6 +120,7 @@ class MemoryView(ScrolledPage):
     def _draw(self) -> None:
         point, run = self._point(), self._run
         self._scroll.setVisible(point is not None)
+        self._show_offer(is_waiting=run is not None and run.outcome is None)
         self.update()
         if point is None or run is None:
             self._say(None)

@@ -9,12 +9,13 @@ from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.requests import RunRequest, plain_request
+from app.state.filling import DRAFT, why_not
+from app.state.requests import ModelInfo, RunRequest, plain_request
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
 from app.views.reports import NodeReport
-from app.views.shared.empty_page import paint_empty_page
+from app.views.shared.empty_page import offer_on, paint_empty_page
 from app.views.shared.tables import of_rounds
 from app.views.speculation.page import RoundPage
 from app.views.speculation.place import RoundPlace
@@ -42,6 +43,8 @@ class SpeculationView(View):
         self.strip, self.page, self._tools = RoundStrip(self), RoundPage(self), SpecTools(self)
         self.canvas, self.cards = self.page.canvas, self.page.cards
         self._tools.hide()
+        self._info: ModelInfo | None = None
+        self.offer = offer_on(self, self, tr("Choose a draft and run"), DRAFT, lambda: (tr(_TITLE), tr(_HINT)))
         self.setAccessibleName(tr("Speculation"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -71,7 +74,7 @@ class SpeculationView(View):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
-        for part in (self.strip, self.page, self._tools):
+        for part in (self.strip, self.page, self._tools, self.offer):
             part.set_theme(theme)
         self.update()
 
@@ -88,6 +91,11 @@ class SpeculationView(View):
         self.page.clear()
         if run is not None:
             self.place.catch_up(run)
+        self._draw()
+
+    def model_ready(self, info: ModelInfo) -> None:
+        """A model is loaded: it may refuse to check drafts."""
+        self._info = info
         self._draw()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
@@ -143,6 +151,8 @@ class SpeculationView(View):
         place = self.place
         for part in (self.strip, self.page):
             part.setVisible(place.count > 0)
+        waits = place.run is not None and place.run.outcome is None
+        self.offer.offer(not place.count and not waits, why_not(DRAFT, self._info), tr(_HINT))
         self._tools.label.setText(
             tr("Round {number} of {count}").format(number=place.number + 1, count=place.count) if place.count else ""
         )
@@ -188,7 +198,7 @@ class SpeculationView(View):
         """What this page is for, as long as it is empty."""
         if not self.place.count:
             painter = QPainter(self)
-            paint_empty_page(painter, self.rect(), self._theme, tr(_TITLE), tr(_HINT))
+            paint_empty_page(painter, self.rect(), self._theme, (tr(_TITLE), tr(_HINT)))
             painter.end()
 
 

@@ -13,7 +13,9 @@ from app.views.text.column import Column
 from app.views.text.wording import tokens_told
 from app.views.tokens.page import drawn_count
 from core import words
-from resources.language import tr
+from resources.language import mark, tr
+
+EMPTY = mark("Write a prompt or pick an example, then press Ctrl+Enter.")
 
 
 def is_waiting(run: Run | None) -> bool:
@@ -25,7 +27,7 @@ def paint_empty(painter: QPainter, area: QRectF, theme: Theme, run: Run | None) 
     """A page with nothing on it yet, and what to do about that."""
     waiting = waiting_title(run)
     title = waiting or tr("Every token, as it is chosen")
-    hint = "" if waiting else tr("Write a prompt or pick an example, then press Ctrl+Enter.")
+    hint = "" if waiting else tr(EMPTY)
     middle = area.center().y() - theme.px(12)
     _paint_sample(painter, area.center().x(), middle - theme.px(40), theme)
     painter.setFont(theme.font(18, 600))

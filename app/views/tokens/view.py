@@ -9,18 +9,20 @@ from PySide6.QtCore import QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.state.filling import AS_SET
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.state.scores import BAND_NAMES, scores_of, shares
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
+from app.views.shared.empty_page import offer_on
 from app.views.shared.tables import of_tokens
 from app.views.text.origins import KEY
 from app.views.text.paint import BAND_SCORES, COLOURINGS, thickness
 from app.views.text.wording import spoken
 from app.views.tokens.area import TokenArea
 from app.views.tokens.excerpt import excerpt_of
-from app.views.tokens.headings import SequenceChips
+from app.views.tokens.headings import EMPTY, SequenceChips, is_waiting
 from app.views.tokens.keys import Keys
 from app.views.tokens.pointer import Pointer
 from app.views.tokens.score_strip import ScoreStrip
@@ -75,6 +77,7 @@ class TokenView(View):
         self._legend = Legend(theme, self)
         self._tools = TokenTools(self)
         self._tools.hide()
+        self.offer = offer_on(self, self.area, tr("Run this prompt"), AS_SET, lambda: ("", tr(EMPTY)), down=12)
         self._lay_out()
         self._connect()
         self.set_theme(theme)
@@ -118,7 +121,8 @@ class TokenView(View):
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        parts = (self.area, self._ring, self.pointer.popover, self._legend, self._chips, self._score, self._tools)
+        parts = (self.area, self._ring, self.pointer.popover, self._legend, self._chips, self._score, self._tools,
+                 self.offer)  # fmt: skip
         for part in parts:
             part.set_theme(theme)
         side, foot = theme.px(26), theme.px(36)
@@ -214,6 +218,8 @@ class TokenView(View):
         """Chips and key come and go with what they speak of."""
         before = self._chips.isHidden(), self._legend.isHidden()
         self._chips.show_run(self.area.run, hidden=self.area.page.side_by_side)
+        waits = is_waiting(self.area.run) or self._is_presenting
+        self.offer.offer(not self.area.has_text and not waits, about=tr(EMPTY))
         self._legend.setVisible(self.area.has_text and not self._is_presenting)
         self._legend.set_hint(self._hint())
         if before != (self._chips.isHidden(), self._legend.isHidden()):

@@ -7,32 +7,40 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from app.state.run import Run
 from app.theme.theme import Theme
-from app.views.shared.empty_page import paint_empty_page, waiting_title
+from app.views.shared.empty_page import GAP, Words, laid_out, paint_empty_page, waiting_title
 from resources.language import sentences, tr
 
+BAR = 44
+"""Pixels at 100 % for the bar below the offer, which begins a chorus."""
 _SAMPLE = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1.5), "best"),
            ((1, -1), (2, -0.5), "pruned"), ((1, 1), (2, 1), "kept"))  # fmt: skip
 
 
 def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
     """A small tree, a title and a hint."""
+    words = words_of(run)
+    top = laid_out(area, theme, words, theme.px(BAR))[0].top() - theme.px(46)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    if top - theme.px(36) > area.top():
+        _sample(painter, QPointF(area.center().x() - theme.px(62), top), theme)
+    paint_empty_page(painter, area, theme, words, theme.px(BAR))
+
+
+def words_of(run: Run | None) -> Words:
+    """What it would show, and how to come by a tree; what is waited for, where a run is under way."""
     waiting = waiting_title(run) if run is not None and not run.tokens else ""
-    title = waiting or tr("A tree of what might have been")
     hint = tr(
         "Choose beam search and press Ctrl+Enter: each continuation it considers appears here. Or have the same "
         "prompt written many times at once, and see where the texts part."
     )
     if run is not None and run.tokens:
         hint = sentences(tr("This run wrote one text, one token at a time."), hint)
-    top = sample_top(area, theme)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    _sample(painter, QPointF(area.center().x() - theme.px(62), top), theme)
-    paint_empty_page(painter, area, theme, title, "" if waiting else hint)
+    return waiting or tr("A tree of what might have been"), "" if waiting else hint
 
 
-def sample_top(area: QRect, theme: Theme) -> float:
-    """Where the small tree stands in an empty page."""
-    return QRectF(area).center().y() - theme.px(70)
+def below_words(area: QRect, theme: Theme, run: Run | None) -> float:
+    """Where what is offered begins."""
+    return laid_out(area, theme, words_of(run), theme.px(BAR))[1].bottom() + theme.px(GAP)
 
 
 def _sample(painter: QPainter, corner: QPointF, theme: Theme) -> None:

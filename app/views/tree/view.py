@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QP
 from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
 from app.state.chorus import is_chorus
+from app.state.filling import TREE, why_not
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
@@ -17,13 +18,14 @@ from app.views.tree.beam_content import BeamContent
 from app.views.tree.chorus_bar import ChorusBar
 from app.views.tree.chorus_content import ChorusContent
 from app.views.tree.content import TreeContent, prompt_end
-from app.views.tree.empty import paint_empty, sample_top
+from app.views.tree.empty import below_words, paint_empty, words_of
 from app.views.tree.finder import Finder
 from app.views.tree.growth import ROOT
 from app.views.tree.menu import NodeMenu
 from app.views.tree.path_line import PathLine
 from app.views.tree.split import TreeSplit
 from app.views.tree.tools import FindBar, TreeLegend, TreeTools
+from app.widgets.empty_offer import EmptyOffer
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
 from resources.language import mark, tr
@@ -53,6 +55,10 @@ class TreeView(View):
         self._tools = TreeTools(self)
         self.menu = NodeMenu(self.canvas, self.signals, lambda: (self._run, self._content))
         self._tools.hide()
+        self._info: ModelInfo | None = None
+        self.offer = EmptyOffer(
+            tr("Run beam search on this prompt"), self, lambda area, theme: below_words(area, theme, self._run)
+        )
         self._lay_out()
         self._connect()
         self.set_theme(self._theme)
@@ -80,6 +86,7 @@ class TreeView(View):
         canvas.input.typed.connect(self.finder.begin)
         canvas.travel.followChanged.connect(tools.follow.setChecked)
         self.table.nodePicked.connect(canvas.selection.pick)
+        self.offer.wanted.connect(lambda: self.signals.fillWanted.emit(TREE))
         self.samples.samplePicked.connect(self._on_sample)
         for bar in (self._again, self._first):
             bar.wanted.connect(self.signals.chorusWanted)
@@ -107,7 +114,7 @@ class TreeView(View):
         """Take other colours and sizes at once."""
         self._theme = theme
         for part in (self.canvas, self.table, self.samples, self._path, self._legend, self._find_bar, self._tools,
-                     self._again, self._first):  # fmt: skip
+                     self._again, self._first, self.offer):  # fmt: skip
             part.set_theme(theme)
         self._split.set_theme(theme)
         self._place_first()
@@ -163,9 +170,10 @@ class TreeView(View):
         if leader and not self.canvas.travel.follow:
             self.canvas.travel.ensure_visible(leader)
 
-    def model_ready(self, _info: ModelInfo) -> None:
-        """The run no longer waits for its model."""
-        self.update()
+    def model_ready(self, info: ModelInfo) -> None:
+        """The run no longer waits for its model, which may refuse to search."""
+        self._info = info
+        self._show_parts()
 
     def selection_changed(self, run: Run) -> None:
         """Mark the node of the selected token."""
@@ -295,6 +303,8 @@ class TreeView(View):
         self._again.setVisible(self._content is self.chorus and not self._is_presenting)
         waits = self._run is not None and self._run.outcome is None
         self._first.setVisible(not grown and not waits and not self._is_presenting)
+        is_offered = not grown and not waits and not self._is_presenting
+        self.offer.offer(is_offered, why_not(TREE, self._info), words_of(self._run)[1])
         self._place_first()
         self.update()
 
@@ -310,7 +320,7 @@ class TreeView(View):
         self._foot.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
         bar = self._first
         bar.adjustSize()
-        top = min(sample_top(self.rect(), self._theme) + self._theme.px(190), self.height() - bar.height())
+        top = min(self.offer.geometry().bottom() + self._theme.px(10), self.height() - bar.height())
         bar.move((self.width() - bar.width()) // 2, max(0, round(top)))
 
     def paintEvent(self, event: QPaintEvent) -> None:

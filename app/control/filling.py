@@ -1,0 +1,61 @@
+"""Fills an empty view, as its button asks: chooses what is needed and runs it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.control.requests import Chosen
+from app.control.runs import RunController
+from app.panels.prompt import PromptPanel
+from app.session.session import Session
+from app.state.branching import Instead, why_not_branch
+from app.state.filling import BRANCH, CHAT, strategies_for
+from app.state.run import Run
+from core.events import TokenChosen
+
+
+class Filling(QObject):
+    """`promptWanted`: the cursor is to be in the prompt."""
+
+    promptWanted = Signal()
+
+    def __init__(self, session: Session, chosen: Chosen, prompt: PromptPanel, runs: RunController) -> None:
+        super().__init__(session)
+        self._session, self._chosen, self._prompt, self._runs = session, chosen, prompt, runs
+
+    @Slot(str)
+    def fill(self, wanted: str) -> None:
+        """Do what fills such a view: one of the names of `app.state.filling`."""
+        if wanted == CHAT:
+            self._prompt.mode.button("chat").click()
+            self.promptWanted.emit()
+        elif wanted == BRANCH and self._session.run is not None and not why_not_branch(self._session.run):
+            self._branch(self._session.run)
+        else:
+            self._choose(wanted)
+            self._runs.run()
+
+    def _choose(self, wanted: str) -> None:
+        """The first strategy for it that the model and the drafts there are allow, unless what is set does it."""
+        chosen, info = self._chosen, self._session.model
+        refused = info.refused_strategies if info is not None else {}
+        ways = [way.name for way in strategies_for(wanted) if way.name not in refused]
+        if chosen.strategy.name in ways and not chosen.drafts.problems:
+            return
+        for name in ways:
+            chosen.strategy.choose(name, "strategy")
+            if not chosen.drafts.problems:
+                return
+
+    def _branch(self, run: Run) -> None:
+        """At the place where the likeliest token was the least sure, with another one."""
+        places = [(token.alternatives[0].raw_probability, place, token) for place, token in _doubtful(run)]
+        if places:
+            _, place, token = min(places, key=lambda found: found[:2])
+            other = next(item for item in token.alternatives if item.id != token.id)
+            self._runs.branch(Instead(place, other.id))
+
+
+def _doubtful(run: Run) -> list[tuple[int, TokenChosen]]:
+    """Tokens of the shown text that had an alternative, with their places."""
+    return [(place, token) for place, token in enumerate(run.tokens) if len(token.alternatives) > 1]

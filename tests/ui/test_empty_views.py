@@ -1,0 +1,158 @@
+"""No view is empty without saying what would fill it, and offering the button that does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.state.requests import ModelInfo
+from app.window.main_window import MainWindow
+from core import strategies
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import settle
+from tests.ui.windows import WAIT_MS, open_window, run
+
+VIEWS = ("tokens", "chat", "tree", "speculation", "memory", "compare", "branches")
+INFO = ModelInfo("storyteller", "storyteller", "cpu", "float32", 2, "", 5_700_000, 512, 2048, has_chat=True)
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
+    return open_window(qtbot, config_dir, engine)
+
+
+def offered(part: QWidget) -> QPushButton:
+    """The one button that the part offers, on the screen."""
+    buttons = [button for button in part.findChildren(QPushButton, "fillButton") if button.isVisible()]
+    assert len(buttons) == 1
+    return buttons[0]
+
+
+def view(window: MainWindow, name: str) -> QWidget:
+    centre = window.parts.centre
+    centre.offer_view(name, True)
+    assert centre.show_view(name)
+    settle(window)
+    return centre.columns[0].view(name)
+
+
+def press(qtbot: QtBot, window: MainWindow, part: QWidget) -> None:
+    """Press what it offers, and wait for the run's end."""
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        qtbot.mouseClick(offered(part), Qt.MouseButton.LeftButton)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_each_says_what_its_button_is_for(window: MainWindow, name: str) -> None:
+    button = offered(view(window, name))
+    assert button.text()
+    assert button.accessibleDescription()
+    assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
+
+
+@pytest.mark.parametrize("name", ["tokens", "memory"])
+def test_a_run_fills_it(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, name: str) -> None:
+    part = view(window, name)
+    press(qtbot, window, part)
+    assert len(engine.runs) == 1
+    assert not [button for button in part.findChildren(QPushButton, "fillButton") if button.isVisible()]
+
+
+def test_the_tree_searches(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    press(qtbot, window, view(window, "tree"))
+    assert engine.runs[-1].strategy == "beam_search"
+
+
+def test_what_searches_already_is_kept(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    window.parts.toolbar.strategy.choose("diverse_beam_search")
+    press(qtbot, window, view(window, "tree"))
+    assert engine.runs[-1].strategy == "diverse_beam_search"
+
+
+def test_speculation_takes_a_draft(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    press(qtbot, window, view(window, "speculation"))
+    assert strategies.registry[engine.runs[-1].strategy].takes_drafters
+    assert engine.runs[-1].draft_names
+
+
+def test_without_a_draft_the_prompt_drafts(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    window.parts.toolbar.draft.offer([])
+    press(qtbot, window, view(window, "speculation"))
+    assert strategies.registry[engine.runs[-1].strategy].speculates
+    assert not engine.runs[-1].draft_names
+
+
+def test_compare_runs_and_then_compares(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
+    part = view(window, "compare")
+    press(qtbot, window, part)
+    qtbot.waitUntil(lambda: not window.session.busy and len(engine.runs) > 3, timeout=WAIT_MS)
+    assert len({request.strategy for request in engine.runs}) > 3
+
+
+def test_chat_waits_for_the_first_message(qtbot: QtBot, window: MainWindow) -> None:
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.mouseClick(offered(view(window, "chat")), Qt.MouseButton.LeftButton)
+    prompt = window.parts.setup.prompt
+    assert prompt.is_chat
+    assert QApplication.focusWidget() is prompt.editor
+
+
+def test_branches_begin_where_the_model_was_least_sure(
+    qtbot: QtBot, window: MainWindow, engine: ScriptedEngine
+) -> None:
+    run(qtbot, window)
+    tokens = window.session.run.tokens
+    press(qtbot, window, view(window, "branches"))
+    place = engine.runs[-1].place
+    assert place is not None
+    sure = [token.alternatives[0].raw_probability for token in tokens]
+    assert sure[place] == min(sure)
+
+
+def test_the_inspector_runs_too(qtbot: QtBot, window: MainWindow) -> None:
+    press(qtbot, window, window.parts.inspector)
+    assert window.session.run.tokens
+
+
+def test_the_history_offers_what_is_lacking(qtbot: QtBot, window: MainWindow) -> None:
+    panel = window.parts.history_panel
+    panel.show()
+    press(qtbot, window, panel.view)
+    qtbot.waitUntil(lambda: bool(panel.view.list.runs.rowCount()))
+    panel.view.search.setText("no such words")
+    panel.refresh()
+    offered(panel.view).click()
+    assert (panel.view.query, panel.view.list.runs.rowCount()) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "info", "why"),
+    [
+        ("chat", replace(INFO, has_chat=False), "storyteller has no chat template."),
+        ("tree", replace(INFO, refused_strategies={name: "It keeps a state." for name in strategies.registry}),
+         "It keeps a state."),
+        ("speculation", replace(INFO, refused_strategies={name: "No drafts." for name in strategies.registry}),
+         "No drafts."),
+    ],
+)  # fmt: skip
+def test_what_a_model_refuses_is_said_instead(
+    qtbot: QtBot, config_dir: Path, name: str, info: ModelInfo, why: str
+) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine(info=info))
+    part = view(window, name)
+    qtbot.waitUntil(lambda: window.session.model is not None, timeout=WAIT_MS)
+    offer = part.findChild(QPushButton, "fillButton").parentWidget()
+    qtbot.waitUntil(lambda: not offer.button.isVisible())
+    assert offer.why.text() == why
+    assert offer.why.isVisible()
