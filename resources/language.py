@@ -11,6 +11,7 @@ program each. `packaging/translations.py` extracts, updates, checks and compiles
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import resources
@@ -76,6 +77,7 @@ def use(code: str) -> None:
     _code = code
 
 
+@cache
 def _catalogue_of(code: str) -> NullTranslations:
     """All parts in one."""
     from gettext import GNUTranslations, NullTranslations
