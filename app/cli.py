@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from app.state.near import near, short
 from app.storage.settings import LANGUAGE_CHOICES, LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE
+from resources.language import mark, tr
 
 LARGEST_SIDE = 10_000
 """Pixels of a window or a picture."""
@@ -24,7 +25,7 @@ DEMOS = (".apng", ".gif", ".webm", ".png")
 DEMO_SPEED, SLOWEST_DEMO, FASTEST_DEMO = 2.0, 0.1, 25.0
 """Tokens a second."""
 EXPORTS = (".html", ".svg", ".png", ".csv", ".json")
-SCRIPT = """\
+SCRIPT = mark("""\
 a script for --pictures (every key: docs/pictures.md):
   size = "1100x700"                 # above the first table: for all pictures
   still = true
@@ -36,7 +37,7 @@ a script for --pictures (every key: docs/pictures.md):
   prompt = "Once upon a time"
   view = "tree"
   theme = "dark"
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +89,17 @@ def parse(arguments: Sequence[str]) -> Options:
     read = parser.parse_args(list(arguments))
     options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
     if options.still and not options.leaves and options.pictures is None:
-        parser.error("--still is for pictures: say where with --screenshot, --export or --pictures")
+        parser.error(tr("--still is for pictures: say where with --screenshot, --export or --pictures"))
     if options.record is not None and not options.run:
-        parser.error("--record is for a run: add --run")
+        parser.error(tr("--record is for a run: add --run"))
     if options.recorded is not None and options.run:
-        parser.error("a recorded run is shown as it was: leave --run out, or the file")
+        parser.error(tr("a recorded run is shown as it was: leave --run out, or the file"))
     if options.tour and (options.run or options.recorded is not None or options.pictures is not None):
-        parser.error("a tour sets and runs everything itself: leave out --run, --pictures and the recorded run")
+        parser.error(tr("a tour sets and runs everything itself: leave out --run, --pictures and the recorded run"))
     width, height = (side * (options.scale or 1.0) for side in options.size or PICTURE_SIZE)
     if width * height > LARGEST_AREA:
-        parser.error(f"a picture of {width:.0f}x{height:.0f} pixels is too large: {LARGEST_AREA:,} are the most")
+        told = tr("a picture of {width:.0f}x{height:.0f} pixels is too large: {most:,} are the most")
+        parser.error(told.format(width=width, height=height, most=LARGEST_AREA))
     return options
 
 
@@ -118,7 +120,7 @@ class _Parser(argparse.ArgumentParser):
     """Lists in its help what can be named, and knows what a mistyped option was meant to be."""
 
     def format_help(self) -> str:
-        return f"{super().format_help()}\n{_names()}\n{SCRIPT}"
+        return f"{super().format_help()}\n{_names()}\n{tr(SCRIPT)}"
 
     def error(self, message: str) -> NoReturn:
         mistyped = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
@@ -137,86 +139,93 @@ def _names() -> str:
 
     return "\n".join(
         (
-            "names:",
-            listed("views", (view.name for view in VIEWS if not view.comes_later)),
-            listed("strategies", strategies.registry),
-            listed("caches", caches.registry),
-            listed("themes", SCHEMES),
-            listed("tours", (name for name, _title in names_and_titles())),
+            tr("names:"),
+            listed(tr("views"), (view.name for view in VIEWS if not view.comes_later)),
+            listed(tr("strategies"), strategies.registry),
+            listed(tr("caches"), caches.registry),
+            listed(tr("themes"), SCHEMES),
+            listed(tr("tours"), (name for name, _title in names_and_titles())),
             "",
         )
     )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="tokenscope", description="Watch every token being chosen.", allow_abbrev=False)
+    parser = _Parser(prog="tokenscope", description=tr("Watch every token being chosen."), allow_abbrev=False)
     add = parser.add_argument
-    add("recorded", nargs="?", type=Path, metavar="FILE.tokenscope", help="a recorded run to show; needs no model")
-    add("--model", default="", metavar="M", help="bundled name, folder, or hub id already on this disk")
-    add("--strategy", default="", metavar="S", help="how to decode; names below")
-    add("--param", action="append", default=[], dest="params", metavar="K=V", type=_pair, help="a setting; repeatable")
-    add("--prompt", metavar="TEXT", help="what the model continues")
-    add("--chat", action="store_true", help="read the prompt as a chat (user: … assistant: …)")
-    add("--cache", default="", metavar="C", help="how keys and values are kept; names below")
+    add("recorded", nargs="?", type=Path, metavar="FILE.tokenscope", help=tr("a recorded run to show; needs no model"))
+    add("--model", default="", metavar="M", help=tr("bundled name, folder, or hub id already on this disk"))
+    add("--strategy", default="", metavar="S", help=tr("how to decode; names below"))
+    add("--param", action="append", default=[], dest="params", metavar="K=V", type=_pair,
+        help=tr("a setting; repeatable"))  # fmt: skip
+    add("--prompt", metavar="TEXT", help=tr("what the model continues"))
+    add("--chat", action="store_true", help=tr("read the prompt as a chat (user: … assistant: …)"))
+    add("--cache", default="", metavar="C", help=tr("how keys and values are kept; names below"))
     add("--draft", action="append", default=[], dest="drafts", metavar="D",
-        help="draft model, for strategies that take one; repeatable: several are merged")  # fmt: skip
-    add("--seed", type=_seed, metavar="N", help="seed, locked")
-    add("--run", action="store_true", help="run at once")
-    add("--present", action="store_true", help="present: one view, large, and why in a sentence")
-    add("--view", default="", metavar="V", help="view to show; names below")
+        help=tr("draft model, for strategies that take one; repeatable: several are merged"))  # fmt: skip
+    add("--seed", type=_seed, metavar="N", help=tr("seed, locked"))
+    add("--run", action="store_true", help=tr("run at once"))
+    add("--present", action="store_true", help=tr("present: one view, large, and why in a sentence"))
+    add("--view", default="", metavar="V", help=tr("view to show; names below"))
     add("--size", type=_size, metavar="WxH",
-        help=f"size of the window in points; a picture's is else {PICTURE_SIZE[0]}x{PICTURE_SIZE[1]}")  # fmt: skip
+        help=tr("size of the window in points; a picture's is else {width}x{height}").format(
+            width=PICTURE_SIZE[0], height=PICTURE_SIZE[1]))  # fmt: skip
     add("--theme", default="", choices=SCHEMES, help="colours")
     add("--language", default="", choices=LANGUAGE_CHOICES,
-        help="what the program speaks, this time; a picture's language is else en")  # fmt: skip
-    add("--font-scale", type=_scale, metavar="F", help="text size, 1.0 = 100 %%")
-    add("--scale", type=_ratio, metavar="F", help="pixels a point, as QT_SCALE_FACTOR: 2 doubles a picture")
+        help=tr("what the program speaks, this time; a picture's language is else en"))  # fmt: skip
+    add("--font-scale", type=_scale, metavar="F", help=tr("text size, 1.0 = 100 %%"))
+    add("--scale", type=_ratio, metavar="F", help=tr("pixels a point, as QT_SCALE_FACTOR: 2 doubles a picture"))
     add("--screenshot", type=_picture, metavar="PATH",
-        help="save a picture of the window (after the run) as .png or .svg, then leave; needs no screen")  # fmt: skip
+        help=tr("save a picture of the window (after the run) as .png or .svg, then leave; needs no "
+                "screen"))  # fmt: skip
     add("--export", type=_export, metavar="PATH",
-        help="save the run as a web page (.html), a picture of the view (.png, .svg) or its figures (.csv, .json), "
-        "then leave; needs no screen")  # fmt: skip
+        help=tr("save the run as a web page (.html), a picture of the view (.png, .svg) or its figures (.csv, "
+                ".json), then leave; needs no screen"))  # fmt: skip
     add("--record-demo", type=_demo, metavar="PATH",
-        help="film the run as it is presented, step by step: .apng, .gif, .webm (with ffmpeg), or .png for a folder of "
-        "pictures; 1280x720 without --size; then leave; needs no screen")  # fmt: skip
-    add("--demo-speed", type=_demo_speed, default=DEMO_SPEED, metavar="N", help="its tokens a second, %(default)g")
+        help=tr("film the run as it is presented, step by step: .apng, .gif, .webm (with ffmpeg), or .png for a folder "
+                "of pictures; 1280x720 without --size; then leave; needs no screen"))  # fmt: skip
+    add("--demo-speed", type=_demo_speed, default=DEMO_SPEED, metavar="N", help=tr("its tokens a second, %(default)g"))
     add("--still", action="store_true",
-        help="leave out of a picture what no second run repeats: times, speeds, free memory, the caret")  # fmt: skip
+        help=tr("leave out of a picture what no second run repeats: times, speeds, free memory, the "
+                "caret"))  # fmt: skip
     add("--pictures", type=Path, metavar="FILE",
-        help="make the pictures that a script in TOML names, then leave; needs no screen; example below")  # fmt: skip
-    add("--record", type=Path, metavar="OUT.tokenscope", help="write the run to a file while it goes on")
+        help=tr("make the pictures that a script in TOML names, then leave; needs no screen; example "
+                "below"))  # fmt: skip
+    add("--record", type=Path, metavar="OUT.tokenscope", help=tr("write the run to a file while it goes on"))
     add("--tour", default="", metavar="NAME", type=_tour,
-        help="play a guided tour; with --screenshot to its end, by itself; names below")  # fmt: skip
-    add("--config-dir", type=Path, metavar="DIR", help="where settings are kept")
+        help=tr("play a guided tour; with --screenshot to its end, by itself; names below"))  # fmt: skip
+    add("--config-dir", type=Path, metavar="DIR", help=tr("where settings are kept"))
     return parser
 
 
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"“{short(text)}” is not of the form name=value")
+        raise argparse.ArgumentTypeError(tr("“{text}” is not of the form name=value").format(text=short(text)))
     return name.strip(), value
 
 
 def _size(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"“{short(text)}” is not of the form 1280x800")
+        raise argparse.ArgumentTypeError(tr("“{text}” is not of the form 1280x800").format(text=short(text)))
     if max(int(match[1]), int(match[2])) > LARGEST_SIDE:
-        raise argparse.ArgumentTypeError(f"{text} is too large: {LARGEST_SIDE:,} are the most on a side")
+        raise argparse.ArgumentTypeError(
+            tr("{text} is too large: {most:,} are the most on a side").format(text=text, most=LARGEST_SIDE)
+        )
     return int(match[1]), int(match[2])
 
 
 def _picture(text: str) -> Path:
-    return _ending(text, PICTURES, "picture")
+    return _ending(text, PICTURES, mark("picture"))
 
 
 def _export(text: str) -> Path:
-    return _ending(text, EXPORTS, "export")
+    return _ending(text, EXPORTS, mark("export"))
 
 
 def _demo(text: str) -> Path:
-    return _ending(text, DEMOS, "demo")
+    return _ending(text, DEMOS, mark("demo"))
 
 
 def _demo_speed(text: str) -> float:
@@ -226,8 +235,16 @@ def _demo_speed(text: str) -> float:
 def _ending(text: str, known: Sequence[str], what: str) -> Path:
     path = Path(text)
     if path.suffix.lower() not in known:
-        named = f"“{path.suffix}” is no kind of {what}" if path.suffix else f"“{short(text)}” does not say which kind"
-        raise argparse.ArgumentTypeError(f"{named}: end the name with {', '.join(known[:-1])} or {known[-1]}")
+        named = (
+            tr("“{suffix}” is no kind of {what}").format(suffix=path.suffix, what=tr(what))
+            if path.suffix
+            else tr("“{text}” does not say which kind").format(text=short(text))
+        )
+        raise argparse.ArgumentTypeError(
+            tr("{named}: end the name with {names} or {last}").format(
+                named=named, names=", ".join(known[:-1]), last=known[-1]
+            )
+        )
     return path
 
 
@@ -246,7 +263,9 @@ def _ratio(text: str) -> float:
 
 def _seed(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"“{short(text)}” is not a whole number from 0 to {LARGEST_SEED}")
+        raise argparse.ArgumentTypeError(
+            tr("“{text}” is not a whole number from 0 to {most}").format(text=short(text), most=LARGEST_SEED)
+        )
     return int(text)
 
 
@@ -260,5 +279,7 @@ def _within(text: str, least: float, most: float) -> float:
     except ValueError:
         number = -1.0
     if not least <= number <= most:
-        raise argparse.ArgumentTypeError(f"“{short(text)}” is not a number from {least} to {most}")
+        raise argparse.ArgumentTypeError(
+            tr("“{text}” is not a number from {least} to {most}").format(text=short(text), least=least, most=most)
+        )
     return number

@@ -43,7 +43,7 @@ async def _stay(window: MainWindow, options: Options) -> int:
     except LaunchProblem as error:
         problem = problem or str(error)
     if problem:
-        window.parts.messages.show_notice(problem, "The command line could not be followed in full")
+        window.parts.messages.show_notice(problem, tr("The command line could not be followed in full"))
     elif options.tour:
         from app.state.tours import find
 
@@ -127,7 +127,7 @@ def show_recorded(window: MainWindow, options: Options) -> None:
         run = parts.recorded.show(options.recorded, options.still, offers=False)
     except TokenscopeError as error:
         raise LaunchProblem(sentences(error.cause, error.remedy)) from None
-    parts.status.show_state("No model loaded")
+    parts.status.show_state(tr("No model loaded"))
     if run is not None:
         parts.controller.apply_request(run.request)
 
@@ -139,7 +139,11 @@ def _apply_appearance(window: MainWindow, options: Options) -> None:
     if options.size is not None:
         least = window.minimumSize()
         if options.size[0] < least.width() or options.size[1] < least.height():
-            raise LaunchProblem(f"The window is at least {least.width()}x{least.height()} pixels large.")
+            raise LaunchProblem(
+                tr("The window is at least {width}x{height} pixels large.").format(
+                    width=least.width(), height=least.height()
+                )
+            )
         window.resize(*options.size)
 
 
@@ -149,11 +153,15 @@ def _values(strategy_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str,
     for name, text in pairs:
         if name not in strategy.parameter_names:
             raise LaunchProblem(
-                f"{tr(strategy.title)} has no setting “{short(name)}”.{near(name, strategy.parameter_names)} "
-                f"It has: {', '.join(strategy.parameter_names)}."
+                tr("{title} has no setting “{name}”.{near} It has: {names}.").format(
+                    title=tr(strategy.title),
+                    name=short(name),
+                    near=near(name, strategy.parameter_names),
+                    names=", ".join(strategy.parameter_names),
+                )
             )
         try:
             found[name] = typed.parse(strategy.parameter(name), text)
         except typed.ValueProblem as problem:
-            raise LaunchProblem(f"--param {name}: {problem}") from None
+            raise LaunchProblem(tr("--param {name}: {problem}").format(name=name, problem=problem)) from None
     return found

@@ -15,6 +15,7 @@ from app.views import VIEWS
 from app.views.shared.portrait import Pose
 from app.widgets import pictures
 from app.window.main_window import MainWindow
+from resources.language import tr
 
 
 class PictureError(Exception):
@@ -34,7 +35,9 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
         pictures.save_picture(window, part, scale=window.devicePixelRatioF() * scale)
         part.replace(path)
     except OSError:
-        raise PictureError(f"The picture could not be saved as {path}. Choose a folder you may write to.") from None
+        raise PictureError(
+            tr("The picture could not be saved as {path}. Choose a folder you may write to.").format(path=path)
+        ) from None
     finally:
         with suppress(OSError):
             part.unlink()
@@ -49,15 +52,17 @@ def export(window: MainWindow, path: Path) -> None:
     name = RUN if kind == HTML else view.name
     offer = next((offer for offer in exports.offers() if offer.name == name), None)
     if offer is None:
-        raise PictureError("There is no run to export. Add --run, or name a recorded run, FILE.tokenscope.")
+        raise PictureError(tr("There is no run to export. Add --run, or name a recorded run, FILE.tokenscope."))
     if kind not in offer.kinds:
         raise PictureError(_no_figures(exports, offer))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         exports.save(name, path, Pose(view.size, whole=True, scale=window.devicePixelRatioF()))
     except OSError as error:
-        cause = error.strerror or str(error) or "it cannot be written"
-        raise PictureError(f"{path} was not saved: {cause}. Choose a folder you may write to.") from None
+        cause = error.strerror or str(error) or tr("it cannot be written")
+        raise PictureError(
+            tr("{path} was not saved: {cause}. Choose a folder you may write to.").format(path=path, cause=cause)
+        ) from None
 
 
 def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, int] | None) -> None:
@@ -69,7 +74,7 @@ def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, in
 
     parts, run = window.parts, window.session.run
     if run is None:
-        raise PictureError("There is no run to film. Add --run, or name a recorded run, FILE.tokenscope.")
+        raise PictureError(tr("There is no run to film. Add --run, or name a recorded run, FILE.tokenscope."))
     look, view = parts.appearance, parts.centre.columns[0].current
     order = Order(path, view, QSize(*size) if size else MEASURE, look.usual, pace, look.animates())
     try:
@@ -82,8 +87,12 @@ def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, in
 def _no_figures(exports: Exports, offer: Offer) -> str:
     """Why a view has none, and which have."""
     others = [other.name for other in exports.offers() if CSV in other.kinds and other.name in {v.name for v in VIEWS}]
-    instead = f" With --view, these have: {', '.join(others)}." if others else " Add --run, so that there are some."
-    return f"The view “{offer.title}” has no figures to export now.{instead}"
+    instead = (
+        tr(" With --view, these have: {names}.").format(names=", ".join(others))
+        if others
+        else tr(" Add --run, so that there are some.")
+    )
+    return tr("The view “{title}” has no figures to export now.{instead}").format(title=offer.title, instead=instead)
 
 
 def hold_still(window: QWidget) -> None:

@@ -6,10 +6,11 @@ import os
 import sys
 
 from app.cli import Options
+from resources.language import mark
 
 PLATFORM = "QT_QPA_PLATFORM"
 _SCREENS = (PLATFORM, "WAYLAND_DISPLAY", "DISPLAY")
-NO_SCREEN = (
+NO_SCREEN = mark(
     "there is no screen: neither DISPLAY nor WAYLAND_DISPLAY is set. Start it in a desktop session (over ssh with -X), "
     "or draw into a file with --screenshot FILE or --export FILE."
 )

@@ -15,7 +15,7 @@ from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_
 from app.views import VIEWS
 from app.views.text.paint import COLOURINGS
 from core import caches, strategies
-from resources.language import LANGUAGES
+from resources.language import LANGUAGES, tr
 
 Reader = Callable[[object], Any]
 PANELS = ("setup", "inspector", "timeline")
@@ -63,25 +63,27 @@ def readers(folder: Path) -> Mapping[str, Reader]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"It takes a text, not {_shown(value)}: write it in quotes.")
+        raise ValueError(tr("It takes a text, not {value}: write it in quotes.").format(value=_shown(value)))
     return value
 
 
 def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError(f"It takes a list of texts, not {_shown(value)}: write it in brackets.")
+        raise ValueError(tr("It takes a list of texts, not {value}: write it in brackets.").format(value=_shown(value)))
     return tuple(_text(item) for item in value)
 
 
 def _truth(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"It takes true or false, not {_shown(value)}.")
+        raise ValueError(tr("It takes true or false, not {value}.").format(value=_shown(value)))
     return value
 
 
 def _table(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"It takes settings by name, not {_shown(value)}: write {{ top_p = 0.9 }}.")
+        raise ValueError(
+            tr("It takes settings by name, not {value}: write {{ top_p = 0.9 }}.").format(value=_shown(value))
+        )
     return value
 
 
@@ -92,13 +94,17 @@ def _branches(value: object) -> tuple[tuple[int, str], ...]:
 
 def _branch(table: object) -> tuple[int, str]:
     if not isinstance(table, dict) or set(table) != {"token", "words"}:
-        raise ValueError('It takes tables of a token and words: write [{ token = 4, words = "blue" }].')
+        raise ValueError(tr('It takes tables of a token and words: write [{ token = 4, words = "blue" }].'))
     return _count(table["token"]), _text(table["words"])
 
 
 def _whole(value: object, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"It takes a whole number from {least:,} to {most:,}, not {_shown(value)}.")
+        raise ValueError(
+            tr("It takes a whole number from {least:,} to {most:,}, not {value}.").format(
+                least=least, most=most, value=_shown(value)
+            )
+        )
     return value
 
 
@@ -109,7 +115,11 @@ def _count(value: object) -> int:
 
 def _number(value: object, least: float, most: float) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"It takes a number from {least} to {most}, not {_shown(value)}.")
+        raise ValueError(
+            tr("It takes a number from {least} to {most}, not {value}.").format(
+                least=least, most=most, value=_shown(value)
+            )
+        )
     return float(value)
 
 
@@ -123,7 +133,7 @@ def _one_of(kind: str, value: object, known: Iterable[str]) -> str:
 def _pair(value: object, views: list[str]) -> tuple[str, ...]:
     names = _texts(value)
     if len(names) != 2:
-        raise ValueError(f'It takes two views, not {len(names)}: write ["tokens", "tree"].')
+        raise ValueError(tr('It takes two views, not {count}: write ["tokens", "tree"].').format(count=len(names)))
     return tuple(_one_of("view", name, views) for name in names)
 
 
@@ -135,14 +145,18 @@ def _size(value: object) -> tuple[int, int]:
     read = re.fullmatch(r"([0-9]{1,5})[xX×]([0-9]{1,5})", value) if isinstance(value, str) else None
     width, height = (int(read[1]), int(read[2])) if read else (0, 0)
     if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
-        raise ValueError(f'It takes a size in points, not {_shown(value)}: write "1100x700".')
+        raise ValueError(tr('It takes a size in points, not {value}: write "1100x700".').format(value=_shown(value)))
     return width, height
 
 
 def _picture(value: object, folder: Path) -> Path:
     path = folder / _text(value)
     if path.suffix.lower() not in PICTURES:
-        raise ValueError(f"{_shown(value)} is no kind of picture: end the name with {' or '.join(PICTURES)}.")
+        raise ValueError(
+            tr("{value} is no kind of picture: end the name with {names}.").format(
+                value=_shown(value), names=" or ".join(PICTURES)
+            )
+        )
     return path
 
 

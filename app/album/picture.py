@@ -9,6 +9,7 @@ from typing import Any
 
 from app.cli import PICTURE_SIZE
 from app.views import VIEWS
+from resources.language import tr
 
 
 class AlbumProblem(Exception):
@@ -64,7 +65,7 @@ class Picture:
     @property
     def place(self) -> str:
         """How messages name it."""
-        return f"Picture {self.number} ({self.out.name})"
+        return tr("Picture {number} ({name})").format(number=self.number, name=self.out.name)
 
     @property
     def views(self) -> tuple[str, ...]:

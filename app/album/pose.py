@@ -18,6 +18,7 @@ from app.views.tree.view import TreeView
 from app.waiting import next_value, painted
 from app.window.main_window import MainWindow
 from core import words
+from resources.language import tr
 
 
 async def pose(window: MainWindow, picture: Picture) -> None:
@@ -69,7 +70,11 @@ def _node(wanted: int | str, nodes: Iterable[tuple[int, str]]) -> int:
     for number, piece in known:
         if wanted == number or (isinstance(wanted, str) and piece.strip() == wanted.strip()):
             return number
-    raise AlbumProblem(f"key “node”: there is no {wanted!r} among the {words.count(len(known), 'node')} of this tree.")
+    raise AlbumProblem(
+        tr("key “node”: there is no {wanted!r} among the {nodes} of this tree.").format(
+            wanted=wanted, nodes=words.count(len(known), "node")
+        )
+    )
 
 
 async def _compare(window: MainWindow, view: View, picture: Picture) -> None:
@@ -112,5 +117,9 @@ def _named(view: View, head: str, tail: str, name: str, key: str) -> QAbstractBu
 def _within(key: str, number: int, most: int) -> int:
     """Raises AlbumProblem."""
     if number > most:
-        raise AlbumProblem(f"key “{key}”: there is no number {number:,}; the run has {most:,}.")
+        raise AlbumProblem(
+            tr("key “{key}”: there is no number {number:,}; the run has {most:,}.").format(
+                key=key, number=number, most=most
+            )
+        )
     return number

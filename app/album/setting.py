@@ -54,7 +54,11 @@ def _show_views(window: MainWindow, picture: Picture) -> None:
 async def _branch(window: MainWindow, first: Run, token: int, words: str) -> None:
     """Go on from a place of the first run's text with other words. Raises AlbumProblem."""
     if token > len(first.tokens):
-        raise AlbumProblem(f"key “instead”: there is no token {token}; the run has {len(first.tokens)}.")
+        raise AlbumProblem(
+            tr("key “instead”: there is no token {token}; the run has {count}.").format(
+                token=token, count=len(first.tokens)
+            )
+        )
     window.session.show(first)
     ended = asyncio.ensure_future(next_value(window.session.finished))
     await asyncio.sleep(0)  # it listens now
@@ -93,7 +97,11 @@ def _checked(title: str, parameters: tuple[Parameter, ...], given: Mapping[str, 
     for name, value in given.items():
         if name not in known:
             names = ", ".join(known) or "none"
-            raise AlbumProblem(f"{title} has no setting “{short(name)}”.{near(name, known)} It has: {names}.")
+            raise AlbumProblem(
+                tr("{title} has no setting “{name}”.{near} It has: {names}.").format(
+                    title=title, name=short(name), near=near(name, known), names=names
+                )
+            )
         if reason := values.why_not(known[name], value):
             raise AlbumProblem(f"{title}: {reason}")
     return given

@@ -13,6 +13,7 @@ from app.state.run import Run
 from app.storage.chat_file import ChatStore
 from app.storage.examples import Example
 from app.views.base import View
+from resources.language import tr
 
 
 class ChatController(QObject):
@@ -46,7 +47,7 @@ class ChatController(QObject):
     @property
     def problems(self) -> list[str]:
         """Why nothing can be sent, a sentence each."""
-        return ["There is no message yet."] if self._prompt.is_chat and not self.prompt() else []
+        return [tr("There is no message yet.")] if self._prompt.is_chat and not self.prompt() else []
 
     def prompt(self) -> Prompt:
         """The text; or the turns so far and what the editor adds to them (the worker leaves out what has no place)."""

@@ -103,4 +103,4 @@ class StrategyChoice(Choice):
     @Slot()
     def _show_words(self) -> None:
         words = values.summary(self.strategy.parameters, self._panel.changed_values())
-        self._picker.set_subtitle(words or "default settings")
+        self._picker.set_subtitle(words or tr("default settings"))

@@ -13,8 +13,9 @@ from app.session.session import Session
 from app.state.requests import RunRequest
 from app.state.run import Run
 from core.errors import TokenscopeError
+from resources.language import mark, tr
 
-_TITLE = "Copy as code"
+_TITLE = mark("Copy as code")
 
 
 class CodeController(QObject):
@@ -29,15 +30,17 @@ class CodeController(QObject):
         """Show the code; a notice where there is none."""
         run = self._session.run
         if run is None:
-            self._messages.show_notice("Run something first: its code is that of the run that is shown.", _TITLE)
+            self._messages.show_notice(
+                tr("Run something first: its code is that of the run that is shown."), tr(_TITLE)
+            )
             return
         if run.is_scored:
-            self._messages.show_notice("A score is one call: core.score(model, text).", _TITLE)
+            self._messages.show_notice(tr("A score is one call: core.score(model, text)."), tr(_TITLE))
             return
         try:
             scripts, reason = scripts_of(run)
         except TokenscopeError as error:
-            self._messages.show_notice(str(error), _TITLE)
+            self._messages.show_notice(str(error), tr(_TITLE))
             return
         from app.panels.code_dialog import CodeDialog
 
@@ -54,7 +57,7 @@ def scripts_of(run: Run) -> tuple[dict[str, str], str]:
     )  # fmt: skip
     device, dtype = (run.started.device, run.started.dtype) if run.started else (load.device, load.dtype)
     if reason := core.why_not_generate(request, model=load.model, drafters=drafters, device=device):
-        return {"core": own}, f"There is no script for transformers: {reason}"
+        return {"core": own}, tr("There is no script for transformers: {reason}").format(reason=reason)
     script = core.as_code(request, model=load.model, drafters=drafters, device=device, dtype=dtype)
     return {"transformers": script, "core": own}, ""
 

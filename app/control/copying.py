@@ -9,9 +9,10 @@ from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.views.base import Excerpt
 from app.widgets.clipboard import put_words
+from resources.language import mark, tr
 
-_TITLE = "Nothing was copied"
-_NOTHING = "There is no text yet: run something first."
+_TITLE = mark("Nothing was copied")
+_NOTHING = mark("There is no text yet: run something first.")
 
 
 class CopyController(QObject):
@@ -39,5 +40,5 @@ class CopyController(QObject):
         column = self._centre.columns[0]
         excerpt = column.shown.excerpt() or column.view("tokens").excerpt()
         if excerpt is None:
-            self._messages.show_notice(_NOTHING, _TITLE)
+            self._messages.show_notice(tr(_NOTHING), tr(_TITLE))
         return excerpt

@@ -11,6 +11,7 @@ from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.panels.draft_picker import DraftPicker
 from app.state.near import short
+from resources.language import tr
 
 
 class DraftChoice(QObject):
@@ -41,7 +42,7 @@ class DraftChoice(QObject):
         """Why no run can start with this choice, a sentence each."""
         if self.names or not self._strategy.strategy.takes_drafters:
             return []
-        return ["No draft model is chosen: this strategy needs a smaller one with the same tokenizer."]
+        return [tr("No draft model is chosen: this strategy needs a smaller one with the same tokenizer.")]
 
     def restore(self, names: Sequence[str]) -> None:
         """Choose those that are still there."""
@@ -58,8 +59,10 @@ class DraftChoice(QObject):
     def _refusal(self, name: str) -> str:
         reason = self._picker.why_not(name)
         if reason is None:
-            return f"There is no draft model “{short(name)}” here."
-        return f"“{name}” cannot draft for {self._model.name}. {reason or 'There are enough drafts already.'}"
+            return tr("There is no draft model “{name}” here.").format(name=short(name))
+        return tr("“{draft}” cannot draft for {model}. {reason}").format(
+            draft=name, model=self._model.name, reason=reason or tr("There are enough drafts already.")
+        )
 
     @Slot()
     def offer(self) -> None:

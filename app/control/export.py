@@ -17,6 +17,7 @@ from app.theme.theme import Theme
 from app.views.shared.portrait import Pose
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.not_saved import tell_not_saved
+from resources.language import tr
 
 
 class ExportController(QObject):
@@ -44,8 +45,8 @@ class ExportController(QObject):
         if kind == TRACE:
             self._recorded.ask_where_to_save()
             return
-        title = f"Save {KINDS[kind].what}"
-        files = f"{KINDS[kind].files} (*.{kind})"
+        title = tr(KINDS[kind].save)
+        files = f"{tr(KINDS[kind].files)} (*.{kind})"
         ask_where_to_save(self._over, title, f"{name}.{kind}", files, partial(self.save, name, pose))
 
     def save(self, name: str, pose: Pose, path: str) -> None:
@@ -66,7 +67,7 @@ class ExportController(QObject):
         try:
             clipboard.setImage(self.exports.image(name, pose))
         except OSError as error:
-            tell_not_saved(self._over, "The picture", error)
+            tell_not_saved(self._over, tr("The picture"), error)
 
     @Slot()
     def copy_picture(self) -> None:

@@ -33,7 +33,7 @@ class Exports:
     def __init__(self, centre: Centre, inspector: Inspector, timeline: Timeline, session: Session) -> None:
         self._centre, self._session = centre, session
         self._panels: dict[str, tuple[str, View]] = {
-            "inspector": ("Inspector", inspector), "timeline": ("Timeline", timeline),
+            "inspector": (tr("Inspector"), inspector), "timeline": (tr("Timeline"), timeline),
         }  # fmt: skip
         self.theme = theme_for("light")
         """The shown one."""
@@ -43,11 +43,11 @@ class Exports:
         in_front = [column.current for column in self._centre.columns]
         names = dict.fromkeys([*in_front, *self._centre.columns[0].offered, *self._panels])
         offers = [self._offer(name) for name in names]
-        offers.append(Offer(WINDOW, "Whole window", _PICTURES, self._centre.window().size(), is_fixed=True))
+        offers.append(Offer(WINDOW, tr("Whole window"), _PICTURES, self._centre.window().size(), is_fixed=True))
         run = self._session.run
         if run is not None and run.started is not None:
             kinds = (HTML, TRACE) if run.outcome is not None else (HTML,)
-            offers.append(Offer(RUN, "The whole run", kinds, QSize(), is_fixed=True))
+            offers.append(Offer(RUN, tr("The whole run"), kinds, QSize(), is_fixed=True))
         return offers
 
     def _offer(self, name: str) -> Offer:

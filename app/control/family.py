@@ -11,9 +11,10 @@ from app.session.session import Session
 from app.state.family import Family, Member, in_order, member_of
 from app.state.run import Run
 from app.views.base import View
+from resources.language import mark, tr
 
 VIEW = "branches"
-_BUSY = "A run is under way"
+_BUSY = mark("A run is under way")
 
 
 class FamilyController(QObject):
@@ -66,7 +67,9 @@ class FamilyController(QObject):
         if self._session.run is not None and run == self._session.run.id:
             return
         if self._session.busy:
-            self._messages.show_notice("Stop it, or wait for its end; then show another run of its family.", _BUSY)
+            self._messages.show_notice(
+                tr("Stop it, or wait for its end; then show another run of its family."), tr(_BUSY)
+            )
             self._tell_all()
         elif run in self._family.held:
             self._session.show(self._family.held[run])

@@ -20,7 +20,7 @@ class Filling(QObject):
     promptWanted = Signal()
 
     def __init__(self, session: Session, chosen: Chosen, prompt: PromptPanel, runs: RunController) -> None:
-        super().__init__(session)
+        super().__init__(prompt)
         self._session, self._chosen, self._prompt, self._runs = session, chosen, prompt, runs
 
     @Slot(str)

@@ -191,7 +191,7 @@ class History(QObject):
 
     def _tell_notices(self, store: HistoryStore) -> None:
         while store.notices:
-            self.noticed.emit(store.notices.pop(0), "The history was repaired")
+            self.noticed.emit(store.notices.pop(0), tr("The history was repaired"))
 
     @Slot(object)
     def _on_finished(self, _outcome: Outcome) -> None:
@@ -204,4 +204,4 @@ class History(QObject):
 
     @Slot(object)
     def _on_not_recorded(self, why: ErrorReport) -> None:
-        self.noticed.emit(sentences(why.cause, why.remedy), "This run is not kept whole")
+        self.noticed.emit(sentences(why.cause, why.remedy), tr("This run is not kept whole"))

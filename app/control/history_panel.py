@@ -18,16 +18,18 @@ from app.storage.settings import History as Kept
 from app.theme.theme import Theme
 from core import words
 from core.errors import TokenscopeError
-from resources.language import tr
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from app.panels.history.view import HistoryView
     from app.storage.history.record import Record
 
-NOTHING = "Nothing is kept yet. Every run from now on is: its text, its settings and all that was seen of it, on this "
-NOTHING += "machine alone."
-OFF = "No history is kept. It can be switched on in the menu above."
-NOT_FOUND = "No kept run holds all of these words."
+NOTHING = mark(
+    "Nothing is kept yet. Every run from now on is: its text, its settings and all that was seen of it, on this "
+    "machine alone."
+)
+OFF = mark("No history is kept. It can be switched on in the menu above.")
+NOT_FOUND = mark("No kept run holds all of these words.")
 
 
 class HistoryPanel(QObject):
@@ -111,7 +113,7 @@ class HistoryPanel(QObject):
             return
         ids = self._history.ask(lambda store: store.ids(view.query), list[str]())
         count, size = self._history.ask(lambda store: store.totals(), (0, 0))
-        empty = NOT_FOUND if view.query else NOTHING if self._settings.keep else OFF
+        empty = tr(NOT_FOUND if view.query else NOTHING if self._settings.keep else OFF)
         total = f"{words.count(count, 'run')} ({words.size(size)})" if count else ""
         view.head.show_keeping(self._settings.keep)
         view.show_runs(ids, self._records, total, self._history.why_not or empty)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 from app.control.history import History
 from core import words
+from resources.language import tr, trn
 
 
 class KeptChanges(QObject):
@@ -58,13 +59,19 @@ class KeptChanges(QObject):
     def ask_to_forget_all(self) -> None:
         """Ask, then remove everything that is kept."""
         count, size = self._history.ask(lambda store: store.totals(), (0, 0))
-        box = QMessageBox(QMessageBox.Icon.Warning, "Forget all", "", parent=self._over.window())
+        box = QMessageBox(QMessageBox.Icon.Warning, tr("Forget all"), "", parent=self._over.window())
         box.setObjectName("forgetAllQuestion")
-        told = f"{words.count(count, 'run')}, {words.size(size)}, pinned ones too" if count else "whatever is kept"
-        box.setText(f"Forget {told}?")
-        box.setInformativeText("They are removed from the disk and cannot be brought back. The shown run stays shown.")
-        forget = box.addButton("Forget all", QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton("Keep them", QMessageBox.ButtonRole.RejectRole))
+        told = trn(
+            "Forget {count:,} run, {size}, pinned ones too?", "Forget {count:,} runs, {size}, pinned ones too?", count
+        )
+        if not count:
+            told = tr("Forget whatever is kept?")
+        box.setText(told.format(count=count, size=words.size(size)))
+        box.setInformativeText(
+            tr("They are removed from the disk and cannot be brought back. The shown run stays shown.")
+        )
+        forget = box.addButton(tr("Forget all"), QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton(tr("Keep them"), QMessageBox.ButtonRole.RejectRole))
         forget.clicked.connect(self.forget_all)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()

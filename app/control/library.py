@@ -36,18 +36,18 @@ class Library(QObject):
     @Slot()
     def open_folder(self) -> None:
         """Choose a model folder."""
-        self._open("Open a model folder", QFileDialog.FileMode.Directory, self.use_folder)
+        self._open(tr("Open a model folder"), QFileDialog.FileMode.Directory, self.use_folder)
 
     @Slot(str)
     def use_folder(self, folder: str) -> None:
         """List a model folder and choose it."""
         if not self._model.add_folder(folder):
-            self._messages.show_setup_error("This folder holds no model", *self._model.why_not(folder))
+            self._messages.show_setup_error(tr("This folder holds no model"), *self._model.why_not(folder))
 
     @Slot()
     def open_preset(self) -> None:
         """Choose a generation_config.json file."""
-        self._open("Open a generation config", QFileDialog.FileMode.ExistingFile, self._on_preset_file)
+        self._open(tr("Open a generation config"), QFileDialog.FileMode.ExistingFile, self._on_preset_file)
 
     @Slot(object)
     def use_preset(self, path: Path) -> None:
@@ -62,8 +62,8 @@ class Library(QObject):
         """Ask for a name and save the settings under it."""
         dialog = QInputDialog(self._bar.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle("Save as a preset")
-        dialog.setLabelText("Name of the preset")
+        dialog.setWindowTitle(tr("Save as a preset"))
+        dialog.setLabelText(tr("Name of the preset"))
         dialog.textValueSelected.connect(self.save_preset_as)
         dialog.open()
 
@@ -110,6 +110,6 @@ class Library(QObject):
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(mode)
         if mode == QFileDialog.FileMode.ExistingFile:
-            dialog.setNameFilter("Generation configs (*.json)")
+            dialog.setNameFilter(tr("Generation configs (*.json)"))
         dialog.fileSelected.connect(slot)
         dialog.open()

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from app.panels.parameters import ParameterPanel
 from app.state.requests import ErrorReport
 from app.widgets.banner import Banner
+from resources.language import tr
 
 SETUP = "Setup"
 """Kind of the errors that lie in what is set, not in a run: trying the same again would not help."""
@@ -39,9 +40,9 @@ class Messages(QObject):
     def show_error(self, error: ErrorReport) -> None:
         """Say what went wrong, why, and what to do; the setting to blame gets the focus."""
         self._error = error
-        actions = [("retry", "Try again")] if error.kind != SETUP else []
+        actions = [("retry", tr("Try again"))] if error.kind != SETUP else []
         if error.kind in _PERMISSIONS:
-            actions = [(_PERMISSIONS[error.kind], "Allow for this model")]
+            actions = [(_PERMISSIONS[error.kind], tr("Allow for this model"))]
         self._errors.show_message(error.title, error.cause, error.remedy, error.details, actions)
         row = self._parameters.rows.get(error.parameter)
         if row is not None:
@@ -53,9 +54,9 @@ class Messages(QObject):
 
     @Slot(str)
     @Slot(str, str)
-    def show_notice(self, text: str, title: str = "Good to know", actions: Sequence[tuple[str, str]] = ()) -> None:
+    def show_notice(self, text: str, title: str = "", actions: Sequence[tuple[str, str]] = ()) -> None:
         """Something to know that stopped nothing; `actions` are (name, label)."""
-        self._notices.show_message(title, text, actions=actions)
+        self._notices.show_message(title or tr("Good to know"), text, actions=actions)
 
     def withdraw_notice(self, title: str) -> None:
         """Close the notice of that title, which is no longer true; any other stays."""

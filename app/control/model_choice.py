@@ -14,6 +14,7 @@ from app.state.requests import ModelInfo
 from app.storage.settings import Models
 from app.widgets.picker_combo import PickerCombo
 from core import ModelEntry
+from resources.language import tr
 
 
 class ModelChoice(QObject):
@@ -87,7 +88,7 @@ class ModelChoice(QObject):
     def _show_words(self, loading: bool = False) -> None:
         info = self._info if self._info is not None and self._info.name == self.name else None
         words = subtitle(self._models.get(self.name), info, loading)
-        self._picker.set_subtitle(words if self.name else "choose a model")
+        self._picker.set_subtitle(words if self.name else tr("choose a model"))
 
     @Slot(object)
     def _on_found(self, entries: list[ModelEntry]) -> None:

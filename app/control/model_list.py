@@ -9,6 +9,7 @@ from app.state.requests import ModelInfo
 from app.widgets.picker_combo import PickerItem
 from core import ModelEntry, catalog, words
 from core.errors import TokenscopeError
+from resources.language import mark, tr
 
 FOLDER_ITEM = "…folder"
 """Data of the list's last line, which opens a folder instead of naming a model."""
@@ -16,7 +17,7 @@ FOLDER_ITEM = "…folder"
 
 _RECURRENT = ("amba", "rwkv", "recurrent")
 """In the names of architectures whose memory is a state."""
-_SOURCES = ("bundled", "hub", "folder")
+_SOURCES = (mark("bundled"), mark("hub"), mark("folder"))
 USUAL_LENGTH = 2048
 """Tokens of the text that each model's memory is reckoned for, until it is known what is to be run."""
 
@@ -85,7 +86,7 @@ class ModelList:
 
     def items(self) -> list[PickerItem]:
         """The picker's lines, ending with the one that opens a folder."""
-        return [*(_item(entry, *self._size) for entry in self._entries.values()), _FOLDER]
+        return [*(_item(entry, *self._size) for entry in self._entries.values()), _folder()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Every other model as a draft for `name`: those that fit first, the smallest foremost; the others with the
@@ -102,13 +103,14 @@ class ModelList:
         return entry is not None and entry.problem is None and catalog.fits(entry).ok
 
 
-_FOLDER = PickerItem("Folder…", FOLDER_ITEM, "Open a model in Hugging Face format from this disk")
+def _folder() -> PickerItem:
+    return PickerItem(tr("Folder…"), FOLDER_ITEM, tr("Open a model in Hugging Face format from this disk"))
 
 
 def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not is_permission(entry) else ""
-    parts = [entry.architecture, words.size(entry.bytes), entry.source]
+    parts = [entry.architecture, words.size(entry.bytes), tr(entry.source)]
     if entry.problem:
         parts = [entry.problem]
     elif not fit.ok:
@@ -118,7 +120,7 @@ def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
 
 
 def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
-    count = f"{words.magnitude(draft.parameters)} · {draft.source}" if draft.parameters else draft.source
+    count = f"{words.magnitude(draft.parameters)} · {tr(draft.source)}" if draft.parameters else tr(draft.source)
     return PickerItem(draft.title, draft.name, count, _why_no_draft(draft, target))
 
 
@@ -127,13 +129,13 @@ def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
     if draft.problem:
         return draft.problem
     if draft.encoder_decoder != target.encoder_decoder:
-        return "One of the two is an encoder–decoder."
+        return tr("One of the two is an encoder–decoder.")
     if any(word in draft.model_type for word in _RECURRENT):
-        return "It keeps a recurrent state, and refused guesses cannot be taken back out of it."
+        return tr("It keeps a recurrent state, and refused guesses cannot be taken back out of it.")
     if (draft.parameters or 0) >= (target.parameters or 0):
-        return "It is not smaller than the model."
+        return tr("It is not smaller than the model.")
     if not catalog.same_tokenizer(draft, target):
-        return "It writes with another tokenizer."
+        return tr("It writes with another tokenizer.")
     return ""
 
 
@@ -147,11 +149,11 @@ def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool) ->
     count = info.parameters if info is not None else entry.parameters if entry is not None else None
     parts = [words.magnitude(count)] if count else []
     if entry is not None:
-        parts.append(entry.source)
+        parts.append(tr(entry.source))
     if loading:
-        parts.append("loading…")
+        parts.append(tr("loading…"))
     elif info is not None:
         parts.append(info.device.upper())
     elif entry is not None and not catalog.fits(entry).ok:
-        parts.append("does not fit")
+        parts.append(tr("does not fit"))
     return " · ".join(parts)

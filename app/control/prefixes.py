@@ -14,6 +14,7 @@ from app.session.session import Session
 from app.state.requests import ErrorReport, PrefixNews, PrefixRequest
 from app.storage.settings import Compute
 from core import cut_short, words
+from resources.language import tr
 
 USE = "usePrefix"
 _LONGEST = 60
@@ -37,7 +38,7 @@ class PrefixController(QObject):
         """Write what the shown run has read to a file."""
         run = self._session.run
         if run is None or run.started is None:
-            self._complain("Nothing has been read yet, so there is no prefix to save.", "Run something first.")
+            self._complain(tr("Nothing has been read yet, so there is no prefix to save."), tr("Run something first."))
             return
         ids = (*(token.id for token in run.before), *(token.id for token in run.tokens))
         self._ask(PrefixRequest(path, run.request.load, self._compute.prefix_budget, ids))
@@ -47,7 +48,7 @@ class PrefixController(QObject):
         """Read such a file, for the chosen model."""
         request = self._loading.request()
         if not request.model:
-            self._complain("No model is chosen, and a prefix belongs to one.", "Choose the model that made it.")
+            self._complain(tr("No model is chosen, and a prefix belongs to one."), tr("Choose the model that made it."))
             return
         self._ask(PrefixRequest(path, request, self._compute.prefix_budget))
 
@@ -56,7 +57,7 @@ class PrefixController(QObject):
         self._session.ask(request)
 
     def _complain(self, cause: str, remedy: str) -> None:
-        self._messages.show_setup_error("The prefix cannot be used", cause, remedy)
+        self._messages.show_setup_error(tr("The prefix cannot be used"), cause, remedy)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
@@ -68,16 +69,18 @@ class PrefixController(QObject):
             self._messages.show_error(_about_prefix(answer.error))
 
     def _tell(self, news: PrefixNews, loaded: bool) -> None:
-        size = f"{news.tokens:,} tokens ({words.size(news.bytes)})"
+        size = tr("{count:,} tokens ({size})").format(count=news.tokens, size=words.size(news.bytes))
         name = Path(news.path).name
         if not loaded:
-            self._messages.show_notice(f"{size} are in {name}.", "Prefix saved")
+            self._messages.show_notice(tr("{size} are in {name}.").format(size=size, name=name), tr("Prefix saved"))
             return
         self._text = news.text
         begins = f" ({_shortened(news.text)})" if news.text else ""
-        told = f"{size} from {name}. A run on the cache “Dynamic” whose prompt begins with them{begins} starts there."
-        use = [(USE, "Put its text into the prompt")] if news.text else []
-        self._messages.show_notice(told, "Prefix loaded", use)
+        told = tr(
+            "{size} from {name}. A run on the cache “Dynamic” whose prompt begins with them{begins} starts there."
+        ).format(size=size, name=name, begins=begins)
+        use = [(USE, tr("Put its text into the prompt"))] if news.text else []
+        self._messages.show_notice(told, tr("Prefix loaded"), use)
 
     @Slot(str)
     def _on_action(self, action: str) -> None:
@@ -87,7 +90,7 @@ class PrefixController(QObject):
 
 def _about_prefix(error: ErrorReport) -> ErrorReport:
     """Trying the same again would not help; and it is not the cache that cannot be used."""
-    title = "The prefix cannot be used" if error.kind == "CacheError" else error.title
+    title = tr("The prefix cannot be used") if error.kind == "CacheError" else error.title
     return replace(error, kind=SETUP, title=title)
 
 

@@ -15,10 +15,11 @@ from app.state.requests import report
 from app.state.run import Run
 from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
 from core.errors import TokenscopeError
+from resources.language import mark, tr
 
-KINDS = "Recorded runs (*.tokenscope)"
+KINDS = mark("Recorded runs (*.tokenscope)")
 USE_SETTINGS = "use_recorded_settings"
-TITLE = "This is a recorded run"
+TITLE = mark("This is a recorded run")
 
 
 class RecordedRuns(QObject):
@@ -35,16 +36,16 @@ class RecordedRuns(QObject):
     @Slot()
     def ask_what_to_open(self) -> None:
         """Choose a recorded run."""
-        ask_what_to_open(self._over, "Open a recorded run", KINDS, self.open)
+        ask_what_to_open(self._over, tr("Open a recorded run"), tr(KINDS), self.open)
 
     @Slot()
     def ask_where_to_save(self) -> None:
         """Choose where the shown run is saved."""
         run = self._session.run
         if run is None or run.outcome is None:
-            self._messages.show_notice("A run can be saved once it has ended.", "There is nothing to save yet")
+            self._messages.show_notice(tr("A run can be saved once it has ended."), tr("There is nothing to save yet"))
         else:
-            ask_where_to_save(self._over, "Save this run", "run.tokenscope", KINDS, self.save)
+            ask_where_to_save(self._over, tr("Save this run"), "run.tokenscope", tr(KINDS), self.save)
 
     @Slot(str)
     def open(self, path: str) -> None:
@@ -65,7 +66,9 @@ class RecordedRuns(QObject):
         from app.state.recorded import run_of
 
         if self._session.busy:
-            self._messages.show_notice("Stop the run, or wait for its end; then open the recorded one.", "Not yet")
+            self._messages.show_notice(
+                tr("Stop the run, or wait for its end; then open the recorded one."), tr("Not yet")
+            )
             return None
         trace = core.trace.read(path)
         if is_still:
@@ -74,7 +77,7 @@ class RecordedRuns(QObject):
         self._messages.dismiss()
         self._session.show(run)
         self._opened = run
-        self._messages.show_notice(told(trace), TITLE, [(USE_SETTINGS, "Use its settings")] if offers else ())
+        self._messages.show_notice(told(trace), tr(TITLE), [(USE_SETTINGS, tr("Use its settings"))] if offers else ())
         return run
 
     @Slot(str)
@@ -97,4 +100,4 @@ class RecordedRuns(QObject):
     def _on_other_run(self, _run: Run) -> None:
         """What the notice says belongs to another run."""
         self._opened = None
-        self._messages.withdraw_notice(TITLE)
+        self._messages.withdraw_notice(tr(TITLE))

@@ -10,11 +10,11 @@ from PySide6.QtCore import QObject, Slot
 from app.control.history import History
 from app.control.messages import Messages
 from app.state.requests import report
-from core import words
 from core.errors import TokenscopeError
+from resources.language import mark, tr, trn
 
 SHOW, FORGET = "showLeftRun", "forgetLeftRuns"
-TITLE = "A run was cut short"
+TITLE = mark("A run was cut short")
 
 
 class Recovery(QObject):
@@ -47,13 +47,15 @@ class Recovery(QObject):
 
     def _offer(self) -> None:
         count = len(self._left)
-        told = "A run was" if count == 1 else f"{words.count(count, 'run')} were"
-        them = "it" if count == 1 else "them"
-        self._messages.show_notice(
-            f"{told} under way when Tokenscope was last closed without warning. What had been written is still there.",
-            TITLE,
-            [(SHOW, f"Show {them}"), (FORGET, f"Forget {them}")],
+        told = trn(
+            "A run was under way when Tokenscope was last closed without warning. What had been written is still "
+            "there.",
+            "{count:,} runs were under way when Tokenscope was last closed without warning. What had been written is "
+            "still there.",
+            count,
         )
+        show, forget = trn("Show it", "Show them", count), trn("Forget it", "Forget them", count)
+        self._messages.show_notice(told.format(count=count), tr(TITLE), [(SHOW, show), (FORGET, forget)])
 
     @Slot(str)
     def _on_action(self, name: str) -> None:
@@ -68,7 +70,7 @@ class Recovery(QObject):
             with suppress(OSError):
                 path.unlink()
         self._left = {}
-        self._messages.withdraw_notice(TITLE)
+        self._messages.withdraw_notice(tr(TITLE))
 
     def _take_in(self) -> None:
         """Keep all of them, and show the latest."""

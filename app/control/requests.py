@@ -13,6 +13,7 @@ from app.control.model_choice import ModelChoice
 from app.panels.seed import SeedBox
 from app.state.requests import Prompt, RunRequest, divided
 from app.storage.settings import Compute
+from resources.language import tr
 
 
 class Chosen(NamedTuple):
@@ -40,7 +41,7 @@ class RequestBuilder:
     def problems_of_settings(self) -> list[str]:
         """The same for a run that has its prompt already."""
         chosen = self._chosen
-        model = chosen.drafts.problems if chosen.model.name else ["No model is chosen."]
+        model = chosen.drafts.problems if chosen.model.name else [tr("No model is chosen.")]
         settings = (*chosen.strategy.parameters.problems(), *chosen.cache.parameters.problems())
         return [*model, *settings]
 

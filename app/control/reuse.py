@@ -10,6 +10,7 @@ from app.session.session import Session
 from app.state.reuse import reuse_of
 from app.storage.settings import Compute
 from core import words
+from resources.language import tr
 
 
 class ReuseMarks(QObject):
@@ -37,5 +38,9 @@ class ReuseMarks(QObject):
             panel.show_reuse(None, "")
             return
         found = reuse_of(run, panel.editor.toPlainText())
-        told = f"{words.count(found.tokens, 'token')} read already, the rest anew" if found else ""
+        told = (
+            tr("{tokens} read already, the rest anew").format(tokens=words.count(found.tokens, "token"))
+            if found
+            else ""
+        )
         panel.show_reuse(found.characters if found else None, told)

@@ -10,6 +10,7 @@ from app.session.session import Session
 from app.state.branching import Instead, Onward, branch_of, why_not_branch
 from app.state.chorus import chorus_request
 from app.state.requests import Prompt, RunRequest
+from resources.language import tr
 
 
 class RunController(QObject):
@@ -92,7 +93,9 @@ class RunController(QObject):
         """Whether a run can start as things are set; says why where not."""
         problems = self._requests.problems_of_settings if has_prompt else self._requests.problems
         if problems:
-            self._messages.show_setup_error("This cannot be run yet", " ".join(problems), "Change it and run again.")
+            self._messages.show_setup_error(
+                tr("This cannot be run yet"), " ".join(problems), tr("Change it and run again.")
+            )
         return not problems
 
     def start(self, request: RunRequest) -> None:

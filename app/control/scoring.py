@@ -15,8 +15,10 @@ from app.control.second_models import seconds_for
 from app.panels.prompt import PromptPanel
 from app.session.session import Session
 from app.state.branching import score_of, scored
+from resources.language import mark, tr
 
-_EMPTY = ("The prompt is empty.", "Write or paste a text into it.")
+_EMPTY = (mark("The prompt is empty."), mark("Write or paste a text into it."))
+_NO_MODEL = (mark("No model is chosen."), mark("Choose one."))
 
 
 class ScoreController(QObject):
@@ -47,13 +49,13 @@ class ScoreController(QObject):
         """What can be scored now, and by whom."""
         menu, run = self._menu, self._session.run
         menu.clear()
-        menu.addAction("Score this text", self.score_prompt)
+        menu.addAction(tr("Score this text"), self.score_prompt)
         there = run is not None and bool(run.tokens)
-        menu.addAction("Score the shown run, prompt and answer", self.score_run).setEnabled(there)
+        menu.addAction(tr("Score the shown run, prompt and answer"), self.score_run).setEnabled(there)
         name = self._requests.as_set().model
         for title, score, of in (
-            ("Score this text by two models", self._score_prompt, name),
-            ("Score the shown run by two models", self._score_run, run.request.model if run is not None else ""),
+            (tr("Score this text by two models"), self._score_prompt, name),
+            (tr("Score the shown run by two models"), self._score_run, run.request.model if run is not None else ""),
         ):
             below = menu.addMenu(title)
             below.setToolTipsVisible(True)
@@ -68,8 +70,8 @@ class ScoreController(QObject):
         if request.model and request.prompt:
             self._runs.start(replace(request, second=second))
         else:
-            lacking = ("No model is chosen.", "Choose one.") if not request.model else _EMPTY
-            self._messages.show_setup_error("There is nothing to score yet", *lacking)
+            cause, remedy = _EMPTY if request.model else _NO_MODEL
+            self._messages.show_setup_error(tr("There is nothing to score yet"), tr(cause), tr(remedy))
 
     def _score_run(self, second: str) -> None:
         run = self._session.run

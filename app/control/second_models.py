@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from app.control.model_list import ModelList
 from core import ModelEntry, catalog
+from resources.language import tr
 
 
 class Second(NamedTuple):
@@ -30,7 +31,7 @@ def _why_not(second: ModelEntry, first: ModelEntry) -> str:
     if second.problem:
         return second.problem
     if second.encoder_decoder != first.encoder_decoder:
-        return "One of the two is an encoder–decoder."
+        return tr("One of the two is an encoder–decoder.")
     if not catalog.same_tokenizer(second, first):
-        return "It has another tokenizer: their tokens are not the same pieces of text."
+        return tr("It has another tokenizer: their tokens are not the same pieces of text.")
     return ""

@@ -65,7 +65,7 @@ class SetupController(QObject):
             self._chosen.seed.spin.setValue(example.seed)
             self._chosen.seed.lock.setChecked(True)  # its caption speaks of the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
-        self._panel.set_summary(example.about or tr(self._chosen.strategy.strategy.summary))
+        self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
         if problems:
             self.notice.emit(" ".join(problems))
 
@@ -83,7 +83,7 @@ class SetupController(QObject):
         text = request.prompt if isinstance(request.prompt, str) else conversation.last_said(request.prompt)
         self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
         if unknown:
-            problems.append(f"There is no setting {', '.join(unknown)} here.")
+            problems.append(tr("There is no setting {names} here.").format(names=", ".join(unknown)))
         if problems:
             self.notice.emit(" ".join(problems))
 
@@ -107,7 +107,7 @@ class SetupController(QObject):
         self._chosen.strategy.show_refusals(info.refused_strategies)
         self._chosen.cache.show_refusals(info.refused_caches)
         self._panel.parameters.set_model_defaults(info.defaults)
-        reason = "" if info.has_chat else f"{info.title or info.name} has no chat template."
+        reason = "" if info.has_chat else tr("{title} has no chat template.").format(title=info.title or info.name)
         self._panel.prompt.set_chat_available(reason)
 
     @Slot()

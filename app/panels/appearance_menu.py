@@ -12,38 +12,38 @@ from app.panels.shortcuts import key_of
 from app.storage.settings import SCHEMES
 from app.theme.language import SYSTEM
 from resources.depth import EXACT, PLAIN, USUAL
-from resources.language import LANGUAGES, tr
+from resources.language import LANGUAGES, mark, tr
 
 _ACTIONS = (
-    ("enlarge_text", "Larger text"),
-    ("reduce_text", "Smaller text"),
-    ("reset_text", "Normal text size"),
+    ("enlarge_text", mark("Larger text")),
+    ("reduce_text", mark("Smaller text")),
+    ("reset_text", mark("Normal text size")),
     ("", ""),
-    ("plain_words", "Plain words"),
-    ("usual_words", "Usual words"),
-    ("exact_words", "Exact words"),
+    ("plain_words", mark("Plain words")),
+    ("usual_words", mark("Usual words")),
+    ("exact_words", mark("Exact words")),
     ("", ""),
-    ("toggle_setup", "Prompt and parameters"),
-    ("toggle_inspector", "Inspector"),
-    ("toggle_timeline", "Timeline"),
+    ("toggle_setup", mark("Prompt and parameters")),
+    ("toggle_inspector", mark("Inspector")),
+    ("toggle_timeline", mark("Timeline")),
     ("", ""),
-    ("toggle_history", "History"),
-    ("previous_run", "Previous run"),
-    ("next_run", "Next run"),
+    ("toggle_history", mark("History")),
+    ("previous_run", mark("Previous run")),
+    ("next_run", mark("Next run")),
     ("", ""),
-    ("open_run", "Open a recorded run…"),
-    ("save_run", "Save this run…"),
-    ("save_picture", "Save or copy what is shown…"),
-    ("copy_picture", "Copy a picture of the view"),
-    ("copy_text", "Copy the text"),
-    ("copy_coloured", "Copy the text with its colours"),
-    ("copy_code", "Copy the run as code…"),
+    ("open_run", mark("Open a recorded run…")),
+    ("save_run", mark("Save this run…")),
+    ("save_picture", mark("Save or copy what is shown…")),
+    ("copy_picture", mark("Copy a picture of the view")),
+    ("copy_text", mark("Copy the text")),
+    ("copy_coloured", mark("Copy the text with its colours")),
+    ("copy_code", mark("Copy the run as code…")),
     ("", ""),
-    ("present", "Present"),
-    ("record_demo", "Record a demo…"),
-    ("open_settings", "Settings…"),
-    ("open_glossary", "Glossary"),
-    ("open_shortcuts", "Keyboard shortcuts"),
+    ("present", mark("Present")),
+    ("record_demo", mark("Record a demo…")),
+    ("open_settings", mark("Settings…")),
+    ("open_glossary", mark("Glossary")),
+    ("open_shortcuts", mark("Keyboard shortcuts")),
 )
 
 
@@ -51,9 +51,14 @@ _WORDS = {"plain_words": PLAIN, "usual_words": USUAL, "exact_words": EXACT}
 """The depth of words that each of these actions asks for."""
 
 
+def scheme_titles() -> tuple[tuple[str, str], ...]:
+    """(choice, title in English) of every theme."""
+    return tuple(zip(SCHEMES, (mark("Follow the system"), mark("Light"), mark("Dark")), strict=True))
+
+
 def language_titles() -> tuple[tuple[str, str], ...]:
     """(choice, title): each language by its own name, so that whoever cannot read the others finds it."""
-    return ((SYSTEM, tr("Follow the system")), *LANGUAGES.items())
+    return ((SYSTEM, mark("Follow the system")), *LANGUAGES.items())
 
 
 class AppearanceMenu(QMenu):
@@ -67,8 +72,8 @@ class AppearanceMenu(QMenu):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._themes = QActionGroup(self)
-        for name in SCHEMES:
-            action = self.addAction({"system": "Follow the system"}.get(name, name.capitalize()))
+        for name, title in scheme_titles():
+            action = self.addAction(tr(title))
             action.setCheckable(True)
             action.setData(name)
             self._themes.addAction(action)
@@ -115,7 +120,7 @@ class AppearanceMenu(QMenu):
         menu.setObjectName("languageMenu")
         group = QActionGroup(menu)
         for choice, title in language_titles():
-            action = menu.addAction(title)
+            action = menu.addAction(tr(title))
             action.setCheckable(True)
             action.setData(choice)
             group.addAction(action)
@@ -130,7 +135,7 @@ class AppearanceMenu(QMenu):
         if not name:
             self.addSeparator()
             return
-        action = self.addAction(f"{title}\t{key_of(name)}")
+        action = self.addAction(f"{tr(title)}\t{key_of(name)}")
         action.setData(name)
         action.triggered.connect(self._on_action)
 

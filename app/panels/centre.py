@@ -266,7 +266,7 @@ class Centre(QWidget):
         self.progress = QProgressBar(textVisible=False)
         self.progress.setObjectName("loadingBar")
         self.progress.setRange(0, 0)
-        self.progress.setAccessibleName("Loading")
+        self.progress.setAccessibleName(tr("Loading"))
         self.columns = [ViewColumn(self._specs)]
         self.columns[0].viewShown.connect(self._on_view_shown)
         self.columns[0].viewMade.connect(self.viewAdded)
@@ -362,7 +362,9 @@ class Centre(QWidget):
         if self.texts.count() != texts:
             self.texts.blockSignals(True)
             self.texts.clear()
-            self.texts.addItems([f"Text {number + 1} of {texts}" for number in range(texts)])
+            self.texts.addItems(
+                [tr("Text {number} of {texts}").format(number=number + 1, texts=texts) for number in range(texts)]
+            )
             self.texts.blockSignals(False)
             self._offer_texts()
         if run is not None and self.texts.currentIndex() != run.shown:
@@ -388,10 +390,10 @@ class Centre(QWidget):
     def _make_corner(self) -> None:
         self.texts = QComboBox()
         self.texts.setObjectName("sequenceCombo")
-        self.texts.setAccessibleName("Text that is shown")
+        self.texts.setAccessibleName(tr("Text that is shown"))
         self.texts.hide()
         self.texts.currentIndexChanged.connect(self.sequenceWanted)
-        self.split = IconButton("split", "Split the views")
+        self.split = IconButton("split", tr("Split the views"))
         self.split.setCheckable(True)
         self.split.toggled.connect(self.set_split)
         self.split.setVisible(len(self._specs) > 1)

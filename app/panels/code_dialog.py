@@ -11,8 +11,9 @@ from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWi
 from app.widgets.dialog import ReadDialog
 from app.widgets.segmented import Segmented
 from app.widgets.wrapped_label import WrappedLabel
+from resources.language import mark, tr
 
-TITLES = {"transformers": "For transformers", "core": "For this program's core"}
+TITLES = {"transformers": mark("For transformers"), "core": mark("For this program's core")}
 _COLUMNS, _LINES = 92, 24
 """What is seen at once."""
 
@@ -23,9 +24,9 @@ class CodeDialog(ReadDialog):
     def __init__(self, scripts: Mapping[str, str], reason: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("codeDialog")
-        self.setWindowTitle("Copy as code")
+        self.setWindowTitle(tr("Copy as code"))
         self._scripts = dict(scripts)
-        self.flavour = Segmented([(name, TITLES[name]) for name in scripts], "Code", self)
+        self.flavour = Segmented([(name, tr(TITLES[name])) for name in scripts], tr("Code"), self)
         self.flavour.setVisible(len(scripts) > 1)
         self.flavour.chosen.connect(self.show_flavour)
         self.reason = WrappedLabel(reason)
@@ -34,7 +35,7 @@ class CodeDialog(ReadDialog):
         self.code = QPlainTextEdit(self)
         self.code.setObjectName("code")
         self.code.setProperty("role", "code")
-        self.code.setAccessibleName("Code of the run")
+        self.code.setAccessibleName(tr("Code of the run"))
         self.code.setReadOnly(True)
         self.code.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self._lay_out()
@@ -43,7 +44,7 @@ class CodeDialog(ReadDialog):
 
     def _lay_out(self) -> None:
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        self.copy = self.buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
+        self.copy = self.buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
         self.copy.setDefault(True)
         self.copy.clicked.connect(self._on_copy)
         self.buttons.rejected.connect(self.close)
@@ -70,4 +71,4 @@ class CodeDialog(ReadDialog):
     def _on_copy(self) -> None:
         """The button says that it is done; there is nothing else to be seen of it."""
         QGuiApplication.clipboard().setText(self.code.toPlainText())
-        self.copy.setText("Copied")
+        self.copy.setText(tr("Copied"))

@@ -12,6 +12,7 @@ from app.state import values
 from app.state.changes import Change
 from app.state.run import Run
 from app.widgets.dialog import ReadDialog
+from resources.language import tr
 
 Rows = Iterable[tuple[str, str]]
 
@@ -65,8 +66,8 @@ class TableDialog(ReadDialog):
 def shortcuts_dialog(parent: QWidget | None) -> TableDialog:
     """Every key of the program, grouped."""
     names = dict.fromkeys(shortcut.group for shortcut in SHORTCUTS)
-    groups = ((name, [(s.label, s.title) for s in SHORTCUTS if s.group == name and s.keys]) for name in names)
-    return TableDialog("Keyboard shortcuts", groups, "shortcutsDialog", parent)
+    groups = ((tr(name), [(s.label, tr(s.title)) for s in SHORTCUTS if s.group == name and s.keys]) for name in names)
+    return TableDialog(tr("Keyboard shortcuts"), groups, "shortcutsDialog", parent)
 
 
 def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | None) -> TableDialog:
@@ -76,15 +77,15 @@ def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | 
     differing: list[tuple[str, str]] = []
     if started is not None:
         rows = [
-            ("model", started.model),
-            ("strategy", started.strategy),
-            ("cache", started.cache),
-            ("device", f"{started.device}, {started.dtype}"),
-            ("seed", str(started.seed)),
-            ("prompt", f"{len(started.prompt):,} tokens"),
+            (tr("model"), started.model),
+            (tr("strategy"), started.strategy),
+            (tr("cache"), started.cache),
+            (tr("device"), f"{started.device}, {started.dtype}"),
+            (tr("seed"), str(started.seed)),
+            (tr("prompt"), tr("{count:,} tokens").format(count=len(started.prompt))),
         ]
         differing = [(name, values.format_text(value) or str(value)) for name, value in started.settings]
-    groups = [("The run", rows), ("Settings that differ from the defaults", differing)]
+    groups = [(tr("The run"), rows), (tr("Settings that differ from the defaults"), differing)]
     if changes:
-        groups.append(("Changed since", list(changes)))
-    return TableDialog("Settings used", groups, "usedSettingsDialog", parent)
+        groups.append((tr("Changed since"), list(changes)))
+    return TableDialog(tr("Settings used"), groups, "usedSettingsDialog", parent)

@@ -10,12 +10,16 @@ from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from app.widgets.drafter_marks import paint_mark
 from app.widgets.picker_combo import Index, PickerCombo, PickerItem, TwoLineDelegate
+from resources.language import tr
 
 MOST = 4
 """Draft models at once; more cost more than they guess."""
 _TICK = 42
 """Width of the column of boxes."""
-_HINT = PickerItem("Tick to draft with several", None, reason="Their guesses are merged into one tree.")
+
+
+def _hint() -> PickerItem:
+    return PickerItem(tr("Tick to draft with several"), None, reason=tr("Their guesses are merged into one tree."))
 
 
 class _TickDelegate(TwoLineDelegate):
@@ -64,7 +68,7 @@ class DraftPicker(PickerCombo):
         super().__init__(name, label, width, parent)
         self._more: list[str] = []
         self._use_delegate(_TickDelegate(self))
-        self.setToolTip("The small model that runs ahead. Tick several to merge their guesses.")
+        self.setToolTip(tr("The small model that runs ahead. Tick several to merge their guesses."))
         self.activated.connect(self._on_one)
         self.view().installEventFilter(self)
         self.view().viewport().installEventFilter(self)
@@ -85,7 +89,7 @@ class DraftPicker(PickerCombo):
         wanted = self.chosen
         listed = list(items)
         several = sum(not item.reason for item in listed) > 1
-        self.set_items([*listed, _HINT] if several else listed)
+        self.set_items([*listed, _hint()] if several else listed)
         self.choose_all(wanted)
 
     def choose(self, data: object) -> bool:
@@ -148,7 +152,7 @@ class DraftPicker(PickerCombo):
         return [str(self.itemData(row)) for row in rows if self.itemData(row)]
 
     def _title(self) -> str:
-        return f"{len(self.chosen)} drafts, merged" if self._more else super()._title()
+        return tr("{count} drafts, merged").format(count=len(self.chosen)) if self._more else super()._title()
 
     @Slot()
     def _on_one(self) -> None:

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 from app.storage.tables import CSV, JSON
 from app.views.shared.portrait import Pose
 from app.widgets.dialog import ReadDialog
+from resources.language import mark, tr
 
 PNG, SVG, HTML, TRACE = "png", "svg", "html", "tokenscope"
 
@@ -30,30 +31,30 @@ class Kind(NamedTuple):
     """One kind of file."""
 
     title: str
-    what: str
-    """What a file of it is, for `Save …`."""
+    save: str
+    """What a dialog that saves one is called."""
     files: str
     remark: str = ""
 
 
-_SHARP = "Lines and letters: sharp at any size, and its text can be searched."
-_ROWS = "A line for each row, as exact as they are; for a spreadsheet."
-_OBJECTS = "An object for each row, as exact as they are; for a program."
-_PAGE = (
+_SHARP = mark("Lines and letters: sharp at any size, and its text can be searched.")
+_ROWS = mark("A line for each row, as exact as they are; for a spreadsheet.")
+_OBJECTS = mark("An object for each row, as exact as they are; for a program.")
+_PAGE = mark(
     "One file that opens in any browser, without this program and without a network: the text, what else every token "
     "could have been, and why it was chosen."
 )
-_RECORDED = "One file that this program opens again: every view of the run as it was, without its model."
+_RECORDED = mark("One file that this program opens again: every view of the run as it was, without its model.")
 KINDS = {
-    PNG: Kind("Picture (PNG)", "a picture", "Pictures"),
-    SVG: Kind("Drawing (SVG)", "a drawing", "Drawings", _SHARP),
-    CSV: Kind("Figures (CSV)", "figures", "Tables", _ROWS),
-    JSON: Kind("Figures (JSON)", "figures", "Tables", _OBJECTS),
-    HTML: Kind("Web page (HTML)", "the run", "Web pages", _PAGE),
-    TRACE: Kind("Recorded run (TOKENSCOPE)", "the run", "Recorded runs", _RECORDED),
+    PNG: Kind(mark("Picture (PNG)"), mark("Save a picture"), mark("Pictures")),
+    SVG: Kind(mark("Drawing (SVG)"), mark("Save a drawing"), mark("Drawings"), _SHARP),
+    CSV: Kind(mark("Figures (CSV)"), mark("Save figures"), mark("Tables"), _ROWS),
+    JSON: Kind(mark("Figures (JSON)"), mark("Save figures"), mark("Tables"), _OBJECTS),
+    HTML: Kind(mark("Web page (HTML)"), mark("Save the run"), mark("Web pages"), _PAGE),
+    TRACE: Kind(mark("Recorded run (TOKENSCOPE)"), mark("Save the run"), mark("Recorded runs"), _RECORDED),
 }
 _SMALLEST_SCALE, _LARGEST_SCALE = 0.5, 8.0
-_THEMES = (("As shown", ""), ("Light", "light"), ("Dark", "dark"))
+_THEMES = ((mark("As shown"), ""), (mark("Light"), "light"), (mark("Dark"), "dark"))
 _SMALLEST, _LARGEST = 120, 10_000
 """Pixels of a side."""
 _WIDTH = 460
@@ -82,13 +83,13 @@ class ExportDialog(ReadDialog):
     def __init__(self, offers: Sequence[Offer], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("exportDialog")
-        self.setWindowTitle("Save or copy what is shown")
+        self.setWindowTitle(tr("Save or copy what is shown"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.offers = tuple(offers)
         self.what, self.kind, self.theme = (QComboBox(self) for _ in range(3))
-        self.width_box, self.height_box = (_pixels(self, name) for name in ("Width", "Height"))
+        self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
         self.scale = _scale(self)
-        self.whole = QCheckBox("as high as all of it", self)
+        self.whole = QCheckBox(tr("as high as all of it"), self)
         self.told = QLabel(self, wordWrap=True)
         self.told.setProperty("role", "muted")
         self._fill()
@@ -105,8 +106,10 @@ class ExportDialog(ReadDialog):
         for offer in self.offers:
             self.what.addItem(offer.title)
         for title, name in _THEMES:
-            self.theme.addItem(title, name)
-        self.whole.setToolTip("What would have to be scrolled is in the picture too. An SVG always shows all of it.")
+            self.theme.addItem(tr(title), name)
+        self.whole.setToolTip(
+            tr("What would have to be scrolled is in the picture too. An SVG always shows all of it.")
+        )
 
     def _lay_out(self) -> None:
         self._size = QWidget(self)
@@ -116,19 +119,19 @@ class ExportDialog(ReadDialog):
             size.addWidget(part)
         size.addStretch(1)
         form = self._form = QFormLayout()
-        for title, field in (("What", self.what), ("As", self.kind), ("", self.told), ("Size", self._size),
-                             ("", self.whole), ("Scale", self.scale), ("Theme", self.theme)):  # fmt: skip
+        for title, field in ((tr("What"), self.what), (tr("As"), self.kind), ("", self.told), (tr("Size"), self._size),
+                             ("", self.whole), (tr("Scale"), self.scale), (tr("Theme"), self.theme)):  # fmt: skip
             label = QLabel(title, self)
-            label.setMinimumWidth(label.fontMetrics().horizontalAdvance("Theme"))
+            label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
             label.setBuddy(field)
             form.addRow(label, field)
         for box in (self.width_box, self.height_box, self.scale):
             box.lineEdit().setTextMargins(_INSET, 0, 0, 0)
         self.told.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.buttons = QDialogButtonBox(self)
-        self.save = self.buttons.addButton("Save…", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.save = self.buttons.addButton(tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.save.setDefault(True)
-        self.copy = self.buttons.addButton("Copy", QDialogButtonBox.ButtonRole.ActionRole)
+        self.copy = self.buttons.addButton(tr("Copy"), QDialogButtonBox.ButtonRole.ActionRole)
         self.buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
         column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
@@ -163,7 +166,7 @@ class ExportDialog(ReadDialog):
         self.kind.blockSignals(True)
         self.kind.clear()
         for name in self.offer.kinds:
-            self.kind.addItem(KINDS[name].title, name)
+            self.kind.addItem(tr(KINDS[name].title), name)
         self.kind.setCurrentIndex(max(0, self.kind.findData(kind)))
         self.kind.blockSignals(False)
         self.width_box.setValue(self.offer.size.width())
@@ -180,13 +183,15 @@ class ExportDialog(ReadDialog):
         self.whole.setEnabled(kind == PNG)
         self.height_box.setEnabled(kind == PNG and not self.whole.isChecked())
         self.copy.setEnabled(kind in (PNG, CSV, JSON))
-        self.copy.setText("Copy")
-        self.told.setText(KINDS[kind].remark or self._size_told())
+        self.copy.setText(tr("Copy"))
+        self.told.setText(tr(KINDS[kind].remark) or self._size_told())
 
     def _size_told(self) -> str:
         pose = self.pose
         width, height = (round(side * pose.scale) for side in pose.size.toTuple())
-        return f"{width:,} × {'as many as it takes' if pose.whole else f'{height:,}'} pixels"
+        if pose.whole:
+            return tr("{width:,} × as many as it takes pixels").format(width=width)
+        return tr("{width:,} × {height:,} pixels").format(width=width, height=height)
 
     @Slot()
     def _on_save(self) -> None:
@@ -197,7 +202,7 @@ class ExportDialog(ReadDialog):
     def _on_copy(self) -> None:
         """The button says that it is done; there is nothing else to be seen of it."""
         self.copyWanted.emit(self.offer.name, self.kind.currentData(), self.pose)
-        self.copy.setText("Copied")
+        self.copy.setText(tr("Copied"))
 
 
 def _pixels(parent: QWidget, name: str) -> QSpinBox:
@@ -214,5 +219,5 @@ def _scale(parent: QWidget) -> QDoubleSpinBox:
     box.setDecimals(2)
     box.setSuffix(" ×")
     box.setValue(2.0)
-    box.setAccessibleName("Scale")
+    box.setAccessibleName(tr("Scale"))
     return box

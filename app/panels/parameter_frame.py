@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN
+from resources.language import tr
 
 
 class ParameterFrame(QWidget):
@@ -27,10 +28,10 @@ class ParameterFrame(QWidget):
     def _build(self, heading_text: str) -> None:
         heading = QLabel(heading_text)
         heading.setProperty("role", "heading")
-        self.reset_button = QPushButton("Reset")
+        self.reset_button = QPushButton(tr("Reset"))
         self.reset_button.setObjectName("resetButton")
         self.reset_button.setProperty("role", "quiet")
-        self.reset_button.setAccessibleName(f"Reset all {heading_text.lower()}")
+        self.reset_button.setAccessibleName(tr("Reset all {heading}").format(heading=heading_text.lower()))
         top = QHBoxLayout()
         top.setContentsMargins(MARGIN, 0, MARGIN - 6, 0)
         top.addWidget(heading, 1)

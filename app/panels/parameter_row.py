@@ -116,7 +116,7 @@ class ParameterRow(QWidget):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        action = menu.addAction(f"Reset to {values.short(self.default)}", self.reset)
+        action = menu.addAction(tr("Reset to {default}").format(default=values.short(self.default)), self.reset)
         action.setEnabled(self.is_changed)
         menu.popup(event.globalPos())
 
@@ -190,4 +190,6 @@ class ParameterRow(QWidget):
 
 def _tip(parameter: Parameter, unavailable: str, default: Any) -> str:
     lines = [f"<b>{tr(parameter.title)}</b>", unavailable, tr(parameter.help)]
-    return "<br>".join(line for line in lines if line) + f"<br>Default: {values.short(default)}."
+    return "<br>".join(line for line in lines if line) + tr("<br>Default: {default}.").format(
+        default=values.short(default)
+    )

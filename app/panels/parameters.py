@@ -26,8 +26,8 @@ class ParameterPanel(ParameterFrame):
     helpWanted = Signal(object)
     advancedToggled = Signal(bool)
 
-    def __init__(self, heading: str = "PARAMETERS", parent: QWidget | None = None) -> None:
-        super().__init__(heading, parent)
+    def __init__(self, heading: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(heading or tr("PARAMETERS"), parent)
         self._kept: dict[Parameter, Any] = {}
         self._model: Mapping[str, Any] = {}
         self._settings: dict[str, ParameterRow | HeldSetting] = {}
@@ -162,9 +162,13 @@ class ParameterPanel(ParameterFrame):
     def _name_more(self) -> None:
         hidden = [row for row in self._settings.values() if row.parameter.advanced]
         changed = sum(row.is_changed for row in hidden)
-        marks = f" · {changed} changed" if changed else ""
+        marks = tr(" · {changed} changed").format(changed=changed) if changed else ""
         self.more.setVisible(bool(hidden))
-        self.more.setText("Fewer settings" if self.is_advanced else f"{len(hidden)} more settings{marks}")
+        self.more.setText(
+            tr("Fewer settings")
+            if self.is_advanced
+            else tr("{count} more settings{marks}").format(count=len(hidden), marks=marks)
+        )
 
 
 def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting]) -> None:
@@ -172,7 +176,7 @@ def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting]) -> None:
     draws = rows.get("do_sample")
     if draws is None:
         return
-    reason = "" if draws.value else f"Has an effect only with “{tr(draws.parameter.title)}” on."
+    reason = "" if draws.value else tr("Has an effect only with “{title}” on.").format(title=tr(draws.parameter.title))
     for row in rows.values():
         if row.parameter.name in _DRAWING:
             row.set_unavailable(reason)

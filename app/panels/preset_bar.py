@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayo
 
 from app.panels.parameter_row import MARGIN
 from app.widgets.flow_layout import FlowLayout, clear
+from resources.language import tr
 
 
 class PresetBar(QWidget):
@@ -22,9 +23,9 @@ class PresetBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        heading = QLabel("PRESETS")
+        heading = QLabel(tr("PRESETS"))
         heading.setProperty("role", "heading")
-        self.open_button = self._quiet("Open…", "Open a generation_config.json file")
+        self.open_button = self._quiet(tr("Open…"), tr("Open a generation_config.json file"))
         self.open_button.setObjectName("openPreset")
         self.open_button.clicked.connect(self.openWanted)
         top = QHBoxLayout()
@@ -44,14 +45,14 @@ class PresetBar(QWidget):
         names = {name for name, _path in saved}
         for name, path in (*((n, p) for n, p in shipped if n not in names), *saved):
             self._chips.addWidget(self._chip(name, path, can_delete=name in names))
-        save = self._make_chip("+ Save", "Save the settings as a preset")
+        save = self._make_chip(tr("+ Save"), tr("Save the settings as a preset"))
         save.setObjectName("savePreset")
         save.clicked.connect(self.saveWanted)
         self._chips.addWidget(save)
         self.updateGeometry()
 
     def _chip(self, name: str, path: Path, can_delete: bool) -> QPushButton:
-        chip = self._make_chip(name, f"Use the settings saved as “{name}”")
+        chip = self._make_chip(name, tr("Use the settings saved as “{name}”").format(name=name))
         chip.setObjectName(f"preset.{name}")
         chip.setProperty("path", str(path))
         chip.clicked.connect(self._on_chip)
@@ -88,5 +89,5 @@ class PresetBar(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         path = Path(chip.property("path"))
-        menu.addAction("Delete this preset").triggered.connect(lambda: self.deleteWanted.emit(path))
+        menu.addAction(tr("Delete this preset")).triggered.connect(lambda: self.deleteWanted.emit(path))
         menu.popup(chip.mapToGlobal(place))

@@ -26,12 +26,13 @@ from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.segmented import Segmented
+from resources.language import mark, tr
 
 FEWEST_LINES, MOST_LINES = 3, 12
 MOST_CHIPS, LONGEST_CHIP = 5, 20
 """So many examples, of titles so short, are chips; the others are in the menu behind the last one."""
-CHAT_HINT = "Write a message… Ctrl+Enter sends it.\nA line that begins with user: or assistant: opens a turn."
-TEXT_HINT = "Write how the text begins…"
+CHAT_HINT = mark("Write a message… Ctrl+Enter sends it.\nA line that begins with user: or assistant: opens a turn.")
+TEXT_HINT = mark("Write how the text begins…")
 
 
 class PromptEdit(QPlainTextEdit):
@@ -41,8 +42,8 @@ class PromptEdit(QPlainTextEdit):
         super().__init__(parent)
         self.setObjectName("promptEdit")
         self.setTabChangesFocus(True)
-        self.setAccessibleName("Prompt")
-        self.setPlaceholderText(TEXT_HINT)
+        self.setAccessibleName(tr("Prompt"))
+        self.setPlaceholderText(tr(TEXT_HINT))
         self.document().documentLayout().documentSizeChanged.connect(self._on_size)
         self._on_size()
 
@@ -79,12 +80,12 @@ class PromptPanel(QWidget):
         super().__init__(parent)
         self._examples = list(examples)
         self.editor = PromptEdit(self)
-        self.mode = Segmented((("text", "Text"), ("chat", "Chat")), "Kind of prompt", self)
+        self.mode = Segmented((("text", tr("Text")), ("chat", tr("Chat"))), tr("Kind of prompt"), self)
         self.score = self._score_button()
         self.reuse = ElidedLabel()
         self.reuse.setObjectName("reuseLine")
         self.reuse.setProperty("role", "muted")
-        self.reuse.setAccessibleName("What of the prompt is read already")
+        self.reuse.setAccessibleName(tr("What of the prompt is read already"))
         self.reuse.hide()
         self._shade = QColor()
         first = [n for n, example in enumerate(self._examples) if len(example.title) <= LONGEST_CHIP][:MOST_CHIPS]
@@ -145,7 +146,7 @@ class PromptPanel(QWidget):
         """Offer chats, or grey them out for a model without a chat template and say why."""
         button = self.mode.button("chat")
         button.setEnabled(not reason or self.is_chat)
-        button.setToolTip(reason or "Talk with the model, turn by turn, in its own template")
+        button.setToolTip(reason or tr("Talk with the model, turn by turn, in its own template"))
 
     def set_theme(self, theme: Theme) -> None:
         """Sizes follow the font."""
@@ -158,9 +159,9 @@ class PromptPanel(QWidget):
         """Nothing is written: the model says what it holds of the text that stands there."""
         button = QToolButton()
         button.setObjectName("scoreButton")
-        button.setText("Score this text")
-        button.setAccessibleName("Score this text")
-        button.setToolTip("How likely the model holds each token of this text; nothing is written")
+        button.setText(tr("Score this text"))
+        button.setAccessibleName(tr("Score this text"))
+        button.setToolTip(tr("How likely the model holds each token of this text; nothing is written"))
         button.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
         button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         button.setMenu(QMenu(button))
@@ -168,27 +169,27 @@ class PromptPanel(QWidget):
         return button
 
     def _chip(self, number: int, example: Example) -> QPushButton:
-        chip = QPushButton(example.title)
+        chip = QPushButton(tr(example.title))
         chip.setObjectName(f"example.{example.id}")
         chip.setProperty("role", "chip")
         chip.setProperty("number", number)
-        chip.setToolTip(example.about)
-        chip.setAccessibleName(f"Example: {example.title}")
-        chip.setAccessibleDescription(example.about)
+        chip.setToolTip(tr(example.about))
+        chip.setAccessibleName(tr("Example: {title}").format(title=tr(example.title)))
+        chip.setAccessibleDescription(tr(example.about))
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
         chip.clicked.connect(self._on_chip)
         return chip
 
     def _more_chip(self, examples: Sequence[Example]) -> QPushButton:
-        chip = QPushButton("More…")
+        chip = QPushButton(tr("More…"))
         chip.setObjectName("moreExamples")
         chip.setProperty("role", "chip")
-        chip.setAccessibleName("More examples")
+        chip.setAccessibleName(tr("More examples"))
         menu = QMenu(chip)
         menu.setToolTipsVisible(True)
         for example in examples:
-            action = menu.addAction(example.title)
-            action.setToolTip(example.about)
+            action = menu.addAction(tr(example.title))
+            action.setToolTip(tr(example.about))
             action.setData(self._examples.index(example))
         menu.triggered.connect(self._on_menu)
         chip.setMenu(menu)
@@ -196,7 +197,7 @@ class PromptPanel(QWidget):
         return chip
 
     def _lay_out(self) -> None:
-        heading = QLabel("PROMPT")
+        heading = QLabel(tr("PROMPT"))
         heading.setProperty("role", "heading")
         heading.setBuddy(self.editor)
         top = QHBoxLayout()
@@ -216,7 +217,7 @@ class PromptPanel(QWidget):
 
     def _set_mode(self, is_chat: bool) -> None:
         self.mode.set_value("chat" if is_chat else "text")
-        self.editor.setPlaceholderText(CHAT_HINT if is_chat else TEXT_HINT)
+        self.editor.setPlaceholderText(tr(CHAT_HINT if is_chat else TEXT_HINT))
 
     @Slot(str)
     def _on_mode(self, value: str) -> None:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSpinBox, QWidget
 from app.storage.settings import LARGEST_SEED
 from app.theme.theme import Theme
 from app.widgets.icons import IconButton
+from resources.language import tr
 
 SHOWN_FIGURES = 5
 """A drawn seed has at most as many; the editor scrolls for a longer one that was typed."""
@@ -23,15 +24,15 @@ class SeedBox(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("seedBox")
-        self.label = QLabel("Seed", self)
+        self.label = QLabel(tr("Seed"), self)
         self.spin = QSpinBox(self)
         self.spin.setObjectName("seedSpin")
         self.spin.setRange(0, LARGEST_SEED)
         self.spin.setProperty("plain", True)
-        self.spin.setAccessibleName("Seed")
-        self.spin.setToolTip("The same seed and settings give the same tokens")
+        self.spin.setAccessibleName(tr("Seed"))
+        self.spin.setToolTip(tr("The same seed and settings give the same tokens"))
         self.label.setBuddy(self.spin)
-        self.lock = IconButton("unlock", "Seed lock", self, checked_name="lock")
+        self.lock = IconButton("unlock", tr("Seed lock"), self, checked_name="lock")
         self.lock.setCheckable(True)
         self.spin.valueChanged.connect(self._on_value)
         self.lock.toggled.connect(self._on_lock)
@@ -66,7 +67,7 @@ class SeedBox(QFrame):
 
     @Slot()
     def _on_lock(self) -> None:
-        words = "Locked: every run uses this seed" if self.is_locked else "Unlocked: every run draws a new seed"
+        words = tr("Locked: every run uses this seed") if self.is_locked else tr("Unlocked: every run draws a new seed")
         self.lock.setToolTip(words)
         self.lock.setAccessibleName(words)
         self.changed.emit()

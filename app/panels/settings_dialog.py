@@ -19,24 +19,25 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.panels.appearance_menu import language_titles
+from app.panels.appearance_menu import language_titles, scheme_titles
 from app.panels.stage.settings import StageSettings
-from app.storage.settings import LARGEST_HISTORY, LARGEST_REUSE, LARGEST_SCALE, SCHEMES, SMALLEST_SCALE, Settings
+from app.storage.settings import LARGEST_HISTORY, LARGEST_REUSE, LARGEST_SCALE, SMALLEST_SCALE, Settings
 from app.widgets.dialog import ReadDialog
 from app.widgets.wrapped_label import WrappedLabel
 from resources.depth import DEPTHS
-from resources.language import tr
+from resources.language import mark, tr
 
-DEVICES = (("auto", "Automatic"), ("cpu", "CPU"), ("cuda", "CUDA GPU"), ("mps", "Apple GPU"))
-DTYPES = (("auto", "Automatic"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
+DEVICES = (("auto", mark("Automatic")), ("cpu", mark("CPU")), ("cuda", mark("CUDA GPU")), ("mps", mark("Apple GPU")))
+DTYPES = (("auto", mark("Automatic")), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
+DEPTH_TITLES = (mark("Plain"), mark("Usual"), mark("Exact"))
 FIELD_INSET = 7
 WIDTH = 54
 """Digits of its own type side by side."""
 LEFT_FREE, LEAST_HEIGHT = 160, 120
 """Pixels of the screen's height for the dialog's frame and foot; and what its settings take at least."""
-_TRACING = "Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed."
-_WORDS = "How explanations are worded: without a technical word, in the field's words, or with every figure."
-_ALLOWED = {"allow_pickle": "pickled weights", "allow_remote_code": "code of its own"}
+_TRACING = mark("Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed.")
+_WORDS = mark("How explanations are worded: without a technical word, in the field's words, or with every figure.")
+_ALLOWED = {"allow_pickle": mark("pickled weights"), "allow_remote_code": mark("code of its own")}
 
 
 class _Form(QWidget):
@@ -85,7 +86,7 @@ class SettingsDialog(ReadDialog):
     def __init__(self, settings: Settings, folder: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("settingsDialog")
-        self.setWindowTitle("Settings")
+        self.setWindowTitle(tr("Settings"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._settings = settings
         self._scroll = _Scrolled()
@@ -94,19 +95,19 @@ class SettingsDialog(ReadDialog):
         column.setContentsMargins(20, 18, 20, 8)
         column.setSpacing(8)
         for title, part in (
-            ("APPEARANCE", self._appearance()),
-            ("PRESENTING", self._stage()),
-            ("WHERE MODELS RUN", self._compute()),
-            ("MEMORY", self._memory()),
-            ("HISTORY", self._history()),
-            ("WHAT SINGLE MODELS MAY DO", self._permissions()),
+            (tr("APPEARANCE"), self._appearance()),
+            (tr("PRESENTING"), self._stage()),
+            (tr("WHERE MODELS RUN"), self._compute()),
+            (tr("MEMORY"), self._memory()),
+            (tr("HISTORY"), self._history()),
+            (tr("WHAT SINGLE MODELS MAY DO"), self._permissions()),
         ):
             heading = QLabel(title)
             heading.setProperty("role", "heading")
             column.addWidget(heading)
             column.addWidget(part)
             column.addSpacing(8)
-        column.addWidget(_muted(f"Kept in {folder}"))
+        column.addWidget(_muted(tr("Kept in {folder}").format(folder=folder)))
         self._scroll.setWidget(content)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
@@ -145,20 +146,20 @@ class SettingsDialog(ReadDialog):
 
     def _appearance(self) -> QWidget:
         look = self._settings.appearance
-        theme = _combo("themeChoice", "Theme", tuple((name, name.capitalize()) for name in SCHEMES), look.theme)
+        theme = _combo("themeChoice", tr("Theme"), scheme_titles(), look.theme)
         theme.currentIndexChanged.connect(self._on_theme)
-        scale = _spin("scaleChoice", "Text size", round(look.font_scale * 100))
+        scale = _spin("scaleChoice", tr("Text size"), round(look.font_scale * 100))
         scale.setRange(round(SMALLEST_SCALE * 100), round(LARGEST_SCALE * 100))
         scale.setValue(round(look.font_scale * 100))
         scale.setSingleStep(10)
         scale.setSuffix(" %")
         scale.valueChanged.connect(self._on_scale)
-        words = _combo("depthChoice", "Words", tuple((name, name.capitalize()) for name in DEPTHS), look.depth)
-        words.setToolTip(_WORDS)
+        words = _combo("depthChoice", tr("Words"), tuple(zip(DEPTHS, DEPTH_TITLES, strict=True)), look.depth)
+        words.setToolTip(tr(_WORDS))
         words.currentIndexChanged.connect(self._on_depth)
         speech = _combo("languageChoice", tr("Language"), language_titles(), look.language)
         speech.activated.connect(self._on_language)
-        return _Form((tr("Language"), speech), ("Theme", theme), ("Text size", scale), ("Words", words))
+        return _Form((tr("Language"), speech), (tr("Theme"), theme), (tr("Text size"), scale), (tr("Words"), words))
 
     def _stage(self) -> QWidget:
         part = StageSettings(self._settings.appearance)
@@ -167,58 +168,65 @@ class SettingsDialog(ReadDialog):
 
     def _compute(self) -> QWidget:
         compute = self._settings.compute
-        device = _combo("deviceChoice", "Device", DEVICES, compute.device)
+        device = _combo("deviceChoice", tr("Device"), DEVICES, compute.device)
         device.currentIndexChanged.connect(self._on_device)
-        dtype = _combo("dtypeChoice", "Number type", DTYPES, compute.dtype)
+        dtype = _combo("dtypeChoice", tr("Number type"), DTYPES, compute.dtype)
         dtype.currentIndexChanged.connect(self._on_dtype)
-        threads = _spin("threadsChoice", "CPU threads", compute.threads)
-        threads.setSpecialValueText("automatic")
+        threads = _spin("threadsChoice", tr("CPU threads"), compute.threads)
+        threads.setSpecialValueText(tr("automatic"))
         threads.valueChanged.connect(self._on_threads)
-        top_n = _spin("topChoice", "Alternatives listed", compute.top_n)
+        top_n = _spin("topChoice", tr("Alternatives listed"), compute.top_n)
         top_n.setRange(0, 100)
         top_n.setValue(compute.top_n)
-        top_n.setSpecialValueText("none")
-        top_n.setToolTip(_TRACING)
+        top_n.setSpecialValueText(tr("none"))
+        top_n.setToolTip(tr(_TRACING))
         top_n.valueChanged.connect(self._on_top_n)
-        form = _Form(("Device", device), ("Number type", dtype), ("CPU threads", threads), ("Alternatives", top_n))
-        form.rows.addRow("", _muted(_TRACING))
+        form = _Form(
+            (tr("Device"), device),
+            (tr("Number type"), dtype),
+            (tr("CPU threads"), threads),
+            (tr("Alternatives"), top_n),
+        )
+        form.rows.addRow("", _muted(tr(_TRACING)))
         return form
 
     def _memory(self) -> QWidget:
         compute = self._settings.compute
-        self.reuse = _check("reuseChoice", "Reuse what earlier runs have read", compute.reuse)
-        self.reuse.setToolTip("A run whose prompt begins like an earlier text starts from the cache that has read it.")
+        self.reuse = _check("reuseChoice", tr("Reuse what earlier runs have read"), compute.reuse)
+        self.reuse.setToolTip(
+            tr("A run whose prompt begins like an earlier text starts from the cache that has read it.")
+        )
         self.reuse.toggled.connect(self._on_reuse)
-        self.budget = _spin("reuseBudget", "Memory for what earlier runs have read", compute.reuse_mib)
+        self.budget = _spin("reuseBudget", tr("Memory for what earlier runs have read"), compute.reuse_mib)
         self.budget.setRange(1, LARGEST_REUSE)
         self.budget.setValue(compute.reuse_mib)
         self.budget.setSuffix(" MiB")
         self.budget.setEnabled(compute.reuse)
         self.budget.valueChanged.connect(self._on_budget)
-        title = "When memory ends, go on with a cheaper cache"
+        title = tr("When memory ends, go on with a cheaper cache")
         fallback = _check("fallbackChoice", title, compute.memory_fallback)
-        fallback.setToolTip("Only with one that writes the same text; the window says so when it happens.")
+        fallback.setToolTip(tr("Only with one that writes the same text; the window says so when it happens."))
         fallback.toggled.connect(self._on_fallback)
-        form = _Form(("At most", self.budget))
+        form = _Form((tr("At most"), self.budget))
         form.rows.insertRow(0, self.reuse)
         form.rows.addRow(fallback)
         return form
 
     def _history(self) -> QWidget:
         kept = self._settings.history
-        keep = _check("historyChoice", "Keep every run, on this machine alone", kept.keep)
+        keep = _check("historyChoice", tr("Keep every run, on this machine alone"), kept.keep)
         keep.toggled.connect(self._on_keep)
-        self.room = _spin("historyBudget", "Disk for kept runs", kept.budget_mib)
+        self.room = _spin("historyBudget", tr("Disk for kept runs"), kept.budget_mib)
         self.room.setRange(1, LARGEST_HISTORY)
         self.room.setValue(kept.budget_mib)
         self.room.setSuffix(" MiB")
-        self.room.setToolTip("When it is spent, the oldest runs that are not pinned go.")
+        self.room.setToolTip(tr("When it is spent, the oldest runs that are not pinned go."))
         self.room.setEnabled(kept.keep)
         self.room.valueChanged.connect(self._on_room)
-        forget = QPushButton("Forget all…")
+        forget = QPushButton(tr("Forget all…"))
         forget.setObjectName("forgetAllButton")
         forget.clicked.connect(self.forgetAllWanted)
-        form = _Form(("At most", self.room))
+        form = _Form((tr("At most"), self.room))
         form.rows.insertRow(0, keep)
         line = QHBoxLayout()
         line.addWidget(forget)
@@ -232,12 +240,12 @@ class SettingsDialog(ReadDialog):
         column.setContentsMargins(0, 0, 0, 0)
         self.allowed = QListWidget()
         self.allowed.setObjectName("allowedList")
-        self.allowed.setAccessibleName("Permissions of single models")
+        self.allowed.setAccessibleName(tr("Permissions of single models"))
         self.allowed.setFixedHeight(84)
-        self.revoke = QPushButton("Take the permission back")
+        self.revoke = QPushButton(tr("Take the permission back"))
         self.revoke.setObjectName("revokeButton")
         self.revoke.clicked.connect(self._on_revoke)
-        self.none_allowed = _muted("No model may load pickled weights or run code of its own.")
+        self.none_allowed = _muted(tr("No model may load pickled weights or run code of its own."))
         column.addWidget(self.none_allowed)
         column.addWidget(self.allowed)
         column.addWidget(self.revoke, 0, Qt.AlignmentFlag.AlignLeft)
@@ -248,7 +256,7 @@ class SettingsDialog(ReadDialog):
         self.allowed.clear()
         for key, words in _ALLOWED.items():
             for model in getattr(self._settings.models, key):
-                self.allowed.addItem(f"{model}: {words}")
+                self.allowed.addItem(f"{model}: {tr(words)}")
                 self.allowed.item(self.allowed.count() - 1).setData(Qt.ItemDataRole.UserRole, (key, model))
 
         self.none_allowed.setVisible(not self.allowed.count())
@@ -349,7 +357,7 @@ def _combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: 
     combo.setObjectName(name)
     combo.setAccessibleName(label)
     for value, title in choices:
-        combo.addItem(title, value)
+        combo.addItem(tr(title), value)
     if combo.findData(chosen) < 0:
         combo.addItem(chosen, chosen)
     combo.setCurrentIndex(combo.findData(chosen))

@@ -26,17 +26,17 @@ class SetupPanel(QFrame):
         self.setProperty("role", "panel")
         self.prompt = PromptPanel(examples)
         self.parameters = ParameterPanel()
-        self.cache_parameters = ParameterPanel("CACHE")
+        self.cache_parameters = ParameterPanel(tr("CACHE"))
         self.cache_parameters.hide()
         self.presets = PresetBar()
         self.help = QLabel(wordWrap=True)
         self.help.setObjectName("parameterHelp")
         self.help.setProperty("role", "muted")
-        self.help.setAccessibleName("Help on the setting pointed at")
+        self.help.setAccessibleName(tr("Help on the setting pointed at"))
         self.help.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.fit = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.fit.setObjectName("fitLine")
-        self.fit.setAccessibleName("Memory that the run needs")
+        self.fit.setAccessibleName(tr("Memory that the run needs"))
         self.fit.hide()
         self._resting_help = ""
         for panel in (self.parameters, self.cache_parameters):
@@ -58,7 +58,10 @@ class SetupPanel(QFrame):
     def show_help(self, row: ParameterRow) -> None:
         """Explain one setting, and first why it has no effect, if so."""
         parts = [f"<b>{tr(row.parameter.title)}</b> ·", row.unavailable, tr(row.parameter.help)]
-        self.help.setText(" ".join(part for part in parts if part) + f" Default {values.short(row.default)}.")
+        self.help.setText(
+            " ".join(part for part in parts if part)
+            + tr(" Default {default}.").format(default=values.short(row.default))
+        )
 
     def add(self, page: QWidget) -> None:
         """Have a page ready to stand here; nobody sees it yet."""

@@ -19,6 +19,7 @@ from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
 from core import words
+from resources.language import mark, tr
 
 Number = TypeVar("Number", int, float)
 REFRESH_MS = 1000
@@ -39,17 +40,17 @@ class StatusLine(QFrame):
         self._model: ModelInfo | None = None
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self.refresh)
-        self.device = self._label("Device", ElidedLabel())
-        self.figures = {name: self._label(title, QLabel()) for name, title in _TITLES.items()}
-        self.outcome = self._label("Outcome", ElidedLabel())
+        self.device = self._label(tr("Device"), ElidedLabel())
+        self.figures = {name: self._label(tr(title), QLabel()) for name, title in _TITLES.items()}
+        self.outcome = self._label(tr("Outcome"), ElidedLabel())
         self.settings = QPushButton()
         self.settings.setObjectName("usedSettings")
         self.settings.setProperty("role", "quiet")
         self.settings.clicked.connect(self.settingsWanted)
         self.settings.hide()
-        self.setup_toggle = IconButton("panel-left", "Prompt and parameters")
-        self.timeline_toggle = IconButton("panel-bottom", "Timeline")
-        self.inspector_toggle = IconButton("panel-right", "Inspector")
+        self.setup_toggle = IconButton("panel-left", tr("Prompt and parameters"))
+        self.timeline_toggle = IconButton("panel-bottom", tr("Timeline"))
+        self.inspector_toggle = IconButton("panel-right", tr("Inspector"))
         self.history = IconButton("history", f"History ({key_of('toggle_history')})")
         self.history.setObjectName("historyButton")
         self.history.clicked.connect(self.historyWanted)
@@ -62,8 +63,8 @@ class StatusLine(QFrame):
     def show_changes(self, changes: Sequence[Change]) -> None:
         """What is set otherwise now than for this run; the button says that something is."""
         told = ", ".join(f"{title} {how}" for title, how in changes)
-        self.settings.setText("Settings changed" if changes else "Settings used")
-        hint = f"Changed since this run: {told}." if changes else "What the last run used"
+        self.settings.setText(tr("Settings changed") if changes else tr("Settings used"))
+        hint = tr("Changed since this run: {told}.").format(told=told) if changes else tr("What the last run used")
         self.settings.setToolTip(hint)
         self.settings.setAccessibleDescription(hint)
         if self.settings.property("changed") != bool(changes):
@@ -97,7 +98,7 @@ class StatusLine(QFrame):
     @Slot(str)
     def show_loading(self, name: str) -> None:
         """A model is being loaded."""
-        self.show_state(f"Loading {Path(name).name}…")
+        self.show_state(tr("Loading {name}…").format(name=Path(name).name))
 
     @Slot(object)
     def show_model(self, model: ModelInfo) -> None:
@@ -122,11 +123,11 @@ class StatusLine(QFrame):
         """Bring every figure up to date."""
         known = figures.figures(self._run) if self._run is not None else figures.Figures()
         texts = {
-            "first_token": _told("first token", known.first_token, words.duration),
-            "prefill": _told("prefill", known.prefill, words.rate) + _reused(self._run),
-            "decode": _told("decode", known.decode, words.rate),
-            "cache": _told("cache", known.cache, words.size),
-            "acceptance": _told("accepted", known.acceptance, "{:.0%}".format),
+            "first_token": _told(tr("first token"), known.first_token, words.duration),
+            "prefill": _told(tr("prefill"), known.prefill, words.rate) + _reused(self._run),
+            "decode": _told(tr("decode"), known.decode, words.rate),
+            "cache": _told(tr("cache"), known.cache, words.size),
+            "acceptance": _told(tr("accepted"), known.acceptance, "{:.0%}".format),
         }
         for name, text in texts.items():
             self.figures[name].setText(text)
@@ -182,11 +183,11 @@ class StatusLine(QFrame):
 
 
 _TITLES = {
-    "first_token": "Time to the first token",
-    "prefill": "Prefill speed",
-    "decode": "Decode speed",
-    "cache": "Cache size",
-    "acceptance": "Accepted drafts",
+    "first_token": mark("Time to the first token"),
+    "prefill": mark("Prefill speed"),
+    "decode": mark("Decode speed"),
+    "cache": mark("Cache size"),
+    "acceptance": mark("Accepted drafts"),
 }
 
 
@@ -200,7 +201,7 @@ def _device_name(device: str) -> str:
 def _reused(run: Run | None) -> str:
     """How many of the prompt's tokens an earlier run had read already."""
     reused = run.prefilled.reused if run is not None and run.prefilled is not None else 0
-    return f" · {reused:,} reused" if reused else ""
+    return tr(" · {reused:,} reused").format(reused=reused) if reused else ""
 
 
 def _told(word: str, value: Number | None, words: Callable[[Number], str]) -> str:

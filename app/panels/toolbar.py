@@ -13,6 +13,7 @@ from app.theme.theme import Theme, Themed
 from app.widgets.icons import IconButton
 from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
+from resources.language import tr
 
 NAME_FROM, KEYS_FROM, EXPORT_FROM = 1000, 760, 500
 """Widths (at 100 %) from which there is room for the program's name, for the word “Seed” and the key of Run, and for
@@ -30,20 +31,20 @@ class Toolbar(QFrame):
         self.brand = QLabel()
         self.brand.setProperty("role", "brand")
         self.brand.setAccessibleName("Tokenscope")
-        self.model = PickerCombo("modelCombo", "Model", 176)
-        self.strategy = PickerCombo("strategyCombo", "Strategy", 196)
-        self.draft = DraftPicker("draftCombo", "Draft model", 150)
+        self.model = PickerCombo("modelCombo", tr("Model"), 176)
+        self.strategy = PickerCombo("strategyCombo", tr("Strategy"), 196)
+        self.draft = DraftPicker("draftCombo", tr("Draft model"), 150)
         self.draft.hide()
-        self.cache = PickerCombo("cacheCombo", "Cache", 156)
+        self.cache = PickerCombo("cacheCombo", tr("Cache"), 156)
         self.seed = SeedBox()
-        self.export = IconButton("save", f"Save or copy what is shown… ({key_of('save_picture')})")
+        self.export = IconButton("save", tr("Save or copy what is shown… ({key})").format(key=key_of("save_picture")))
         self.export.setObjectName("exportButton")
         self.text = QToolButton()
         self.text.setText("Aa")
         self.text.setObjectName("textButton")
         self.text.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.text.setAccessibleName("Appearance and window")
-        self.text.setToolTip("Appearance and window")
+        self.text.setAccessibleName(tr("Appearance and window"))
+        self.text.setToolTip(tr("Appearance and window"))
         self.run = RunButton()
         self.run.setObjectName("runButton")
         self._lay_out()

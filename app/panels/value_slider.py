@@ -26,7 +26,7 @@ class ValueSlider(QSlider, Spoken):
         self._step = parameter.step or (1 if isinstance(editor, IntEditor) else 0.01)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setRange(0, SLIDER_STEPS)
-        self.setAccessibleName(f"{tr(parameter.title)} slider")
+        self.setAccessibleName(tr("{title} slider").format(title=tr(parameter.title)))
         self.valueChanged.connect(self._on_value)
 
     def follow(self) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
 
 from app.panels.shortcuts import MOST_VIEW_KEYS
+from resources.language import tr
 
 
 class ViewTabs(QTabBar):
@@ -16,7 +17,7 @@ class ViewTabs(QTabBar):
 
     def __init__(self, titles: Iterable[str], parent: QWidget | None = None) -> None:
         super().__init__(parent, expanding=False, drawBase=False, usesScrollButtons=False)
-        self.setAccessibleName("Views")
+        self.setAccessibleName(tr("Views"))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.setElideMode(Qt.TextElideMode.ElideNone)
         for title in titles:
@@ -24,8 +25,8 @@ class ViewTabs(QTabBar):
         self.more = QToolButton()
         self.more.setObjectName("moreViews")
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.more.setAccessibleName("More views")
-        self.more.setToolTip("More views")
+        self.more.setAccessibleName(tr("More views"))
+        self.more.setToolTip(tr("More views"))
         self.more.setMenu(self._menu())
         self.more.setText("+9 ⌄")
         self.more.hide()

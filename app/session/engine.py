@@ -14,7 +14,7 @@ from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
-from resources.language import current
+from resources.language import current, tr
 
 if TYPE_CHECKING:
     import core
@@ -169,8 +169,8 @@ class CoreEngine:
 def _forgotten() -> Exception:
     from core.errors import CacheError
 
-    return CacheError("The model of this run is not loaded any more, and what it has read went with it.",
-                      "Run it again, then save.")  # fmt: skip
+    return CacheError(tr("The model of this run is not loaded any more, and what it has read went with it."),
+                      tr("Run it again, then save."))  # fmt: skip
 
 
 def _as_draft(request: RunRequest, name: str) -> LoadRequest:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.state import conversation
 from app.state.requests import PrefixNews, PrefixRequest, RunRequest
+from resources.language import tr
 
 if TYPE_CHECKING:
     import core
@@ -53,8 +54,8 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
 
     if store is None:
         raise CacheError(
-            "Nothing that was read is kept between runs.",
-            "Switch on “Reuse what earlier runs have read” in the settings.",
+            tr("Nothing that was read is kept between runs."),
+            tr("Switch on “Reuse what earlier runs have read” in the settings."),
         )
     if request.ids is not None:
         prefix = store.beginning_of(model, request.ids)

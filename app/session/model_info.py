@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from app.state.requests import LoadRequest, ModelInfo
+from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -40,7 +41,7 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
 
 def _why_here(wish: str, device: str) -> str:
     """Why a model runs on the CPU although the choice of a device was left open; empty elsewhere."""
-    return "no GPU that this torch can use" if wish == "auto" and device == "cpu" else ""
+    return tr("no GPU that this torch can use") if wish == "auto" and device == "cpu" else ""
 
 
 def _own_defaults(config: GenerationConfig) -> Mapping[str, Any]:

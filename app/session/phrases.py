@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.state.requests import RunRequest
 from core.errors import ParameterError
+from resources.language import tr
 
 if TYPE_CHECKING:
     import core
@@ -28,15 +29,21 @@ def _with_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
     if name == "stop_strings" or not typed:
         return value
     if model.tokenizer is None:
-        raise ParameterError(f"{name} holds text, and {model.name} has no tokenizer.", "Write token ids.", name)
+        raise ParameterError(
+            tr("{name} holds text, and {model} has no tokenizer.").format(name=name, model=model.name),
+            tr("Write token ids."),
+            name,
+        )
     if name in PHRASES:  # a word inside a sentence begins with its space, at the start of a line without
         spellings = [spelling for text in value for spelling in (text, f" {text.lstrip()}")]
         return _unique(model.tokenizer.encode(text, add_special_tokens=False) for text in spellings)
     pieces = [model.tokenizer.encode(text, add_special_tokens=False) for text in value]
     if long := [text for text, ids in zip(value, pieces, strict=True) if len(ids) != 1]:
         raise ParameterError(
-            f"{name} takes single tokens; “{long[0]}” is {len(pieces[value.index(long[0])])} of them.",
-            "Write token ids, or text that is one token.", name,
+            tr("{name} takes single tokens; “{text}” is {count} of them.").format(
+                name=name, text=long[0], count=len(pieces[value.index(long[0])])
+            ),
+            tr("Write token ids, or text that is one token."), name,
         )  # fmt: skip
     return [ids[0] for ids in pieces]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from app.state.requests import RunRequest
 from app.state.run import Run
 from core import words
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class Onward:
 def why_not_branch(run: Run | None) -> str:
     """Why no run can go on from a place of this one's text; empty when one can."""
     if run is None or not run.tokens:
-        return "There is no token yet."
+        return tr("There is no token yet.")
     if run.request.scored and not run.request.beginning and not _begins_with_a_mark(run):
-        return "A scored text without a prompt before it cannot be branched from: score a run instead."
+        return tr("A scored text without a prompt before it cannot be branched from: score a run instead.")
     return ""
 
 

@@ -20,13 +20,13 @@ def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
     """In the order of the window, toolbar first. The prompt is none of it: the views show that of the run."""
     strategy, cache = strategies.registry[now.strategy], caches.registry[now.cache]
     found = [
-        ("Model", ran.model, now.model),
-        ("Strategy", _title(strategies.registry, ran.strategy), tr(strategy.title)),
-        ("Drafts", _names(ran.draft_names), _names(now.draft_names)),
-        ("Cache", _title(caches.registry, ran.cache), tr(cache.title)),
-        ("Seed", str(ran.seed), str(now.seed)),
-        ("Device", ran.load.device, now.load.device),
-        ("Number type", ran.load.dtype, now.load.dtype),
+        (tr("Model"), ran.model, now.model),
+        (tr("Strategy"), _title(strategies.registry, ran.strategy), tr(strategy.title)),
+        (tr("Drafts"), _names(ran.draft_names), _names(now.draft_names)),
+        (tr("Cache"), _title(caches.registry, ran.cache), tr(cache.title)),
+        (tr("Seed"), str(ran.seed), str(now.seed)),
+        (tr("Device"), ran.load.device, now.load.device),
+        (tr("Number type"), ran.load.dtype, now.load.dtype),
     ]
     if ran.strategy == now.strategy:
         found += _differing(strategy.parameters, ran.settings, now.settings)
@@ -48,4 +48,4 @@ def _differing(
 
 
 def _names(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
+    return ", ".join(names) or tr("none")

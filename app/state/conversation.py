@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.state.run import Run
+from resources.language import tr
 
 ROLES = ("system", "user", "assistant")
 _TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)
@@ -131,7 +132,9 @@ class Turn:
         """`41 tokens reused · 12 computed · 30 written`; empty for what no run wrote, or before it has read."""
         if self.figures is None:
             return ""
-        return f"{self.reused:,} tokens reused · {self.computed:,} computed · {self.written:,} written"
+        return tr("{reused:,} tokens reused · {computed:,} computed · {written:,} written").format(
+            reused=self.reused, computed=self.computed, written=self.written
+        )
 
 
 @dataclass(eq=False, slots=True)

@@ -34,7 +34,7 @@ class Member(NamedTuple):
     def about(self) -> str:
         """`Greedy · 60 tokens`."""
         entry = strategies.registry.get(self.strategy)
-        how = "Scored" if self.is_scored else tr(entry.title) if entry is not None else self.strategy
+        how = tr("Scored") if self.is_scored else tr(entry.title) if entry is not None else self.strategy
         return f"{how} · {words.count(self.tokens, 'token')}"
 
 

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from resources.language import mark, tr
+
+KINDS = (
+    mark("model"), mark("strategy"), mark("cache"), mark("view"), mark("tour"), mark("example"), mark("panel"),
+    mark("colouring"), mark("choice"), mark("comparison"), mark("theme"), mark("language"),
+)  # fmt: skip
+"""Of what a name can be."""
+
 
 def near(name: str, known: Iterable[str]) -> str:
     """`Did you mean “sampling”?`, with a space before it; empty where nothing is like it."""
@@ -11,13 +19,15 @@ def near(name: str, known: Iterable[str]) -> str:
 
     by_lower = {word.lower(): word for word in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f" Did you mean “{by_lower[found[0]]}”?" if found else ""
+    return tr(" Did you mean “{name}”?").format(name=by_lower[found[0]]) if found else ""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """`There is no view “tre”. Did you mean “tree”? There are: tokens, chat, tree.`"""
+    """`kind` is one of KINDS: `There is no view “tre”. Did you mean “tree”? There are: tokens, chat, tree.`"""
     names = list(known)
-    return f"There is no {kind} “{short(name)}”.{near(name, names)} There are: {', '.join(names)}."
+    return tr("There is no {kind} “{name}”.{near} There are: {names}.").format(
+        kind=tr(kind), name=short(name), near=near(name, names), names=", ".join(names)
+    )
 
 
 def short(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from core import words
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import SequenceFinished
@@ -17,16 +18,18 @@ def ending(finished: SequenceFinished | None, tokens: int) -> str:
     if finished is None:
         return ""
     if finished.reason == "given":
-        return f"{words.count(tokens, 'token')} scored"
-    limit = f" of {finished.limit:g} s" if finished.reason == "time" and finished.limit is not None else ""
-    text = f"{words.ENDINGS[finished.reason].line}{limit} after {words.count(tokens, 'token')}"
+        return tr("{tokens} scored").format(tokens=words.count(tokens, "token"))
+    is_timed = finished.reason == "time" and finished.limit is not None
+    told = tr("{ending} of {limit:g} s after {tokens}") if is_timed else tr("{ending} after {tokens}")
+    ending = tr(words.ENDINGS[finished.reason].line)
+    text = told.format(ending=ending, limit=finished.limit, tokens=words.count(tokens, "token"))
     return f"{text}: {finished.stop_string!r}" if finished.stop_string else text
 
 
 def describe(run: Run) -> str:
     """The line for the shown text of a run that ended by itself or was stopped."""
     shown = ending(run.sequence.finished, len(run.tokens))
-    return shown or f"ended after {words.count(len(run.tokens), 'token')}"
+    return shown or tr("ended after {tokens}").format(tokens=words.count(len(run.tokens), "token"))
 
 
 def outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
@@ -35,7 +38,9 @@ def outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
         return completed(run)
     if error is None and was_stopped:
         return stopped(run)
-    error = error or ErrorReport("The run ended early", "It gave no result.", "Try again.", kind="IncompleteRun")
+    error = error or ErrorReport(
+        tr("The run ended early"), tr("It gave no result."), tr("Try again."), kind="IncompleteRun"
+    )
     return Outcome("failed", error.title, error)
 
 
@@ -54,4 +59,4 @@ def completed(run: Run) -> Outcome:
 
 def stopped(run: Run) -> Outcome:
     """The run was stopped before it could say anything of its own."""
-    return Outcome("stopped", f"stopped after {words.count(len(run.tokens), 'token')}")
+    return Outcome("stopped", tr("stopped after {tokens}").format(tokens=words.count(len(run.tokens), "token")))

@@ -5,8 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from resources.language import mark, tr
+
 if TYPE_CHECKING:
     from core.trace import Header, Trace
+
+
+_MONTHS = (
+    mark("January"), mark("February"), mark("March"), mark("April"), mark("May"), mark("June"), mark("July"),
+    mark("August"), mark("September"), mark("October"), mark("November"), mark("December"),
+)  # fmt: skip
 
 
 def told(trace: Trace) -> str:
@@ -17,13 +25,18 @@ def told(trace: Trace) -> str:
 def _made(header: Header) -> str:
     when = _when(header.made)
     model = header.model
-    by = f" by {model.name}" if model is not None else ""
     program = header.versions.get("tokenscope")
-    return f"Written{by} on {when}" + (f", with Tokenscope {program}" if program else "") + "; nothing is computed now."
+    if model is None:
+        told = tr("Written on {when}; nothing is computed now.")
+    elif not program:
+        told = tr("Written by {model} on {when}; nothing is computed now.")
+    else:
+        told = tr("Written by {model} on {when}, with Tokenscope {version}; nothing is computed now.")
+    return told.format(when=when, model=model.name if model is not None else "", version=program)
 
 
 def _missing(trace: Trace) -> list[str]:
-    trouble = [trace.trouble.cause, "What comes before is shown."] if trace.trouble is not None else []
+    trouble = [trace.trouble.cause, tr("What comes before is shown.")] if trace.trouble is not None else []
     return [*trouble, *trace.notices]
 
 
@@ -32,5 +45,7 @@ def _when(seconds: float) -> str:
     try:
         moment = datetime.fromtimestamp(seconds).astimezone()
     except (OverflowError, OSError, ValueError):
-        return "a day that no calendar has"
-    return f"{moment.day} {moment:%B %Y, %H:%M}"
+        return tr("a day that no calendar has")
+    return tr("{day} {month} {year}, {time}").format(
+        day=moment.day, month=tr(_MONTHS[moment.month - 1]), year=moment.year, time=f"{moment:%H:%M}"
+    )

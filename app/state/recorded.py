@@ -13,6 +13,7 @@ from app.state.requests import ErrorReport, Outcome, RunRequest
 from app.state.run import Run
 from core import words
 from core.errors import TraceError
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Event, RunStarted
@@ -32,7 +33,7 @@ def run_of(trace: Trace) -> Run:
             raise ValueError
         run.apply(trace.events)
     except (ValueError, LookupError, TypeError, OverflowError):
-        raise TraceError("What this recorded run says contradicts itself.", "Record it anew.") from None
+        raise TraceError(tr("What this recorded run says contradicts itself."), tr("Record it anew.")) from None
     run.outcome = _outcome(run, trace)
     return run
 
@@ -78,4 +79,4 @@ def _outcome(run: Run, trace: Trace) -> Outcome:
         return outcomes.completed(run)
     if trace.is_whole:
         return outcomes.stopped(run)
-    return Outcome("stopped", f"cut short after {words.count(len(run.tokens), 'token')}")
+    return Outcome("stopped", tr("cut short after {tokens}").format(tokens=words.count(len(run.tokens), "token")))

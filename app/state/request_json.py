@@ -10,6 +10,7 @@ from typing import Any
 
 from app.state.requests import LoadRequest, RunRequest
 from core.errors import TokenscopeError
+from resources.language import mark, tr
 
 Plain = dict[str, Any]
 _Reader = Callable[[Any], Any]
@@ -18,11 +19,11 @@ _Reader = Callable[[Any], Any]
 class RequestProblem(TokenscopeError):
     """Plain values that are no request; `field` is the one to blame, empty where it is the whole."""
 
-    title = "The settings of this run cannot be read"
+    title = mark("The settings of this run cannot be read")
 
     def __init__(self, cause: str, field: str = "") -> None:
         self.field = field
-        super().__init__(cause, "The run itself can be shown; set what it should begin from by hand.")
+        super().__init__(cause, tr("The run itself can be shown; set what it should begin from by hand."))
 
 
 def to_plain(request: RunRequest) -> Plain:
@@ -36,7 +37,7 @@ def from_plain(data: object) -> RunRequest:
     """The request that was written. What a later version added is dropped, what an earlier one had not is at its
     default. Raises RequestProblem."""
     if not isinstance(data, Mapping) or "prompt" not in data:
-        raise RequestProblem("It has no prompt.")
+        raise RequestProblem(tr("It has no prompt."))
     return RunRequest(**_read(_READERS, data))
 
 
@@ -55,43 +56,45 @@ def _read(readers: Mapping[str, _Reader], data: Mapping[str, Any], within: str =
             try:
                 found[name] = read(data[name])
             except ValueError as wrong:
-                raise RequestProblem(f"Its {within}{name.replace('_', ' ')} {wrong}.", name) from None
+                raise RequestProblem(
+                    tr("Its {part} {wrong}.").format(part=f"{within}{name.replace('_', ' ')}", wrong=wrong), name
+                ) from None
     return found
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("is no text")
+        raise ValueError(tr("is no text"))
     return value
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError("is neither true nor false")
+        raise ValueError(tr("is neither true nor false"))
     return value
 
 
 def _count(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError("is no whole number from 0")
+        raise ValueError(tr("is no whole number from 0"))
     return value
 
 
 def _integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("is no whole number")
+        raise ValueError(tr("is no whole number"))
     return value
 
 
 def _settings(value: Any) -> Plain:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise ValueError("holds no settings by name")
+        raise ValueError(tr("holds no settings by name"))
     return dict(value)
 
 
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
-        raise ValueError("is no list of names")
+        raise ValueError(tr("is no list of names"))
     return tuple(value)
 
 
@@ -111,19 +114,19 @@ def _prompt(value: Any) -> Any:
         return tuple({"role": turn["role"], "content": turn["content"]} for turn in value)
     if isinstance(value, list | tuple) and all(map(_is_id, value)):
         return tuple(value)
-    raise ValueError("is neither text nor a chat nor token ids")
+    raise ValueError(tr("is neither text nor a chat nor token ids"))
 
 
 def _beginning(value: Any) -> tuple[int | str, ...]:
     """Token ids and words, in order."""
     if not isinstance(value, list | tuple) or not all(isinstance(part, str) or _is_id(part) for part in value):
-        raise ValueError("is neither words nor token ids")
+        raise ValueError(tr("is neither words nor token ids"))
     return tuple(value)
 
 
 def _load(value: Any) -> LoadRequest:
     if not isinstance(value, Mapping):
-        raise ValueError("is no group of values")
+        raise ValueError(tr("is no group of values"))
     return LoadRequest(**_read(_LOAD_READERS, value, "model's "))
 
 

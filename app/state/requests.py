@@ -9,7 +9,7 @@ from typing import Any, Literal
 from core import Request, strategies
 from core.errors import ParameterError, TokenscopeError
 from core.strategies import Strategy
-from resources.language import tr
+from resources.language import mark, tr
 
 Prompt = str | tuple[Mapping[str, str], ...]
 """Text, or the turns of a chat: `{"role", "content"}` each."""
@@ -176,8 +176,8 @@ class Outcome:
 
 
 _REMEDIES: Mapping[type[BaseException], str] = {
-    MemoryError: "Close other programs, choose a smaller model, or write fewer tokens.",
-    OSError: "Check that the folder is there and can be read.",
+    MemoryError: mark("Close other programs, choose a smaller model, or write fewer tokens."),
+    OSError: mark("Check that the folder is there and can be read."),
 }
 
 
@@ -185,8 +185,8 @@ def report(error: BaseException, details: str = "") -> ErrorReport:
     """`error` in words: an error of the core brings its own, any other one its message and its class."""
     kind = type(error).__name__
     if not isinstance(error, TokenscopeError):
-        remedy = next((words for cls, words in _REMEDIES.items() if isinstance(error, cls)), "Try again.")
-        return ErrorReport("Something unexpected went wrong", str(error) or kind, remedy, details, kind)
+        remedy = next((tr(words) for cls, words in _REMEDIES.items() if isinstance(error, cls)), tr("Try again."))
+        return ErrorReport(tr("Something unexpected went wrong"), str(error) or kind, remedy, details, kind)
     unfolded = "\n\n".join(part for part in (error.details, details) if part)
     blamed = error.parameter if isinstance(error, ParameterError) else ""
     return ErrorReport(tr(error.title), error.cause, error.remedy, unfolded, kind, blamed)

@@ -12,6 +12,7 @@ from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
 from app.state.requests import Outcome, RunRequest
 from app.state.rounds import Rounds
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import (
@@ -175,7 +176,11 @@ class Run:
     def show(self, sequence: int) -> None:
         """Show another text, from its end. Raises IndexError when there is none of that number."""
         if not 0 <= sequence < len(self.sequences):
-            raise IndexError(f"This run has {len(self.sequences)} texts; there is no number {sequence}.")
+            raise IndexError(
+                tr("This run has {count} texts; there is no number {sequence}.").format(
+                    count=len(self.sequences), sequence=sequence
+                )
+            )
         self.shown = sequence
         self.selected = None
         self.following = True

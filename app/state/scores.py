@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from core import words
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import TokenChosen, TokenCompared
@@ -46,7 +47,9 @@ def _perplexity(mean: float) -> float:
 def told(scores: Scores) -> str:
     """`42 tokens · perplexity 10.1 · mean log-probability −2.31`."""
     mean, perplexity = words.decimal(scores.mean_log_probability), _short(scores.perplexity)
-    return f"{words.count(scores.tokens, 'token')} · perplexity {perplexity} · mean log-probability {mean}"
+    return tr("{tokens} · perplexity {perplexity} · mean log-probability {mean}").format(
+        tokens=words.count(scores.tokens, "token"), perplexity=perplexity, mean=mean
+    )
 
 
 def _short(perplexity: float) -> str:
@@ -57,7 +60,9 @@ def _short(perplexity: float) -> str:
 
 def bands_told(scores: Scores) -> str:
     """`rank ≤ 10: 81 % · ≤ 100: 12 % · ≤ 1,000: 5 % · more: 2 %`."""
-    return f"rank {' · '.join(f'{name}: {share}' for name, share in zip(BAND_NAMES, shares(scores), strict=True))}"
+    return tr("rank {bands}").format(
+        bands=" · ".join(f"{name}: {share}" for name, share in zip(BAND_NAMES, shares(scores), strict=True))
+    )
 
 
 def shares(scores: Scores) -> list[str]:

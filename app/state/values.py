@@ -38,23 +38,26 @@ def within(parameter: Parameter, value: Any) -> Any:
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueProblem(f"{parameter.name} must be a finite number.")
+        raise ValueProblem(tr("{name} must be a finite number.").format(name=parameter.name))
     low, high = parameter.minimum, LARGEST_INT if parameter.maximum is None else parameter.maximum
     if low is not None and (value < low or (parameter.exclusive and value == low)):
-        raise ValueProblem(f"{parameter.name} must be {'above' if parameter.exclusive else 'at least'} {low:.10g}.")
+        told = (
+            tr("{name} must be above {low:.10g}.") if parameter.exclusive else tr("{name} must be at least {low:.10g}.")
+        )
+        raise ValueProblem(told.format(name=parameter.name, low=low))
     if value > high:
-        raise ValueProblem(f"{parameter.name} must be at most {high:.10g}.")
+        raise ValueProblem(tr("{name} must be at most {high:.10g}.").format(name=parameter.name, high=high))
     if low is None and value < -LARGEST_INT:
-        raise ValueProblem(f"{parameter.name} must be at least {-LARGEST_INT}.")
+        raise ValueProblem(tr("{name} must be at least {low:.10g}.").format(name=parameter.name, low=-LARGEST_INT))
     return value
 
 
 def why_not(parameter: Parameter, value: Any) -> str:
     """Why no editor for `parameter` can show `value`, which a file says it has; empty when one can."""
     if value is None:
-        return "" if parameter.default is None else f"{parameter.name} cannot be left out."
+        return "" if parameter.default is None else tr("{name} cannot be left out.").format(name=parameter.name)
     if not _SHAPES[parameter.kind](parameter, value):
-        return f"{parameter.name} cannot be {short(value)}."
+        return tr("{name} cannot be {value}.").format(name=parameter.name, value=short(value))
     try:
         within(parameter, value)
     except ValueProblem as problem:
@@ -77,11 +80,15 @@ def parse_tokens(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         if text[0] in "[{":
-            raise ValueProblem(f"This list does not end well: {error.msg} at character {error.pos + 1}.") from None
+            raise ValueProblem(
+                tr("This list does not end well: {problem} at character {place}.").format(
+                    problem=error.msg, place=error.pos + 1
+                )
+            ) from None
     except ValueError:
-        raise ValueProblem("A number in this list has too many digits.") from None
+        raise ValueProblem(tr("A number in this list has too many digits.")) from None
     except RecursionError:
-        raise ValueProblem("These are too many lists within each other.") from None
+        raise ValueProblem(tr("These are too many lists within each other.")) from None
     return parse_lines(text)
 
 
@@ -99,9 +106,9 @@ def format_text(value: Any) -> str:
 def short(value: Any) -> str:
     """A value in a few characters, for summaries."""
     if value is None:
-        return "off"
+        return tr("off")
     if isinstance(value, bool):
-        return "on" if value else "off"
+        return tr("on") if value else tr("off")
     if isinstance(value, float):
         return f"{value:g}"
     text = str(value)
@@ -156,20 +163,26 @@ def _integer(parameter: Parameter, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueProblem(f"{parameter.name} takes a whole number, not “{short(text)}”.") from None
+        raise ValueProblem(
+            tr("{name} takes a whole number, not “{text}”.").format(name=parameter.name, text=short(text))
+        ) from None
 
 
 def _number(parameter: Parameter, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueProblem(f"{parameter.name} takes a number, not “{short(text)}”.") from None
+        raise ValueProblem(
+            tr("{name} takes a number, not “{text}”.").format(name=parameter.name, text=short(text))
+        ) from None
 
 
 def _boolean(parameter: Parameter, text: str) -> bool:
     if text.lower() in _TRUE | _FALSE:
         return text.lower() in _TRUE
-    raise ValueProblem(f"{parameter.name} is either true or false, not “{short(text)}”.")
+    raise ValueProblem(
+        tr("{name} is either true or false, not “{text}”.").format(name=parameter.name, text=short(text))
+    )
 
 
 def _choice(parameter: Parameter, text: str) -> Any:
@@ -178,7 +191,11 @@ def _choice(parameter: Parameter, text: str) -> Any:
         return by_text[text]
     if text.startswith("["):
         return parse_tokens(text)
-    raise ValueProblem(f"{parameter.name} is one of {', '.join(by_text)}; “{short(text)}” is not.")
+    raise ValueProblem(
+        tr("{name} is one of {names}; “{text}” is not.").format(
+            name=parameter.name, names=", ".join(by_text), text=short(text)
+        )
+    )
 
 
 _READERS: Mapping[str, Callable[[Parameter, str], Any]] = {

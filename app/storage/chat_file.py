@@ -14,6 +14,7 @@ from app.state.conversation import DROP, POLICIES, ROLES, Conversation, Figures,
 from app.storage.checks import counts, is_flag, is_text
 from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, write_json
 from app.storage.settings import MigrationError, Migrator, migrated, version_of
+from resources.language import tr
 
 FILE_NAME = "chat.json"
 VERSION = 1
@@ -41,12 +42,18 @@ class ChatStore:
             return
         except (UnreadableError, MigrationError) as problem:
             kept = self._put_aside(problem)
-            self.notices.append(f"The last chat could not be read ({problem}), so a new one begins. {kept}")
+            self.notices.append(
+                tr("The last chat could not be read ({problem}), so a new one begins. {kept}").format(
+                    problem=problem, kept=kept
+                )
+            )
             return
         turns, when_full, problems = _take_in(data)
         if problems:
             self.notices.append(
-                f"The last chat, read as far as it could be: {'; '.join(problems)}. {keep_copy(self.path)}"
+                tr("The last chat, read as far as it could be: {problems}. {kept}").format(
+                    problems="; ".join(problems), kept=keep_copy(self.path)
+                )
             )
         self._own = turns
         conversation.turns[:] = [_turn(turn) for turn in turns]
@@ -99,21 +106,23 @@ def _take_in(data: dict[str, Any]) -> tuple[list[Plain], str, list[str]]:
     problems = _version_problems(data)
     found = data.get("turns", [])
     if not isinstance(found, list):
-        found, problems = [], [*problems, "the turns are no list"]
+        found, problems = [], [*problems, tr("the turns are no list")]
     turns = [_mended(turn) for turn in found if _is_turn(turn)]
     if lost := len(found) - len(turns):
-        problems.append("one turn could not be read" if lost == 1 else f"{lost} turns could not be read")
+        problems.append(
+            tr("one turn could not be read") if lost == 1 else tr("{lost} turns could not be read").format(lost=lost)
+        )
     if any(mended != turn for mended, turn in zip(turns, filter(_is_turn, found), strict=True)):
-        problems.append("some turns had figures that could not be read")
+        problems.append(tr("some turns had figures that could not be read"))
     when_full = data.get("when_full", DROP)
     if when_full not in POLICIES:
-        when_full, problems = DROP, [*problems, "what to do with a full context could not be read"]
+        when_full, problems = DROP, [*problems, tr("what to do with a full context could not be read")]
     return turns, when_full, problems
 
 
 def _version_problems(data: dict[str, Any]) -> list[str]:
     try:
-        return ["a newer Tokenscope wrote it"] if version_of(data) > VERSION else []
+        return [tr("a newer Tokenscope wrote it")] if version_of(data) > VERSION else []
     except MigrationError as error:
         return [str(error)]
 

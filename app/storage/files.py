@@ -15,6 +15,7 @@ from typing import Any
 
 from app.storage.locks import locked
 from core.errors import TokenscopeError
+from resources.language import mark, tr
 
 MOST_BYTES = 64 * 2**20
 MOST_DEPTH = 24
@@ -28,7 +29,7 @@ COPIES = 999
 class StorageError(TokenscopeError):
     """A file of the program's own could not be written; what it should have held is still in memory."""
 
-    title = "This could not be saved"
+    title = mark("This could not be saved")
 
 
 class UnreadableError(ValueError):
@@ -41,15 +42,17 @@ def read_json(path: Path) -> Any:
     try:
         data = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
-        raise UnreadableError("it is not written in UTF-8") from None
+        raise UnreadableError(tr("it is not written in UTF-8")) from None
     except json.JSONDecodeError as error:
-        raise UnreadableError(f"it is no JSON: {error.msg.lower()} in line {error.lineno}") from None
+        raise UnreadableError(
+            tr("it is no JSON: {problem} in line {line}").format(problem=error.msg.lower(), line=error.lineno)
+        ) from None
     except ValueError:
-        raise UnreadableError("a number in it has too many digits") from None
+        raise UnreadableError(tr("a number in it has too many digits")) from None
     except RecursionError:
-        raise UnreadableError("it is nested too deep") from None
+        raise UnreadableError(tr("it is nested too deep")) from None
     if _is_deeper(data, MOST_DEPTH):
-        raise UnreadableError("it is nested too deep")
+        raise UnreadableError(tr("it is nested too deep"))
     return data
 
 
@@ -57,7 +60,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """The same where names and values are expected. Raises FileNotFoundError, UnreadableError."""
     data = read_json(path)
     if not isinstance(data, dict):
-        raise UnreadableError("it holds no names and values")
+        raise UnreadableError(tr("it holds no names and values"))
     return data
 
 
@@ -87,10 +90,10 @@ def keep_copy(path: Path, why: str = "bad") -> str:
                 _replace(copy, content)
             elif copy.read_bytes() != content:
                 continue
-            return f"The file as it was is kept as {copy.name} in {path.parent}."
+            return tr("The file as it was is kept as {name} in {folder}.").format(name=copy.name, folder=path.parent)
     except (OSError, ValueError) as error:
-        return f"The file as it was could not be kept ({_words(error)})."
-    return f"There are {COPIES} copies of it already, so it was not kept once more."
+        return tr("The file as it was could not be kept ({why}).").format(why=_words(error))
+    return tr("There are {count} copies of it already, so it was not kept once more.").format(count=COPIES)
 
 
 def set_aside(path: Path) -> str:
@@ -100,8 +103,8 @@ def set_aside(path: Path) -> str:
     try:
         os.replace(path, aside)
     except OSError as error:
-        return f"It could not be set aside either ({_words(error)})."
-    return f"It was kept as {aside.name} in {path.parent}."
+        return tr("It could not be set aside either ({why}).").format(why=_words(error))
+    return tr("It was kept as {name} in {folder}.").format(name=aside.name, folder=path.parent)
 
 
 def sweep(folder: Path) -> None:
@@ -126,9 +129,9 @@ def _read_bytes(path: Path) -> bytes:
     try:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):  # reading a pipe would wait for ever
-            raise UnreadableError("it is no file")
+            raise UnreadableError(tr("it is no file"))
         if about.st_size > MOST_BYTES:
-            raise UnreadableError(f"it is larger than {MOST_BYTES >> 20} MiB")
+            raise UnreadableError(tr("it is larger than {size} MiB").format(size=MOST_BYTES >> 20))
         return path.read_bytes()
     except FileNotFoundError:
         raise
@@ -187,8 +190,10 @@ def _as_storage_error(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         number = error.errno if isinstance(error, OSError) else None
-        remedy = _REMEDIES.get(number or 0, "Choose another folder with --config-dir.")
-        raise StorageError(f"{path} cannot be written: {_words(error)}.", remedy) from error
+        remedy = tr(_REMEDIES.get(number or 0, mark("Choose another folder with --config-dir.")))
+        raise StorageError(
+            tr("{path} cannot be written: {why}.").format(path=path, why=_words(error)), remedy
+        ) from error
 
 
 def _words(error: Exception) -> str:
@@ -197,8 +202,8 @@ def _words(error: Exception) -> str:
     return words[:1].lower() + words[1:]
 
 
-_FULL = "Make room on that disk; the next save tries again."
-_FORBIDDEN = "Make that folder writable, or choose another with --config-dir."
+_FULL = mark("Make room on that disk; the next save tries again.")
+_FORBIDDEN = mark("Make that folder writable, or choose another with --config-dir.")
 _REMEDIES = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,

@@ -19,7 +19,7 @@ from app.storage.files import StorageError, UnreadableError, read_object, write_
 from core import strategies
 from core.errors import ParameterError, TokenscopeError
 from core.strategies import Strategy
-from resources.language import tr
+from resources.language import mark, tr
 
 OWN_KEY = "tokenscope"
 _HOUSEKEEPING = {"transformers_version", "_from_model_config"}
@@ -28,7 +28,7 @@ _HOUSEKEEPING = {"transformers_version", "_from_model_config"}
 class PresetProblem(TokenscopeError):
     """A file that cannot be used, or a name that cannot be saved: `cause` and `remedy` say why and what to do."""
 
-    title = "The preset cannot be used"
+    title = mark("The preset cannot be used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,12 @@ class Preset:
     def notice(self) -> str:
         """What the reader should know of `extra` and `refused`; empty when there is nothing to tell."""
         names = [name for name in self.extra if name not in _HOUSEKEEPING]
-        kept = f"“{self.name}” also sets what no editor here shows, kept in the file as it is: {', '.join(names)}."
-        left_out = f"“{self.name}” has values that cannot be used, left at their defaults: {' '.join(self.refused)}"
+        kept = tr("“{name}” also sets what no editor here shows, kept in the file as it is: {names}.").format(
+            name=self.name, names=", ".join(names)
+        )
+        left_out = tr("“{name}” has values that cannot be used, left at their defaults: {reasons}").format(
+            name=self.name, reasons=" ".join(self.refused)
+        )
         return " ".join([kept] * bool(names) + [left_out] * bool(self.refused))
 
 
@@ -66,9 +70,14 @@ def load(path: Path) -> Preset:
     try:
         data = read_object(path)
     except FileNotFoundError:
-        raise PresetProblem(f"{path.name} is not there any more.", "Choose a generation_config.json file.") from None
+        raise PresetProblem(
+            tr("{name} is not there any more.").format(name=path.name), tr("Choose a generation_config.json file.")
+        ) from None
     except UnreadableError as error:
-        raise PresetProblem(f"{path.name} cannot be read: {error}.", "Choose a generation_config.json file.") from None
+        raise PresetProblem(
+            tr("{name} cannot be read: {error}.").format(name=path.name, error=error),
+            tr("Choose a generation_config.json file."),
+        ) from None
     return from_config(path.stem, data, path)
 
 
@@ -77,7 +86,10 @@ def delete(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise StorageError(f"{path} cannot be removed: {error.strerror}.", "Remove it by hand.") from error
+        raise StorageError(
+            tr("{path} cannot be removed: {why}.").format(path=path, why=error.strerror),
+            tr("Remove it by hand."),
+        ) from error
 
 
 def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
@@ -113,9 +125,9 @@ def _unused(data: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     """What under the program's own key is of another type than it must be; empty when all of it is used."""
     found = data.get(OWN_KEY) or {}
     if not isinstance(found, dict):
-        return f"“{OWN_KEY}” holds no names and values."
+        return tr("“{key}” holds no names and values.").format(key=OWN_KEY)
     odd = [key for key in own if found.get(key) not in (None, own[key])]
-    return f"Not understood under “{OWN_KEY}”: {', '.join(odd)}." if odd else ""
+    return tr("Not understood under “{key}”: {names}.").format(key=OWN_KEY, names=", ".join(odd)) if odd else ""
 
 
 def to_config(
@@ -142,7 +154,10 @@ def save(folder: Path, preset: Preset) -> Path:
     """Write `<name>.json` into `folder`. Raises PresetProblem for a name that is no file name, or a full disk."""
     name = preset.name.strip()
     if not name or re.search(r'[<>:"/\\|?*\x00-\x1f]', name) or name.startswith("."):
-        raise PresetProblem(f"“{preset.name}” cannot be a file's name.", "Use letters, digits, spaces and dashes.")
+        raise PresetProblem(
+            tr("“{name}” cannot be a file's name.").format(name=preset.name),
+            tr("Use letters, digits, spaces and dashes."),
+        )
     path = folder / f"{name}.json"
     try:
         write_json(path, to_config(preset.strategy, preset.values, preset.extra, preset.drafters))
@@ -176,5 +191,8 @@ def _strategy(name: str, preset: str) -> Strategy:
         known = ", ".join(tr(strategy.title) for strategy in strategies.registry.values())
         words = name.replace("_", " ")
         raise PresetProblem(
-            f"“{preset}” asks for {words}, which is not among the strategies here.", f"There are: {known}."
+            tr("“{preset}” asks for {strategy}, which is not among the strategies here.").format(
+                preset=preset, strategy=words
+            ),
+            tr("There are: {known}.").format(known=known),
         ) from None

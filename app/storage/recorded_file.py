@@ -9,6 +9,7 @@ from pathlib import Path
 from app.state.recorded import WINDOWS
 from app.state.request_json import to_plain
 from app.state.run import Run
+from resources.language import tr
 
 
 def save_run(run: Run, path: Path) -> None:
@@ -39,4 +40,7 @@ def _write(run: Run, path: Path) -> None:
 def _unwritable(path: Path, error: OSError) -> Exception:
     from core.errors import TraceError
 
-    return TraceError(f"{path} cannot be written: {error.strerror or error}.", "Choose another folder or another name.")
+    return TraceError(
+        tr("{path} cannot be written: {why}.").format(path=path, why=error.strerror or error),
+        tr("Choose another folder or another name."),
+    )

@@ -24,7 +24,7 @@ from app.storage.checks import (
     up_to,
 )
 from resources.depth import DEPTHS, USUAL
-from resources.language import LANGUAGES
+from resources.language import LANGUAGES, tr
 
 SCHEMES = ("system", "light", "dark")
 LANGUAGE_CHOICES = ("system", *LANGUAGES)
@@ -102,7 +102,9 @@ def migrated(data: Mapping[str, Any], wanted: int, migrators: Mapping[int, Migra
         for step in range(version, wanted):
             plain = migrators[step](plain)
     except Exception as error:  # whatever a migrator stumbles over lies in the data
-        raise MigrationError(f"what version {version} wrote could not be understood") from error
+        raise MigrationError(
+            tr("what version {version} wrote could not be understood").format(version=version)
+        ) from error
     return plain
 
 
@@ -110,7 +112,7 @@ def version_of(data: Mapping[str, Any]) -> int:
     """The version that plain data says it has; 1 where it says none. Raises MigrationError for what is no version."""
     version = data.get("version", 1)
     if not is_count(version) or version < 1:
-        raise MigrationError("its version is no number")
+        raise MigrationError(tr("its version is no number"))
     return int(version)
 
 

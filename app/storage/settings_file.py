@@ -26,6 +26,7 @@ from app.storage.settings import (
     Settings,
     version_of,
 )
+from resources.language import tr
 
 FILE_NAME = "settings.json"
 
@@ -127,7 +128,11 @@ class SettingsStore:
             return Found()
         except UnreadableError as problem:
             kept = set_aside(self.path)
-            self._notice(f"The settings file could not be read ({problem}), so defaults are used. {kept}")
+            self._notice(
+                tr("The settings file could not be read ({problem}), so defaults are used. {kept}").format(
+                    problem=problem, kept=kept
+                )
+            )
             return Found()
         self._tell(found)
         return found
@@ -139,10 +144,18 @@ class SettingsStore:
         if found.newer:
             names = ", ".join(f"“{name}”" for name in found.newer)
             kept = keep_copy(self.path, "newer")
-            self._notice(f"A newer Tokenscope wrote the settings under {names}; this one keeps what it knows. {kept}")
+            self._notice(
+                tr("A newer Tokenscope wrote the settings under {names}; this one keeps what it knows. {kept}").format(
+                    names=names, kept=kept
+                )
+            )
         if found.bad:
             kept = keep_copy(self.path)
-            self._notice(f"Not usable in the settings file, and back at the default: {', '.join(found.bad)}. {kept}")
+            self._notice(
+                tr("Not usable in the settings file, and back at the default: {names}. {kept}").format(
+                    names=", ".join(found.bad), kept=kept
+                )
+            )
 
     def _notice(self, words: str) -> None:
         if words not in self.notices:

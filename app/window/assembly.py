@@ -66,6 +66,7 @@ from app.window.switch import LanguageSwitch
 from app.window.view_feed import ViewFeed
 from app.window.wiring import connect
 from core import caches, strategies
+from resources.language import tr
 
 if TYPE_CHECKING:
     from app.control.tours.player import TourPlayer
@@ -84,7 +85,7 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     window.painted.connect(lasting.history.open_later)
     parts = _put_together(window, lasting)
     if notices := [*store.notices, *lasting.chats.notices]:
-        parts.messages.show_notice("\n".join(notices), "The settings were repaired")
+        parts.messages.show_notice("\n".join(notices), tr("The settings were repaired"))
     return parts
 
 

@@ -16,14 +16,14 @@ from app.state import outcomes
 from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from app.widgets.run_button import RunButton
-from resources.language import tr
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.events import Event
 
 LONG_STOP_MS = 5000
 """After so long without an end, it is said why a stopped run goes on."""
-_STILL_STOPPING = "Still stopping"
+_STILL_STOPPING = mark("Still stopping")
 
 
 class RunFeed(QObject):
@@ -66,7 +66,7 @@ class RunFeed(QObject):
         """A batch has come; that memory ended and how the run goes on is said at once."""
         for event in events:
             if isinstance(event, core.events.Notice) and event.kind == "memory_fallback":
-                self._messages.show_notice(event.message, "Memory ran out; the run goes on")
+                self._messages.show_notice(event.message, tr("Memory ran out; the run goes on"))
         if len(run.sequences) != self._centre.texts.count():
             self._centre.show_texts(run)
         self._status.first_events()
@@ -77,7 +77,7 @@ class RunFeed(QObject):
         self._status.show_outcome(outcome.message)
         run = self._session.run
         if run is not None and run.notices and outcome.error is None:
-            self._messages.show_notice("\n".join(notice.message for notice in run.notices), "About this run")
+            self._messages.show_notice("\n".join(notice.message for notice in run.notices), tr("About this run"))
 
     @Slot(str)
     def on_state(self, state: str) -> None:
@@ -88,7 +88,7 @@ class RunFeed(QObject):
             self._patience.start(LONG_STOP_MS)
         else:
             self._patience.stop()
-            self._messages.withdraw_notice(_STILL_STOPPING)
+            self._messages.withdraw_notice(tr(_STILL_STOPPING))
         self._centre.set_loading(state == "loading")
 
     @Slot(bool)
@@ -107,13 +107,15 @@ class RunFeed(QObject):
         if model is not None:
             self._status.show_model(model)
         else:
-            self._status.show_state("No model loaded")
+            self._status.show_state(tr("No model loaded"))
         self._messages.show_error(error)
 
     @Slot()
     def _on_long_stop(self) -> None:
         self._messages.show_notice(
-            "A run ends between two steps, and the one under way takes long: a model is being loaded, or a long prompt "
-            "read. Whatever it has written stays. Closing the window ends it at once.",
-            _STILL_STOPPING,
+            tr(
+                "A run ends between two steps, and the one under way takes long: a model is being loaded, or a long "
+                "prompt read. Whatever it has written stays. Closing the window ends it at once."
+            ),
+            tr(_STILL_STOPPING),
         )

@@ -12,14 +12,15 @@ from app.storage.history.record import Record
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
+from resources.language import mark, tr
 
 RIGHT, ABOVE = 8, 3
 ACTIONS = (
-    ("restore", "sliders", "Use these settings"),
-    ("compare", "compare", "Compare with the shown run"),
-    ("pin", "pin", "Pin"),
-    ("rename", "pencil", "Rename"),
-    ("delete", "trash", "Delete"),
+    ("restore", "sliders", mark("Use these settings")),
+    ("compare", "compare", mark("Compare with the shown run")),
+    ("pin", "pin", mark("Pin")),
+    ("rename", "pencil", mark("Rename")),
+    ("delete", "trash", mark("Delete")),
 )
 """(name, icon, title) of what can be done with a run."""
 
@@ -35,16 +36,16 @@ class HistoryHead(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.back = IconButton("step-back", f"Previous run ({key_of('previous_run')})")
-        self.forward = IconButton("step-forward", f"Next run ({key_of('next_run')})")
-        self.more = IconButton("more", "More about the history")
-        self.close_button = IconButton("close", f"Close the history ({key_of('toggle_history')})")
+        self.back = IconButton("step-back", tr("Previous run ({key})").format(key=key_of("previous_run")))
+        self.forward = IconButton("step-forward", tr("Next run ({key})").format(key=key_of("next_run")))
+        self.more = IconButton("more", tr("More about the history"))
+        self.close_button = IconButton("close", tr("Close the history ({key})").format(key=key_of("toggle_history")))
         self.back.clicked.connect(self.backWanted)
         self.forward.clicked.connect(self.forwardWanted)
         self.close_button.clicked.connect(self.closeWanted)
         self._make_menu()
         row = row_of(self, MARGIN, RIGHT)
-        self._heading = QLabel("HISTORY")
+        self._heading = QLabel(tr("HISTORY"))
         self._heading.setProperty("role", "heading")
         row.addWidget(self._heading, 1)
         for button in self._buttons:
@@ -85,10 +86,10 @@ class HistoryHead(QWidget):
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu = QMenu(self.more)
         menu.setObjectName("historyActions")
-        self._keep = menu.addAction("Keep a history")
+        self._keep = menu.addAction(tr("Keep a history"))
         self._keep.setCheckable(True)
         self._keep.triggered.connect(self.keepWanted)
-        menu.addAction("Forget all…", self.forgetAllWanted.emit)
+        menu.addAction(tr("Forget all…"), self.forgetAllWanted.emit)
         self.more.setMenu(menu)
 
 
@@ -108,7 +109,7 @@ class HistoryFoot(QFrame):
         for label in (self.summary, self.deleted):
             label.setProperty("role", "muted")
         self.buttons = {name: self._button(name, icon, title) for name, icon, title in ACTIONS}
-        self.undo = QPushButton("Undo")
+        self.undo = QPushButton(tr("Undo"))
         self.undo.setObjectName("historyUndo")
         self.undo.setProperty("role", "quiet")
         self.undo.clicked.connect(self.undoWanted)
@@ -119,7 +120,7 @@ class HistoryFoot(QFrame):
         """This is the run that something can be done with."""
         for button in self.buttons.values():
             button.setEnabled(record is not None)
-        title = "Unpin" if record is not None and record.pinned else "Pin"
+        title = tr("Unpin") if record is not None and record.pinned else tr("Pin")
         self.buttons["pin"].setToolTip(title)
         self.buttons["pin"].setAccessibleName(title)
 
@@ -130,7 +131,7 @@ class HistoryFoot(QFrame):
 
     def show_deleted(self, name: str) -> None:
         """That run can be brought back; empty: none."""
-        self.deleted.setText(f"Deleted “{name}”")
+        self.deleted.setText(tr("Deleted “{name}”").format(name=name))
         self._undoing.setVisible(bool(name))
 
     def set_theme(self, theme: Theme) -> None:
@@ -151,7 +152,7 @@ class HistoryFoot(QFrame):
         self.summary.setVisible(taken + self.summary.sizeHint().width() <= self.width())
 
     def _button(self, name: str, icon: str, title: str) -> IconButton:
-        button = IconButton(icon, title)
+        button = IconButton(icon, tr(title))
         button.setObjectName(f"history.{name}")
         button.clicked.connect(lambda: self.actionWanted.emit(name))
         return button

@@ -13,6 +13,7 @@ from app.panels.history.delegate import RunDelegate
 from app.panels.history.model import HistoryModel
 from app.storage.history.record import Record
 from app.theme.theme import Theme
+from resources.language import tr
 
 
 class RunList(QListView):
@@ -26,7 +27,7 @@ class RunList(QListView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("historyList")
-        self.setAccessibleName("Kept runs")
+        self.setAccessibleName(tr("Kept runs"))
         self.runs = HistoryModel(self)
         self._delegate = RunDelegate(self)
         self.setModel(self.runs)

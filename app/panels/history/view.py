@@ -15,6 +15,7 @@ from app.panels.parameter_row import MARGIN
 from app.theme.theme import Theme, Themed
 from app.widgets.empty_offer import EmptyOffer
 from app.widgets.wrapped_label import WrappedLabel
+from resources.language import tr
 
 TYPING_MS = 120
 """After so long without another letter, the list is searched."""
@@ -32,7 +33,7 @@ class HistoryView(QFrame):
         super().__init__(parent)
         self.setObjectName("historyView")
         self.setProperty("role", "panel")
-        self.setAccessibleName("History")
+        self.setAccessibleName(tr("History"))
         self.head, self.foot, self.list = HistoryHead(), HistoryFoot(), RunList()
         self.list.openWanted.connect(self.openWanted)
         self.list.picked.connect(self.foot.show_picked)
@@ -59,8 +60,8 @@ class HistoryView(QFrame):
             self.list.pick(current.id, place)
         else:
             self.foot.show_picked(None)
-        self.foot.show_summary(f"{len(ids):,} found" if self.query and ids else "")
-        self.search.setPlaceholderText(f"Find in {total}…" if total else "Find…")
+        self.foot.show_summary(tr("{count:,} found").format(count=len(ids)) if self.query and ids else "")
+        self.search.setPlaceholderText(tr("Find in {total}…").format(total=total) if total else tr("Find…"))
         self.empty.setText(when_empty)
         self._pages.setCurrentWidget(self.list if ids else self._empty_page)
 
@@ -87,8 +88,10 @@ class HistoryView(QFrame):
     def _make_search(self) -> None:
         self.search = QLineEdit(clearButtonEnabled=True)
         self.search.setObjectName("historySearch")
-        self.search.setAccessibleName("Find in prompts, texts and titles")
-        self.search.setToolTip("Words or parts of words, in prompts, texts and titles; all of them have to be there")
+        self.search.setAccessibleName(tr("Find in prompts, texts and titles"))
+        self.search.setToolTip(
+            tr("Words or parts of words, in prompts, texts and titles; all of them have to be there")
+        )
         self._typing = QTimer(self, interval=TYPING_MS)
         self._typing.setSingleShot(True)
         self._typing.timeout.connect(lambda: self.searchChanged.emit(self.query))
@@ -127,6 +130,6 @@ class HistoryView(QFrame):
 
     @Slot(QMenu)
     def _fill_menu(self, menu: QMenu) -> None:
-        menu.addAction("Open", self.list.open_current)
+        menu.addAction(tr("Open"), self.list.open_current)
         for button in self.foot.buttons.values():
             menu.addAction(button.toolTip(), button.click)

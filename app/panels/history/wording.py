@@ -6,10 +6,13 @@ from datetime import datetime
 
 from app.storage.history.record import Record
 from core import strategies, words
-from resources.language import tr
+from resources.language import mark, tr
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_OUTCOMES = {"stopped": "stopped", "failed": "failed"}
+_MONTHS = (
+    mark("Jan"), mark("Feb"), mark("Mar"), mark("Apr"), mark("May"), mark("Jun"),
+    mark("Jul"), mark("Aug"), mark("Sep"), mark("Oct"), mark("Nov"), mark("Dec"),
+)  # fmt: skip
+_OUTCOMES = {"stopped": mark("stopped"), "failed": mark("failed")}
 
 
 def moment(made: float, now: float) -> str:
@@ -19,21 +22,21 @@ def moment(made: float, now: float) -> str:
     if days == 0:
         return f"{then:%H:%M}"
     if days == 1:
-        return "yesterday"
-    day = f"{then.day} {_MONTHS[then.month - 1]}"
-    return day if then.year == today.year else f"{day} {then.year}"
+        return tr("yesterday")
+    return _day(then) if then.year == today.year else tr("{day} {year}").format(day=_day(then), year=then.year)
 
 
 def exact_moment(made: float) -> str:
     """The same to the minute: `12 Mar 2025, 14:32`."""
     then = _local(made)
-    return f"{then.day} {_MONTHS[then.month - 1]} {then.year}, {then:%H:%M}"
+    day = tr("{day} {year}").format(day=_day(then), year=then.year)
+    return tr("{day}, {time}").format(day=day, time=f"{then:%H:%M}")
 
 
 def figures(record: Record) -> str:
     """`Sampling · 50 tokens · 118 tok/s · storyteller`, and how it ended where that was not by itself."""
     parts = [
-        _OUTCOMES.get(record.outcome, ""),
+        tr(_OUTCOMES.get(record.outcome, "")),
         strategy_title(record.strategy),
         words.count(record.tokens, "token"),
         words.rate(record.speed) if record.speed else "",
@@ -50,15 +53,26 @@ def strategy_title(name: str) -> str:
 def in_full(record: Record) -> str:
     """Everything a row shows and more, a line each, for a tip."""
     lines = [record.title, record.opening, record.words, figures(record)]
-    more = [words.duration(record.seconds), words.size(record.cache_bytes) + " of cache", f"seed {record.seed}"]
-    lines += [" · ".join(more), f"{exact_moment(record.made)} · {words.size(record.bytes)} on the disk"]
+    more = [
+        words.duration(record.seconds),
+        tr("{size} of cache").format(size=words.size(record.cache_bytes)),
+        tr("seed {seed}").format(seed=record.seed),
+    ]
+    lines += [
+        " · ".join(more),
+        tr("{moment} · {size} on the disk").format(moment=exact_moment(record.made), size=words.size(record.bytes)),
+    ]
     return "\n".join(line for line in dict.fromkeys(lines) if line)
 
 
 def spoken(record: Record, now: float) -> str:
     """One row for a screen reader."""
-    pinned = "pinned, " if record.pinned else ""
-    return f"{record.name}; {record.words}; {pinned}{figures(record)}, {moment(record.made, now)}"
+    told = [*([tr("pinned")] if record.pinned else []), figures(record), moment(record.made, now)]
+    return f"{record.name}; {record.words}; {', '.join(told)}"
+
+
+def _day(then: datetime) -> str:
+    return tr("{day} {month}").format(day=then.day, month=tr(_MONTHS[then.month - 1]))
 
 
 def _local(seconds: float) -> datetime:

@@ -10,7 +10,7 @@ from app.state.requests import LoadRequest, ModelInfo, RunRequest
 from app.state.run import Run
 from core import ModelEntry, beginning, caches, catalog, strategies
 from core.strategies import Strategy
-from resources.language import tr
+from resources.language import mark, tr
 
 _BITS = (8, 4, 2)
 _FIRST_STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive")
@@ -19,8 +19,9 @@ _FIRST_MODELS = 3
 """Chosen at first, the one of the shown run included."""
 _FIRST_RUNS = 4
 """Chosen at first: the latest ones."""
-_SHORT = {"quantized-8": "8 bits", "quantized-4": "4 bits", "quantized-2": "2 bits", "offloaded_static": "Off. static",
-          "sliding_window": "Window", "encoder_decoder": "Enc.–dec."}  # fmt: skip
+_SHORT = {"quantized-8": mark("8 bits"), "quantized-4": mark("4 bits"), "quantized-2": mark("2 bits"),
+          "offloaded_static": mark("Off. static"), "sliding_window": mark("Window"),
+          "encoder_decoder": mark("Enc.–dec.")}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Candidate:
     @property
     def short(self) -> str:
         """A name that fits beside a bar."""
-        return _SHORT.get(self.key, self.title)
+        return tr(_SHORT[self.key]) if self.key in _SHORT else self.title
 
 
 def of_caches(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
@@ -61,7 +62,10 @@ def of_caches(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
 def _variants(name: str, title: str, own: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
     if name != "quantized":
         return [(title, name, own)]
-    return [(f"{title}, {bits} bits", f"{name}-{bits}", {**own, "nbits": bits}) for bits in _BITS]
+    return [
+        (tr("{title}, {bits} bits").format(title=title, bits=bits), f"{name}-{bits}", {**own, "nbits": bits})
+        for bits in _BITS
+    ]
 
 
 def cache_refusal(name: str, strategy: str, info: ModelInfo | None) -> str:
@@ -103,16 +107,18 @@ def _strategy_refusal(strategy: Strategy, base: RunRequest, info: ModelInfo | No
     if info is not None and strategy.name in info.refused_strategies:
         return info.refused_strategies[strategy.name]
     if strategy.takes_drafters and not base.draft_names:
-        return "needs a draft model; choose one with Assisted decoding first."
+        return tr("needs a draft model; choose one with Assisted decoding first.")
     if strategy.name == "constrained_beam_search" and base.strategy != strategy.name:
-        return "needs words to force; run it once with some."
+        return tr("needs words to force; run it once with some.")
     return cache_refusal(base.cache, strategy.name, info)
 
 
 def of_seeds(base: RunRequest, count: int) -> list[Candidate]:
     """The run's own seed and those after it."""
     seeds = range(base.seed, base.seed + count)
-    return [Candidate(f"seed-{seed}", f"Seed {seed}", "", replace(base, seed=seed)) for seed in seeds]
+    return [
+        Candidate(f"seed-{seed}", tr("Seed {seed}").format(seed=seed), "", replace(base, seed=seed)) for seed in seeds
+    ]
 
 
 def why_no_seeds(request: RunRequest) -> str:
@@ -120,7 +126,7 @@ def why_no_seeds(request: RunRequest) -> str:
     strategy = strategies.registry[request.strategy]
     if request.settings.get("do_sample") or strategy.flags.get("do_sample"):
         return ""
-    return f"{tr(strategy.title)} rolls no dice as it is set: every seed writes the same text."
+    return tr("{title} rolls no dice as it is set: every seed writes the same text.").format(title=tr(strategy.title))
 
 
 def of_models(base: RunRequest, entries: Sequence[ModelEntry]) -> list[Candidate]:
@@ -157,7 +163,8 @@ def of_runs(runs: Sequence[Run]) -> list[Candidate]:
 
 def _of_run(number: int, run: Run, chosen: bool) -> Candidate:
     request, strategy = run.request, strategies.registry.get(run.request.strategy)
-    title = f"{number}. {tr(strategy.title) if strategy is not None else request.strategy}, seed {request.seed}"
+    how = tr(strategy.title) if strategy is not None else request.strategy
+    title = tr("{number}. {strategy}, seed {seed}").format(number=number, strategy=how, seed=request.seed)
     start = beginning(" ".join(run.sequences[0].text.split()), 60)
-    reason = "" if run.outcome is not None and run.sequences[0].tokens else "It has written nothing."
+    reason = "" if run.outcome is not None and run.sequences[0].tokens else tr("It has written nothing.")
     return Candidate(run.id, title, f"{request.model}: {start}…", request, reason, chosen, run)

@@ -54,7 +54,7 @@ def spread(parameter: Parameter, low: float, high: float, count: int) -> tuple[A
     for end in (low, high):
         values.within(parameter, end)
     if count < 2 or low == high:
-        raise ValueProblem("A range takes two different ends and at least two values.")
+        raise ValueProblem(tr("A range takes two different ends and at least two values."))
     if parameter.logarithmic and low > 0 and high > 0:
         found = [low * (high / low) ** (step / (count - 1)) for step in range(count)]
     else:
@@ -75,7 +75,7 @@ def listed(parameter: Parameter, text: str) -> tuple[Any, ...]:
     """
     parts = [part for part in re.split(r"[,;\s]+", text) if part]
     if not parts:
-        raise ValueProblem("No values are given: write some, 0.2 0.5 1.")
+        raise ValueProblem(tr("No values are given: write some, 0.2 0.5 1."))
     return tuple(dict.fromkeys(values.parse(parameter, part) for part in parts))
 
 
@@ -94,9 +94,11 @@ def usual_range(parameter: Parameter, value: object) -> tuple[float, float]:
 def why_not(sweep: Sweep) -> str:
     """Why it cannot be run; empty when it can."""
     if sweep.count > MOST_RUNS:
-        return f"These are {sweep.count:,} runs; {MOST_RUNS:,} are kept side by side at most."
+        return tr("These are {count:,} runs; {most:,} are kept side by side at most.").format(
+            count=sweep.count, most=MOST_RUNS
+        )
     if len(sweep.values) < 2:
-        return "There is one value only: a sweep compares at least two."
+        return tr("There is one value only: a sweep compares at least two.")
     return ""
 
 
@@ -105,7 +107,11 @@ def candidates(base: RunRequest, sweep: Sweep) -> list[Candidate]:
     title, several = tr(sweep.parameter.title), len(sweep.seeds) > 1
     return [
         Candidate(
-            f"{label}-{seed}", f"{title} {label}, seed {seed}" if several else f"{title} {label}", "",
+            f"{label}-{seed}",
+            (tr("{title} {label}, seed {seed}") if several else "{title} {label}").format(
+                title=title, label=label, seed=seed
+            ),
+            "",
             replace(with_setting(base, sweep.parameter, value), seed=seed), place=place,
         )
         for place, (value, label) in enumerate(zip(sweep.values, sweep.labels, strict=True))

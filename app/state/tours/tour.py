@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core.errors import TokenscopeError
+from resources.language import mark
 
 Waits = Literal["next", "time", "token", "run"]
 """What a step goes on with beside the button Next: nothing, its time, a token that is picked, a run that is begun."""
@@ -17,7 +18,7 @@ SECONDS = 7.0
 class TourProblem(TokenscopeError):
     """A tour cannot be read, or there is none of that name."""
 
-    title = "There is no such tour"
+    title = mark("There is no such tour")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 from app.storage.files import COPIES, StorageError, one_writer
 from app.storage.history.schema import Migration, migrate, version_of
 from core.errors import TokenscopeError
+from resources.language import mark, tr
 
 PATIENCE = 5.0
 """Seconds that a statement waits for another program's."""
@@ -42,7 +43,7 @@ _CHECKS = ("SELECT id, deleted FROM runs LIMIT 1", "SELECT words, request FROM t
 class HistoryClosed(TokenscopeError):
     """The history's file is left as it is, and nothing is kept meanwhile."""
 
-    title = "The history cannot be used now"
+    title = mark("The history cannot be used now")
 
 
 class DamagedError(Exception):
@@ -59,7 +60,9 @@ def open_database(path: Path, migrations: Sequence[Migration]) -> tuple[sqlite3.
         try:
             return _open(path, migrations), ""
         except DamagedError as damage:
-            told = f"The history could not be read ({damage}), so a new one begins. {set_aside(path)}"
+            told = tr("The history could not be read ({damage}), so a new one begins. {kept}").format(
+                damage=damage, kept=set_aside(path)
+            )
             return _open(path, migrations), told
 
 
@@ -71,7 +74,7 @@ def set_aside(path: Path) -> str:
     for ending in BESIDE[1:]:
         with suppress(FileNotFoundError):
             os.replace(f"{path}{ending}", f"{aside}{ending}")
-    return f"It was kept as {aside.name} in {path.parent}."
+    return tr("It was kept as {name} in {folder}.").format(name=aside.name, folder=path.parent)
 
 
 def is_damage(error: Failure) -> bool:
@@ -101,7 +104,9 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 def as_storage_error(path: Path, error: Failure | OSError) -> StorageError:
     """What the disk or SQLite said, in words."""
     code = _code(error) & 0xFF if isinstance(error, sqlite3.Error) else 0
-    return StorageError(f"{path} cannot be used: {error}.", _REMEDIES.get(code, _CHOOSE))
+    return StorageError(
+        tr("{path} cannot be used: {error}.").format(path=path, error=error), tr(_REMEDIES.get(code, _CHOOSE))
+    )
 
 
 def _open(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
@@ -130,7 +135,7 @@ def _prepare(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         return
     if not stat.S_ISREG(about.st_mode):
-        raise DamagedError("it is no file")
+        raise DamagedError(tr("it is no file"))
     with suppress(OSError):
         path.chmod(0o600)
 
@@ -139,12 +144,12 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, migrations: Se
     version = version_of(connection)
     if version > len(migrations):
         raise HistoryClosed(
-            "A newer Tokenscope wrote the history. It is left as it is, and this window keeps no runs.",
-            "Use the newer Tokenscope, or another folder with --config-dir.",
+            tr("A newer Tokenscope wrote the history. It is left as it is, and this window keeps no runs."),
+            tr("Use the newer Tokenscope, or another folder with --config-dir."),
         )
     is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if version == 0 and not is_empty:
-        raise DamagedError("it is another program's")
+        raise DamagedError(tr("it is another program's"))
     if version < len(migrations):
         if version:
             _rehearse(connection, migrations)
@@ -160,9 +165,11 @@ def _rehearse(connection: sqlite3.Connection, migrations: Sequence[Migration]) -
             migrate(copy, migrations)
         except Exception as error:  # whatever a migration stumbles over lies in the data
             raise HistoryClosed(
-                f"What version {version_of(connection)} of the history holds could not be brought up to date "
-                f"({error}). The file is left as it is, and this window keeps no runs.",
-                "Use the Tokenscope that wrote it, or another folder with --config-dir.",
+                tr(
+                    "What version {version} of the history holds could not be brought up to date ({error}). The file "
+                    "is left as it is, and this window keeps no runs."
+                ).format(version=version_of(connection), error=error),
+                tr("Use the Tokenscope that wrote it, or another folder with --config-dir."),
             ) from error
 
 
@@ -192,9 +199,9 @@ def _in_words(path: Path) -> Iterator[None]:
         raise as_storage_error(path, error) from error
 
 
-_CHOOSE = "Choose another folder with --config-dir."
+_CHOOSE = mark("Choose another folder with --config-dir.")
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: "Make room on that disk.",
-    sqlite3.SQLITE_BUSY: "Another program is using it; try again in a moment.",
-    sqlite3.SQLITE_READONLY: "Make that file writable, or choose another folder with --config-dir.",
+    sqlite3.SQLITE_FULL: mark("Make room on that disk."),
+    sqlite3.SQLITE_BUSY: mark("Another program is using it; try again in a moment."),
+    sqlite3.SQLITE_READONLY: mark("Make that file writable, or choose another folder with --config-dir."),
 }

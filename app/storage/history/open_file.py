@@ -11,6 +11,7 @@ from typing import TypeVar
 from app.storage.history.database import as_storage_error, is_damage, is_index_damage, open_database, set_aside
 from app.storage.history.rows import Rows
 from app.storage.history.schema import Migration
+from resources.language import tr
 
 T = TypeVar("T")
 
@@ -58,5 +59,7 @@ class OpenFile:
             told = set_aside(self._path)
         except OSError as error:
             raise as_storage_error(self._path, error) from error
-        self.notices.append(f"The history was damaged ({damage}), so a new one begins. {told}")
+        self.notices.append(
+            tr("The history was damaged ({damage}), so a new one begins. {kept}").format(damage=damage, kept=told)
+        )
         self._open()

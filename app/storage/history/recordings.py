@@ -10,6 +10,7 @@ from pathlib import Path
 from app.storage.files import StorageError
 from app.storage.history.record import is_id
 from app.storage.locks import Hold, hold
+from resources.language import tr
 
 UNDER_WAY = "under-way"
 ENDING = ".tokenscope"
@@ -77,5 +78,6 @@ def _remove_if_empty(held: Hold) -> None:
 
 def _refusal(path: Path, error: OSError) -> StorageError:
     return StorageError(
-        f"{path} cannot be written ({error.strerror}), so this run is not kept.", "Make room, or the folder writable."
+        tr("{path} cannot be written ({why}), so this run is not kept.").format(path=path, why=error.strerror),
+        tr("Make room, or the folder writable."),
     )
