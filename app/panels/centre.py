@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.panels.message_area import MessageArea
+from app.panels.tool_side import ToolSide
 from app.panels.view_tabs import ViewTabs
 from app.state.run import Run
 from app.state.terms import told
@@ -55,13 +56,14 @@ class ViewColumn(QWidget):
         self.stack = QStackedWidget()
         self.tools = QStackedWidget()
         self.tools.setObjectName("toolStack")
-        self.side = QWidget()
+        self.side = ToolSide()
         """The tools, and whatever else goes to a line of its own together with them."""
         self.corner = QHBoxLayout()
         for _spec in self._specs:
             self.stack.addWidget(QWidget())
             self.tools.addWidget(QWidget())
         self.tabs.currentChanged.connect(self._on_tab)
+        self.side.widthChanged.connect(self.fit_header)
         self._lay_out()
         for index, spec in enumerate(self._specs):
             self.tabs.set_absent(index, spec.comes_later)
@@ -218,6 +220,7 @@ class ViewColumn(QWidget):
         self.tools.updateGeometry()
         self.fit_header()
 
+    @Slot()
     def fit_header(self) -> None:
         """Tabs and tools on one line if need be with the tabs closer together; else the tools get their own."""
         room = self.width() - LEFT - RIGHT - 4 * GAP - self.corner.sizeHint().width()

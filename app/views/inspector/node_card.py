@@ -4,63 +4,15 @@ from __future__ import annotations
 
 import html
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.views.inspector.report_table import ReportTable
 from app.views.inspector.rows import emphasized
-from app.views.reports import NodeReport, ReportRow
+from app.views.reports import NodeReport
 from app.views.shared.terms import explain
 from app.widgets.text_block import TextBlock
 from resources.language import tr
-
-
-class ReportTable(QWidget):
-    """A small table without lines but one below its head."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme_for("light")
-        self._shown: tuple[tuple[str, ...], tuple[ReportRow, ...]] = ((), ())
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._cells: list[QLabel] = []
-
-    def set_theme(self, theme: Theme) -> None:
-        """Other colours and sizes."""
-        self._theme = theme
-        self._grid.setHorizontalSpacing(theme.space(10))
-        self._grid.setVerticalSpacing(theme.px(3))
-        self.show_rows(*self._shown)
-
-    def show_rows(self, columns: tuple[str, ...], rows: tuple[ReportRow, ...]) -> None:
-        """Fill it; cells are used again."""
-        self._shown = (columns, rows)
-        wide = max(1, len(columns))
-        texts = [(text, "muted", 400) for text in columns]
-        for row in rows:
-            colour = "muted" if row.faint else "text"
-            texts += [(text, colour, 600 if row.strong else 400) for text in row.cells]
-        while len(self._cells) < len(texts):
-            self._cells.append(QLabel(self))
-        for place, label in enumerate(self._cells):
-            label.setVisible(place < len(texts))
-            if place < len(texts):
-                self._fill(label, *texts[place], place % wide)
-                self._grid.addWidget(label, place // wide, place % wide)
-        self._grid.setColumnStretch(0, 1)
-
-    def _fill(self, label: QLabel, text: str, colour: str, weight: int, column: int) -> None:
-        theme = self._theme
-        label.setTextFormat(Qt.TextFormat.PlainText)
-        label.setWordWrap(column == 0)  # words make way for figures
-        label.setText(text)
-        side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
-        label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
-        label.setFont(theme.font(12, weight, tabular=True))
-        label.setStyleSheet(
-            f"color: {getattr(theme, colour)}; font-size: {theme.px(12)}px; font-weight: {weight}; padding: 1px 0;"
-        )
 
 
 class NodeCard(QFrame):

@@ -18,6 +18,10 @@ _CHART = (180, 88)
 """Pixels at 100 % that a chart would like; it does with less width."""
 NARROW = 600
 """Width (at 100 %) below which the cards stand in two rows."""
+_SIDE, _TIGHT = 20, 6
+"""Pixels at 100 % that are free at either side, and where there is no room for that."""
+_BESIDE = 100
+"""Pixels at 100 % of the narrowest chart beside the table."""
 _MEASURE = mark("Measure both")
 
 
@@ -70,9 +74,11 @@ class SpecCards(QWidget):
         return card
 
     def _place(self) -> None:
-        """Side by side, or two by two where it is narrow."""
+        """Side by side, two by two where it is narrow, or one below the other."""
         cards = [card for card in self._parts if not card.isHidden()]
-        across = 2 if self.width() < self._theme.px(NARROW) else len(cards)
+        across = len(cards) if self.width() >= self._theme.px(NARROW) else 1 if self.width() < self._two_wide() else 2
+        side = self._theme.px(_SIDE if self.width() >= self._one_wide() else _TIGHT)
+        self._places.setContentsMargins(side, self._theme.px(8), side, self._theme.px(8))
         if (across, len(cards)) == self._placed:
             return
         self._placed = across, len(cards)
@@ -82,9 +88,18 @@ class SpecCards(QWidget):
             self._places.setColumnStretch(column, 0 if column >= across else 3 if column == 0 else 2)
         self.updateGeometry()
 
+    def _two_wide(self) -> int:
+        """Pixels from which on two cards have room beside each other."""
+        chart = self._theme.px(_BESIDE)
+        return self._one_wide() + self._places.horizontalSpacing() + chart
+
+    def _one_wide(self, side: int = _SIDE) -> int:
+        """Pixels that the table needs, the widest of the cards, with so much free at its sides."""
+        return self._parts[0].minimumSizeHint().width() + 2 * self._theme.px(side)
+
     def minimumSizeHint(self) -> QSize:
-        """Narrower than four cards: they then stand in two rows."""
-        return QSize(self._theme.px(320), super().minimumSizeHint().height())
+        """As narrow as the table: cards then stand one below the other."""
+        return QSize(self._one_wide(_TIGHT), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -111,12 +126,11 @@ class SpecCards(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self._theme = theme
-        self._places.setContentsMargins(theme.px(20), theme.px(8), theme.px(20), theme.px(8))
         self._places.setHorizontalSpacing(theme.px(22))
         self._places.setVerticalSpacing(theme.px(14))
         self._place()
         self._grid.setVerticalSpacing(theme.px(1))
-        self._grid.setHorizontalSpacing(theme.px(16))
+        self._grid.setHorizontalSpacing(theme.px(10))
         for chart in (self.positions, self.lengths, self.costs):
             chart.set_theme(theme)
             chart.setMinimumHeight(theme.px(96))

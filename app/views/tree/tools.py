@@ -95,6 +95,7 @@ class TreeTools(QWidget):
         for action in self._group.actions():
             action.setChecked(action.data() == how)
         self.updateGeometry()
+        self._fit()
 
     def set_theme(self, theme: Theme) -> None:
         """Other sizes."""
@@ -117,8 +118,12 @@ class TreeTools(QWidget):
         return QSize(self._width(0), self.pruned.sizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Show as many as there is room for."""
+        """Another width, other tools."""
         super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show as many as there is room for."""
         fitting = [count for count in range(len(self._buttons) + 1) if self._width(count) <= self.width()]
         count = max(fitting, default=0)
         for place, button in enumerate(self._buttons):

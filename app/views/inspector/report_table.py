@@ -1,0 +1,92 @@
+"""A report's table in a narrow panel: figures below their words where both have no room side by side."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.views.reports import ReportRow
+
+
+class ReportTable(QWidget):
+    """Columns under each other's heads; the first one is words, which wrap, the others are figures."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._shown: tuple[tuple[str, ...], tuple[ReportRow, ...]] = ((), ())
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._cells: list[QLabel] = []
+        self._is_stacked = False
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self._theme = theme
+        self._grid.setHorizontalSpacing(theme.space(10))
+        self._grid.setVerticalSpacing(theme.px(3))
+        self.show_rows(*self._shown)
+
+    def show_rows(self, columns: tuple[str, ...], rows: tuple[ReportRow, ...]) -> None:
+        """Fill it; cells are used again."""
+        self._shown = (columns, rows)
+        wide = max(1, len(columns))
+        texts = [(text, "muted", 400) for text in columns]
+        for row in rows:
+            colour = "muted" if row.faint else "text"
+            texts += [(text, colour, 600 if row.strong else 400) for text in row.cells]
+        while len(self._cells) < len(texts):
+            self._cells.append(QLabel(self))
+        for place, label in enumerate(self._cells):
+            label.setVisible(place < len(texts))
+            if place < len(texts):
+                self._fill(label, *texts[place], place % wide)
+        self._place()
+
+    def _place(self) -> None:
+        """Every cell in its column; stacked, the words have a line of their own, and the figures the next."""
+        wide = max(1, len(self._shown[0]))
+        self._is_stacked = wide > 1 and self._width(stacked=False) > self.width()
+        used = wide * (1 + len(self._shown[1]))
+        for place, label in enumerate(self._cells[:used]):
+            row, column = divmod(place, wide)
+            if not self._is_stacked:
+                self._grid.addWidget(label, row, column)
+            elif column == 0:
+                self._grid.addWidget(label, 2 * row, 0, 1, wide)
+            else:
+                self._grid.addWidget(label, 2 * row + 1, column)
+        self._grid.setColumnStretch(0, 1)
+        self.updateGeometry()
+
+    def _width(self, stacked: bool) -> int:
+        """That no figure is cut and no word broken."""
+        wide = max(1, len(self._shown[0]))
+        used = self._cells[: wide * (1 + len(self._shown[1]))]
+        columns = [max((label.minimumSizeHint().width() for label in used[n::wide]), default=0) for n in range(wide)]
+        gap = max(0, self._grid.horizontalSpacing())
+        return max(columns[0], sum(columns[1:]) + gap * (wide - 2)) if stacked else sum(columns) + gap * (wide - 1)
+
+    def minimumSizeHint(self) -> QSize:
+        """Words and figures may stand below each other."""
+        return QSize(self._width(stacked=True), super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width, another order."""
+        super().resizeEvent(event)
+        if self._is_stacked != (self._width(stacked=False) > self.width()):
+            self._place()
+
+    def _fill(self, label: QLabel, text: str, colour: str, weight: int, column: int) -> None:
+        theme = self._theme
+        label.setTextFormat(Qt.TextFormat.PlainText)
+        label.setWordWrap(column == 0)  # words make way for figures
+        label.setText(text)
+        side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft
+        label.setAlignment(side | Qt.AlignmentFlag.AlignVCenter)
+        label.setFont(theme.font(12, weight, tabular=True))
+        label.setStyleSheet(
+            f"color: {getattr(theme, colour)}; font-size: {theme.px(12)}px; font-weight: {weight}; padding: 1px 0;"
+        )
