@@ -58,7 +58,8 @@ class Reader(Protocol):
 
 
 def _no_dice(rows: int) -> torch.Tensor:
-    raise RuntimeError("Dice are thrown in a run only.")
+    """Dice are thrown in a run only."""
+    raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
