@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication, QKeySequence, QShortcut
 from PySide6.QtWidgets import QBoxLayout, QMainWindow, QWidget
 
 from app.control.messages import Messages
+from app.control.stage.steering import Steering
 from app.panels.centre import Centre
 from app.session.session import Session
 from app.window.appearance import Appearance
@@ -46,7 +47,7 @@ class Stage(QObject):
         self._presenter: Presenter | None = None
         self._desk: Desk | None = None
         self._recorder: DemoRecorder | None = None
-        self._notes = ""
+        self.steering = Steering(self)
         self._keys: list[QShortcut] = []
         self._geometry = QByteArray()
         self._size = QSize()
@@ -119,8 +120,9 @@ class Stage(QObject):
         if self._desk is None:
             from app.control.stage.desk import Desk
 
-            self._desk = Desk(self.presenter, self._session, self._centre, self._window, self._appearance.usual)
-            self._desk.notes = self._notes
+            self._desk = Desk(
+                self.presenter, self.steering, self._session, self._centre, self._window, self._appearance.usual
+            )
             self._desk.leaveWanted.connect(self.leave)
             for key, slot in (self._table(self.presenter) | {"Esc": self.leave, "F5": self.leave}).items():
                 if key != "Space":  # presses what has the focus there
@@ -146,14 +148,6 @@ class Stage(QObject):
     def open_page(self) -> None:
         """The presenter's page, on the first screen."""
         self.desk.open()
-
-    @Slot(str)
-    def set_notes(self, notes: str) -> None:
-        """What the presenter is to say now, beside the sentences of the steps."""
-        self._notes = notes
-        if self._desk is not None:
-            self._desk.notes = notes
-            self._desk.tell()
 
     @Slot()
     def _dress_desk(self) -> None:
@@ -189,7 +183,11 @@ class Stage(QObject):
 
         theme = self._appearance.theme
         assert theme is not None, "the window has its theme before anybody can press a key"
-        presenter = Presenter(self._session, self._centre, theme, self._appearance.animates)
+        presenter = Presenter(
+            self._session, self._centre, theme, self._appearance.animates, lambda: self.steering.is_toured
+        )
+        self.steering.presenter = presenter
+        self.steering.told.connect(presenter.tell)
         presenter.runWanted.connect(self.runWanted)
         presenter.happened.connect(self.happened)
         self._appearance.changed.connect(presenter.set_theme)
@@ -212,11 +210,11 @@ class Stage(QObject):
     def _table(self, presenter: Presenter) -> dict[str, Callable[[], object]]:
         """What each key does, a clicker's among them."""
         return {
-            "Space": presenter.toggle,
-            "Right": lambda: presenter.step(1),
-            "Left": lambda: presenter.step(-1),
-            "PgDown": lambda: presenter.step(1),
-            "PgUp": lambda: presenter.step(-1),
+            "Space": self.steering.toggle,
+            "Right": lambda: self.steering.step(1),
+            "Left": lambda: self.steering.step(-1),
+            "PgDown": lambda: self.steering.step(1),
+            "PgUp": lambda: self.steering.step(-1),
             "Home": lambda: presenter.playback.go_to(0),
             "End": self._to_the_end,
             "+": lambda: presenter.change_pace(1),

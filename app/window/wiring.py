@@ -104,6 +104,7 @@ def _connect_tours(parts: Parts) -> None:
     parts.tours.setupWanted.connect(parts.layout.show_setup)
     parts.tours.inspectorWanted.connect(parts.layout.make_room_for_inspector)
     parts.appearance.changed.connect(parts.tours.set_theme)
+    parts.tours.made.connect(parts.stage.steering.follow_tours)
 
 
 def _connect_language(parts: Parts) -> None:

@@ -17,6 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from app.control.stage.playback import PACES
 from app.panels.stage.page import PresenterPage
+from app.state.tours import find as find_tour
 from app.theme.stage import LEAST_TYPE, on_stage
 from app.theme.theme import Theme, theme_for
 from app.widgets.pictures import save_picture
@@ -166,7 +167,7 @@ def test_keys_and_a_clicker_step_and_play(qtbot: QtBot, window: MainWindow) -> N
     assert stage.presenter.playback.pace == PACES[-1]
     press(window, Qt.Key.Key_Space)
     assert stage.presenter.playback.playing
-    assert held.cursor == 0
+    assert held.cursor < len(STORY)
     with qtbot.waitSignal(window.session.cursorMoved, timeout=WAIT_MS):
         pass
     press(window, Qt.Key.Key_Space)
@@ -235,7 +236,7 @@ def luminance(colour: str) -> float:
 def test_the_presenters_page_says_what_is_and_what_comes(qtbot: QtBot, window: MainWindow) -> None:
     held, stage = window.session.run, window.parts.stage
     assert held is not None
-    stage.set_notes("Ask the hall.")
+    stage.steering.set_notes("Ask the hall.")
     press(window, Qt.Key.Key_F5)
     stage.presenter.go_to(9)
     press(window, Qt.Key.Key_P)
@@ -264,3 +265,26 @@ def test_the_hall_has_the_other_screen() -> None:
     assert hall_of(["desk", "projector", "wall"], "desk") == "projector"
     assert hall_of(["projector", "desk"], "desk") == "projector"
     assert hall_of(["desk"], "desk") is None
+
+
+def test_a_tour_is_walked_through_and_its_notes_are_on_the_page(qtbot: QtBot, window: MainWindow) -> None:
+    player, stage = window.parts.tours.player, window.parts.stage
+    with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
+        player.play(find_tour("likeliest"))
+    press(window, Qt.Key.Key_F5)
+    assert stage.is_on
+    caption = stage.presenter.caption
+    assert not caption.isVisible()
+    stage.open_page()
+    assert player.step is not None
+    assert stage.desk.page.notes.text() == player.step.notes
+    with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
+        press(window, Qt.Key.Key_PageDown)
+    assert player.place == 1
+    assert stage.desk.page.notes.text() == player.step.notes
+    settle(window)
+    assert "\n".join(faults(window)) == ""
+    player.leave()
+    stage.presenter.tell()
+    assert caption.isVisible()
+    assert stage.steering.notes == ""

@@ -6,6 +6,7 @@ from PySide6.QtCore import QDateTime, QElapsedTimer, QLocale, QObject, QTimer, S
 from PySide6.QtWidgets import QWidget
 
 from app.control.stage.presenter import Presenter
+from app.control.stage.steering import Steering
 from app.panels.centre import Centre
 from app.panels.stage.page import SIZE, PresenterPage, Told
 from app.session.session import Session
@@ -21,13 +22,13 @@ class Desk(QObject):
 
     leaveWanted = Signal()
 
-    def __init__(self, presenter: Presenter, session: Session, centre: Centre, over: QWidget, theme: Theme) -> None:
+    def __init__(
+        self, presenter: Presenter, steering: Steering, session: Session, centre: Centre, over: QWidget, theme: Theme
+    ) -> None:
         super().__init__(presenter)
-        self._presenter, self._session, self._centre = presenter, session, centre
+        self._presenter, self._steering, self._session, self._centre = presenter, steering, session, centre
         self.page = PresenterPage(over)
         self.page.resize(*(theme.px(side) for side in SIZE))
-        self.notes = ""
-        """What is to be said now; empty: the sentence on the stage says it all."""
         self._since = QElapsedTimer()
         self._tick = QTimer(self, interval=_SECOND)
         self._tick.timeout.connect(self._show_time)
@@ -38,8 +39,8 @@ class Desk(QObject):
         page, presenter = self.page, self._presenter
         presenter.told.connect(self.tell)
         presenter.playback.playingChanged.connect(page.show_playing)
-        page.played.connect(presenter.toggle)
-        page.stepped.connect(presenter.step)
+        page.played.connect(self._steering.toggle)
+        page.stepped.connect(self._steering.step)
         page.paceChanged.connect(presenter.change_pace)
         page.viewChanged.connect(self._centre.show_beside)
         page.left.connect(self.leaveWanted)
@@ -76,7 +77,7 @@ class Desk(QObject):
             Told(
                 now=caption.title.text(),
                 why=caption.sentence.text(),
-                notes=self.notes,
+                notes=self._steering.notes,
                 after=f"{following.title}\n{following.sentence}" if following is not None else "",
                 place=caption.place.text(),
                 pace=pace_told(self._presenter.playback.pace),

@@ -31,10 +31,18 @@ class Presenter(QObject):
     runWanted = Signal()
     """There is nothing to play: something is to be written."""
 
-    def __init__(self, session: Session, centre: Centre, theme: Theme, animates: Callable[[], bool]) -> None:
-        """`animates()`: whether a choice may be seen happening."""
+    def __init__(
+        self,
+        session: Session,
+        centre: Centre,
+        theme: Theme,
+        animates: Callable[[], bool],
+        is_toured: Callable[[], bool],
+    ) -> None:
+        """`animates()`: whether a choice may be seen happening. `is_toured()`: whether a tour moves the cursor now, and
+        says what there is to say."""
         super().__init__(centre)
-        self._session, self._centre, self._animates = session, centre, animates
+        self._session, self._centre, self._animates, self._is_toured = session, centre, animates, is_toured
         self.playback = Playback(self)
         self.caption, self.light = StageCaption(), Spotlight(centre.columns[0].stack, theme)
         self.light.place = self._place
@@ -74,11 +82,10 @@ class Presenter(QObject):
         self._kept = (run, run.cursor) if run is not None and not run.following else None
         self._centre.set_presenting(True)
         self.caption.forget_height()
-        self.caption.show()
-        self.light.show()
         self.light.raise_()
+        self.caption.setVisible(not self._is_toured())
         self.caption.setFocus()
-        if run is not None and self._session.busy:
+        if run is not None and self._session.busy and not self._is_toured():
             run.hold()
             self.playback.play()
         self.tell()
@@ -128,7 +135,7 @@ class Presenter(QObject):
         """It is followed at the stage's own pace from its first token; nothing waits for that."""
         self.playback.pause()
         self.playback.run, self._kept = run, None
-        if self.is_on:
+        if self.is_on and not self._is_toured():
             run.hold()
             self.playback.play()
             self._later.start()
@@ -157,6 +164,8 @@ class Presenter(QObject):
         """Say why of what is chosen at the cursor, and light it."""
         if not self.is_on:
             return
+        for part in (self.caption, self.light):
+            part.setVisible(not self._is_toured())
         run, view = self._session.run, self._centre.columns[0].shown
         now = moment(run)
         self.caption.say(title_of(now), told_of(run, view, now), self._place_told(run))

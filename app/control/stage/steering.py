@@ -1,0 +1,76 @@
+"""What a step on the stage is: of the tour that is played, else of the shown run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from app.control.stage.presenter import Presenter
+    from app.control.tours.player import TourPlayer
+    from app.state.tours import Step
+
+
+class Steering(QObject):
+    """Nothing is made for it before somebody presents, or plays a tour. `told` when a tour has shown another step, or
+    has ended."""
+
+    told = Signal()
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.presenter: Presenter | None = None
+        self.notes = ""
+        """What is to be said now, beside the sentences of the steps."""
+        self._player: TourPlayer | None = None
+
+    @property
+    def is_toured(self) -> bool:
+        """Whether a tour moves the cursor, and says what there is to say."""
+        return self._tour is not None
+
+    @property
+    def _tour(self) -> TourPlayer | None:
+        return self._player if self._player is not None and self._player.tour is not None else None
+
+    @Slot(object)
+    def follow_tours(self, player: TourPlayer) -> None:
+        """This one plays the tours."""
+        self._player = player
+        player.stepShown.connect(self._on_tour_step)
+        player.ended.connect(self._on_tour_end)
+
+    @Slot(object)
+    def _on_tour_step(self, step: Step) -> None:
+        self.set_notes(tr(step.notes))
+
+    @Slot()
+    def _on_tour_end(self) -> None:
+        self.set_notes("")
+
+    @Slot(str)
+    def set_notes(self, notes: str) -> None:
+        """What the presenter is to say from now on."""
+        self.notes = notes
+        self.told.emit()
+
+    @Slot(int)
+    def step(self, by: int) -> None:
+        """One on, or one back."""
+        tour = self._tour
+        if tour is not None:
+            (tour.next if by > 0 else tour.back)()
+        elif self.presenter is not None:
+            self.presenter.step(by)
+
+    @Slot()
+    def toggle(self) -> None:
+        """Go on by itself, or hold."""
+        tour = self._tour
+        if tour is not None:
+            tour.toggle_playing()
+        elif self.presenter is not None:
+            self.presenter.toggle()
