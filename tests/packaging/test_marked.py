@@ -60,7 +60,6 @@ ALLOWED = (
     Allowed("app/storage/settings.py", r"Once upon a time.*", "a prompt for a model that reads English"),
     Allowed("app/control/palette", r"\{…\} theme|text size .*|Seed", "other words that an entry is found by"),
     Allowed("app/panels/toolbar.py", r"Token<span.*", "the program's name in two colours"),
-    Allowed("core/processors/base.py", r"Dice .*", "tells a programmer"),
     Allowed("core/trace/page/document.py", r".*-src '.*", "a content security policy"),
     Allowed("app", r"(\w+(#\w+)? \{ )?[a-z-]+: [^;]+;.*", "a style sheet"),
     Allowed("app", r".*<(span|table|tr)\b.*", "rich text around words"),
