@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core.decoding.speculation.drafters.fit import why_not_draft
     from core.explain import glossary, sizes, words
     from core.explain.beams import explain_candidate
+    from core.explain.figures import share
     from core.explain.rounds import explain_draft, explain_round
     from core.explain.sentence import Sentence
     from core.explain.tokens import explain_token
@@ -72,6 +73,7 @@ __all__ = [
     "run",
     "score",
     "score_stream",
+    "share",
     "shared_length",
     "sizes",
     "stage_label",
@@ -125,6 +127,7 @@ _HOMES = {
     "run": "core.running",
     "score": "core.scoring",
     "score_stream": "core.scoring",
+    "share": "core.explain.figures",
     "shared_length": "core.caches.prefixes.store",
     "stage_label": "core.processors.wording",
     "stage_phrase": "core.processors.wording",

@@ -17,7 +17,8 @@ from app.views.shared.tables import of_track
 from app.views.text.wording import bits, bits_told, token_text
 from app.widgets.icons import IconButton, icon
 from app.widgets.sparkline import CEILING, Sparkline
-from core import words
+from core import share, words
+from resources.depth import pick
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -180,12 +181,15 @@ class Timeline(View):
         token = run.track[index] if run else None
         if token is None:
             return ""
-        return tr("{number:,}  {piece}\nsurprise {surprise} ({share})").format(
-            number=index + 1,
-            piece=token_text(token.piece),
-            surprise=bits_told(bits(token.raw_log_probability)),
-            share=words.percent(token.raw_probability),
-        )
+        surprise = bits(token.raw_log_probability)
+        return pick(
+            tr("{number:,}  {piece}\nthe model saw it coming: {chance}"),
+            tr("{number:,}  {piece}\nsurprise {surprise} ({share})"),
+            tr("{number:,}  {piece}\n−log₂ p = {bits:.4f} bits, p = {chance}"),
+        ).format(
+            number=index + 1, piece=token_text(token.piece), surprise=bits_told(surprise), bits=surprise,
+            share=words.percent(token.raw_probability), chance=share(token.raw_probability),
+        )  # fmt: skip
 
     @Slot()
     def step_back(self) -> None:

@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
+from transformers import GenerationConfig
 
+import core
 from app.panels.settings_dialog import SettingsDialog
+from app.views.inspector import rows
+from app.widgets.text_block import TextBlock
+from core import explain_token
 from resources import depth
-from tests.ui.windows import open_window
+from tests.ui.windows import open_window, run
 
 
 @pytest.fixture(autouse=True)
@@ -55,3 +60,27 @@ def test_one_text_can_be_made_at_another_depth() -> None:
     assert depth.pick(1, 2, 3) == 2
     with pytest.raises(ValueError, match="deep"):
         depth.use("deep")
+
+
+@pytest.mark.parametrize("each", depth.DEPTHS)
+def test_what_is_shown_is_said_again(qtbot: QtBot, tmp_path: Path, each: str) -> None:
+    window = open_window(qtbot, tmp_path)
+    run(qtbot, window)
+    parts, session = window.parts, window.session
+    session.select_token(3)
+    token = session.run.tokens[3]
+    parts.actions.do(f"{each}_words")
+    shown = [block.text() for block in parts.inspector.findChildren(TextBlock) if block.isVisible()]
+    assert rows.emphasized(explain_token(token)) in shown
+    assert rows.facts(token, session.run.started.vocabulary) in shown
+    signs = {"plain": "about", "usual": "surprise", "exact": "ln p"}
+    assert [sign for sign in signs.values() if sign in rows.facts(token, 2048)] == [signs[each]]
+
+
+def test_a_page_is_written_in_the_words_of_now() -> None:
+    result = core.run(core.load("storyteller"), core.Request("The cat", GenerationConfig(max_new_tokens=4)))
+    words = {"plain": "is what the model likes best here", "usual": "the most of all", "exact": "is the argmax with p"}
+    for each in depth.DEPTHS:
+        with depth.at(each):
+            page = core.page_text(result.events)
+        assert [name for name, said in words.items() if said in page] == [each]

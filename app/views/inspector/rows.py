@@ -11,6 +11,8 @@ from app.views.text.wording import bits, bits_told, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, stage_label, words
+from core import share as share_told
+from resources import depth
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -36,13 +38,38 @@ def is_contrastive(token: TokenChosen) -> bool:
 
 
 def facts(token: TokenChosen, vocabulary: int) -> str:
-    """`id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`; `a → b` where the settings changed it."""
-    share = _change(words.percent(token.raw_probability), words.percent(token.probability))
+    """Two lines of figures on a token, at the depth of now; `a → b` where the settings changed it."""
+    return depth.pick(_plain_facts, _usual_facts, _exact_facts)(token, vocabulary)
+
+
+def _plain_facts(token: TokenChosen, vocabulary: int) -> str:
+    """`number 3 on its list of 2,048`, and below it `about 3 in 10`."""
+    template = tr("number {rank} on its list of {vocabulary:,}") if vocabulary else tr("number {rank} on its list")
+    rank = _change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
+    chance = _change(share_told(token.raw_probability), share_told(token.probability))
+    return "\n".join((template.format(rank=rank, vocabulary=vocabulary), chance))
+
+
+def _exact_facts(token: TokenChosen, vocabulary: int) -> str:
+    """`id 412 · rank 3 → 2 of 2,048`, and below it `p 0.3142 → 0.4 · ln p −1.158 → −0.9163 · 1.670 bits`."""
+    template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
+    rank = _change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
+    chance = _change(share_told(token.raw_probability), share_told(token.probability))
+    log = _change(words.decimal(token.raw_log_probability, 3), words.decimal(token.log_probability, 3))
+    figures = tr("p {chance} · ln p {log} · {bits:.3f} bits").format(
+        chance=chance, log=log, bits=bits(token.raw_log_probability)
+    )
+    return "\n".join((template.format(id=token.id, rank=rank, vocabulary=vocabulary), figures))
+
+
+def _usual_facts(token: TokenChosen, vocabulary: int) -> str:
+    """`id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`."""
+    chance = _change(words.percent(token.raw_probability), words.percent(token.probability))
     rank = _change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
     surprise = bits_told(bits(token.raw_log_probability))
     place = template.format(id=token.id, rank=rank, vocabulary=vocabulary)
-    return "\n".join((place, tr("{share} · surprise {surprise}").format(share=share, surprise=surprise)))
+    return "\n".join((place, tr("{share} · surprise {surprise}").format(share=chance, surprise=surprise)))
 
 
 def _change(before: str, after: str) -> str:
@@ -235,20 +262,35 @@ def _stage_tip(stage: Stage, before: Stage | None) -> str:
 
 
 def numbers(token: TokenChosen) -> list[tuple[str, str]]:
-    """Facts about the step, each with its name."""
+    """Facts about the step, each with its name, at the depth of now."""
+    rows = depth.pick(_plain_doubt, _usual_doubt, _exact_doubt)(token)
+    if token.seconds:  # a still picture tells no times
+        rows.append((tr("Time"), tr("{seconds:,.1f} ms").format(seconds=token.seconds * 1000)))
+    return rows
+
+
+def _plain_doubt(token: TokenChosen) -> list[tuple[str, str]]:
+    choices = math.exp(token.entropy)
+    words = tr("as if among {choices:,} equal choices") if choices >= 1.5 else tr("hardly any")
+    return [(tr("Doubt"), words.format(choices=round(choices)))]
+
+
+def _exact_doubt(token: TokenChosen) -> list[tuple[str, str]]:
+    entropy = tr("{nats:.4f} nats, {bits:.4f} bits").format(nats=token.entropy, bits=token.entropy / math.log(2))
+    return [(tr("Entropy H"), entropy), (tr("Perplexity exp H"), f"{math.exp(token.entropy):,.4f}")]
+
+
+def _usual_doubt(token: TokenChosen) -> list[tuple[str, str]]:
     choices = math.exp(token.entropy)
     likeness = (
         tr("{perplexity:,.1f}, as if among {choices:,} equal choices")
         if choices >= 1.5
         else tr("{perplexity:,.1f}, hardly any doubt")
     )
-    rows = [
+    return [
         (tr("Entropy"), tr("{entropy:.2f} bits").format(entropy=token.entropy / math.log(2))),
         (tr("Perplexity"), likeness.format(perplexity=choices, choices=round(choices))),
     ]
-    if token.seconds:  # a still picture tells no times
-        rows.append((tr("Time"), tr("{seconds:,.1f} ms").format(seconds=token.seconds * 1000)))
-    return rows
 
 
 def joined(rows: Sequence[tuple[str, str]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.state.cache_history import CacheHistory, Part, Point
 from app.state.run import Run
+from app.views.memory.sentences import sentence
 from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
 from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import tokens_told
@@ -111,61 +112,6 @@ def reuse_line(run: Run) -> str:
     computed = len(run.before) - reused
     return tr("Started from {tokens} read before; {computed:,} computed.").format(
         tokens=tokens_told(reused), computed=computed
-    )
-
-
-def sentence(model: CacheHistory, point: Point, length: int) -> str:
-    """One thing worth knowing, from the run's own figures."""
-    plan = model.plan
-    if plan is None:
-        return tr("The cache holds {size}; this model's memory has no formula.").format(size=words.size(point.bytes))
-    dynamic = words.size(round(model.forecast.dynamic(length) or 0))
-    if not model.forecast.per_token:
-        return tr("Whatever was read is folded into a state of {size}; it does not grow with the text.").format(
-            size=words.size(point.bytes)
-        )
-    if any(part == "cross" for _, part in model.parts):
-        cross = sum(size for (_, part), size in point.parts if part == "cross")
-        return tr(
-            "{size} hold what the encoder read and never change; the rest grows by {per_token:,} bytes a token."
-        ).format(size=words.size(cross), per_token=model.forecast.per_token)
-    if plan.window is not None and plan.backend == "sink":
-        if length < plan.window:
-            return tr("There is room for {tokens}; so far none had to go. Then the oldest will.").format(
-                tokens=tokens_told(plan.window - 1)
-            )
-        latest = plan.window - 1 - plan.sinks
-        return tr(
-            "The first {tokens} stay as sinks; of the rest only the latest {latest:,}. Without it, the "
-            "cache would hold {dynamic} by now."
-        ).format(tokens=tokens_told(plan.sinks), latest=latest, dynamic=dynamic)
-    return _plain_sentence(model, point, length, dynamic)
-
-
-def _plain_sentence(model: CacheHistory, point: Point, length: int, dynamic: str) -> str:
-    plan = model.plan
-    assert plan is not None
-    if plan.window is not None:
-        return tr("Windowed layers hold the latest {window:,} tokens only; everything kept would be {dynamic}.").format(
-            window=plan.window - 1, dynamic=dynamic
-        )
-    if plan.block is not None:
-        return tr(
-            "Every {block} tokens are written in {bits} bits a number, the latest {waiting} "
-            "still wait as they are. Unharmed, all of them would take {dynamic}."
-        ).format(block=plan.block, bits=plan.bits, waiting=length % plan.block, dynamic=dynamic)
-    if plan.capacity is not None:
-        used = min(1.0, length / plan.capacity)
-        return tr("Room for {capacity:,} tokens was taken at once; {used:.0f} % of it is in use.").format(
-            capacity=plan.capacity, used=used * 100
-        )
-    if any(place == "disk" for place, _ in model.parts):
-        disk = sum(size for (place, _), size in point.parts if place == "disk")
-        return tr("{size} wait on disk; only one layer at a time is in memory between two steps.").format(
-            size=words.size(disk)
-        )
-    return tr("Every token adds {per_token:,} bytes, and none is ever forgotten.").format(
-        per_token=model.forecast.per_token
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from core import words
+from core import share, words
+from resources import depth
 from resources.language import tr, trn
 
 if TYPE_CHECKING:
@@ -44,18 +45,44 @@ def mass_above(token: TokenChosen) -> float | None:
 
 
 def figures(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
-    """Rows of the card that hovers over a token."""
-    rank = (
-        tr("{rank:,} of {vocabulary:,}").format(rank=token.rank, vocabulary=vocabulary)
-        if vocabulary
-        else f"{token.rank:,}"
-    )
+    """Rows of the card that hovers over a token, at the depth of now."""
+    return depth.pick(_plain_figures, _usual_figures, _exact_figures)(token, vocabulary)
+
+
+def _plain_figures(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
+    return [
+        (tr("the model's wish"), share(token.raw_probability)),
+        (tr("after the settings"), share(token.probability)),
+        (tr("place on its list"), _rank_told(token, vocabulary)),
+    ]
+
+
+def _exact_figures(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
+    return [
+        (tr("id"), f"{token.id:,}"),
+        (tr("raw p"), share(token.raw_probability)),
+        (tr("final p"), share(token.probability)),
+        (tr("raw ln p"), words.decimal(token.raw_log_probability, 4)),
+        (tr("final ln p"), words.decimal(token.log_probability, 4)),
+        (tr("raw rank"), _rank_told(token, vocabulary)),
+        (tr("final rank"), f"{token.final_rank or token.rank:,}"),
+        (tr("−log₂ p"), tr("{value:.4f} bits").format(value=bits(token.raw_log_probability))),
+    ]
+
+
+def _rank_told(token: TokenChosen, vocabulary: int) -> str:
+    if not vocabulary:
+        return f"{token.rank:,}"
+    return tr("{rank:,} of {vocabulary:,}").format(rank=token.rank, vocabulary=vocabulary)
+
+
+def _usual_figures(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     rows = [
         (tr("id"), f"{token.id:,}"),
         (tr("by the model alone"), words.percent(token.raw_probability)),
         (tr("after the settings"), words.percent(token.probability)),
         (tr("log-probability"), f"{words.decimal(token.raw_log_probability)} → {words.decimal(token.log_probability)}"),
-        (tr("rank"), rank),
+        (tr("rank"), _rank_told(token, vocabulary)),
         (tr("surprise"), bits_told(bits(token.raw_log_probability))),
     ]
     above = mass_above(token)

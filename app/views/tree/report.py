@@ -5,8 +5,9 @@ from __future__ import annotations
 from app.state.beam_tree import BeamTree
 from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
-from core import explain_candidate, words
+from core import explain_candidate, share, words
 from core.events import BeamCandidate, BeamFate, BeamStep
+from resources import depth
 from resources.language import mark, tr, trn
 
 MOST_ROWS = 12
@@ -88,10 +89,13 @@ def tip(tree: BeamTree | None, node: int) -> str:
 
 
 def _facts(candidate: BeamCandidate, step: BeamStep) -> str:
-    parts = [
-        tr("step {step}").format(step=step.step + 1),
-        tr("score {score}").format(score=words.decimal(candidate.score)),
-        tr("log p {log_probability}").format(log_probability=words.decimal(candidate.log_probability)),
+    parts = [tr("step {step}").format(step=step.step + 1)]
+    if depth.current() == depth.PLAIN:
+        return " · ".join((*parts, share(candidate.probability)))
+    digits = depth.pick(2, 2, 4)
+    parts += [
+        tr("score {score}").format(score=words.decimal(candidate.score, digits)),
+        tr("log p {log_probability}").format(log_probability=words.decimal(candidate.log_probability, digits)),
     ]
     if candidate.diversity_penalty:
         parts.append(tr("diversity −{penalty:.2f}").format(penalty=candidate.diversity_penalty))
