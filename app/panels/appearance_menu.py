@@ -39,6 +39,8 @@ _ACTIONS = (
     ("copy_coloured", mark("Copy the text with its colours")),
     ("copy_code", mark("Copy the run as code…")),
     ("", ""),
+    ("choose_tour", mark("Guided tours…")),
+    ("guess_first", mark("Guess first")),
     ("present", mark("Present")),
     ("record_demo", mark("Record a demo…")),
     ("open_settings", mark("Settings…")),

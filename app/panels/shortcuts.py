@@ -33,6 +33,8 @@ SHORTCUTS = (
     Shortcut(("Ctrl+Y", "Ctrl+Shift+Z"), mark("On to the next run"), mark("Run"), "next_run"),
     Shortcut(("Ctrl+L",), mark("Lock or unlock the seed"), mark("Run"), "lock_seed"),
     Shortcut(("Ctrl+K",), mark("Find and do anything…"), mark("Go to"), "open_palette"),
+    Shortcut(("Ctrl+Shift+T",), mark("Guided tours…"), mark("Go to"), "choose_tour"),
+    Shortcut(("Ctrl+G",), mark("Guess first: which word comes next?"), mark("Go to"), "guess_first"),
     Shortcut(("Ctrl+E",), mark("Go to the prompt"), mark("Go to"), "focus_prompt"),
     Shortcut(("Ctrl+M",), mark("Choose a model"), mark("Go to"), "choose_model"),
     Shortcut(("Ctrl+D",), mark("Choose a strategy"), mark("Go to"), "choose_strategy"),

@@ -15,9 +15,9 @@ from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
 from resources.language import tr
 
-NAME_FROM, KEYS_FROM, EXPORT_FROM = 1000, 760, 500
-"""Widths (at 100 %) from which there is room for the program's name, for the word “Seed” and the key of Run, and for
-what the menu has too."""
+NAME_FROM, TOURS_FROM, KEYS_FROM, EXPORT_FROM = 1000, 1100, 760, 500
+"""Widths (at 100 %) from which there is room for the program's name, for the tours' button, for the word “Seed” and
+the key of Run, and for what the menu has too."""
 
 
 class Toolbar(QFrame):
@@ -39,6 +39,10 @@ class Toolbar(QFrame):
         self.seed = SeedBox()
         self.export = IconButton("save", tr("Save or copy what is shown… ({key})").format(key=key_of("save_picture")))
         self.export.setObjectName("exportButton")
+        self.tours = QToolButton()
+        self.tours.setObjectName("toursButton")
+        self.tours.setText(tr("Tours"))
+        self.tours.setToolTip(tr("Guided tours ({key})").format(key=key_of("choose_tour")))
         self.text = QToolButton()
         self.text.setText("Aa")
         self.text.setObjectName("textButton")
@@ -61,6 +65,7 @@ class Toolbar(QFrame):
         themed: tuple[Themed, ...] = (*self.pickers, self.seed, self.export, self.run)
         for part in themed:
             part.set_theme(theme)
+        self.tours.setFixedHeight(theme.px(34))
         for button in (self.export, self.text):
             button.setFixedSize(theme.px(38), theme.px(34))
         self._row.setContentsMargins(theme.space(16), 0, theme.space(16), 0)
@@ -76,6 +81,7 @@ class Toolbar(QFrame):
         width = self.width() / self._theme.scale if self._theme else NAME_FROM
         self.brand.setVisible(width >= NAME_FROM)
         self.seed.label.setVisible(width >= KEYS_FROM)
+        self.tours.setVisible(width >= TOURS_FROM)
         self.export.setVisible(width >= EXPORT_FROM)
         self.run.set_brief(width < KEYS_FROM)
 
@@ -91,5 +97,5 @@ class Toolbar(QFrame):
         for part in (self.brand, self.seed):
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         row.addStretch(1)
-        for pressed in (self.seed, self.export, self.text, self.run):
+        for pressed in (self.tours, self.seed, self.export, self.text, self.run):
             row.addWidget(pressed, 0, Qt.AlignmentFlag.AlignVCenter)

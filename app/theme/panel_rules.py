@@ -21,9 +21,9 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #seedBox QLabel {{ color: {theme.muted}; }}
 #seedSpin {{ border: 1px solid transparent; background: transparent; padding: 1px; }}
 #seedSpin:focus {{ border: 1px solid {theme.accent}; border-radius: {px(5)}px; }}
-#textButton, #exportButton {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; }}
-#textButton:hover, #exportButton:hover {{ background: {theme.hover}; }}
-#textButton:focus, #exportButton:focus {{ border: 1px solid {theme.accent}; }}
+#textButton, #exportButton, #toursButton {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; }}
+#textButton:hover, #exportButton:hover, #toursButton:hover {{ background: {theme.hover}; }}
+#textButton:focus, #exportButton:focus, #toursButton:focus {{ border: 1px solid {theme.accent}; }}
 #scoreButton {{
     border: 1px solid {theme.line}; border-radius: {theme.space(12)}px;
     padding: {px(2)}px {px(22)}px {px(2)}px {px(8)}px; color: {theme.accent};
@@ -35,6 +35,13 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #usedSettings {{ color: {theme.muted}; font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
 #resetButton, #openPreset, #moreButton {{ font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}
+#toursButton {{ padding: 0 {px(10)}px; }}
+QPushButton[role="tour"] {{
+    text-align: left; background: {theme.panel}; border: 1px solid {theme.line}; border-radius: {theme.space(8)}px;
+}}
+QPushButton[role="tour"]:hover {{ background: {theme.hover}; }}
+QPushButton[role="tour"]:focus {{ border: 2px solid {theme.accent}; }}
+QLabel[role="tourTitle"] {{ font-weight: 600; }}
 QLabel[role="spoken"] {{ font-size: {px(17)}px; }}
 QLabel[role="bannerTitle"] {{ font-weight: 600; }}
 QTabBar[tight="true"]::tab {{ margin: 0 {px(5)}px; }}

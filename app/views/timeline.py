@@ -72,6 +72,10 @@ class Timeline(View):
         self.speed_button = QToolButton(self)
         self.speed_button.setObjectName("speedButton")
         self.speed_button.setText("1×")
+        self.guess_button = QToolButton(self)
+        self.guess_button.setObjectName("guessButton")
+        self.guess_button.setText(tr("Guess"))
+        self._is_veiled = False
         self._build()
         self.set_theme(theme_for("light"))
         self._draw()
@@ -91,6 +95,7 @@ class Timeline(View):
         self.speed_button.setAccessibleName(tr("Speed"))
         self.speed_button.setToolTip(tr("Speed of the replay"))
         self.speed_button.setMenu(self._speed_menu())
+        self.guess_button.setToolTip(tr("Guess first: the text holds before a word, and you say which it is"))
         self.count_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = self._row = QHBoxLayout(self)
         for widget in (self.play_button, self.back_button, self.forward_button):
@@ -100,6 +105,7 @@ class Timeline(View):
         row.addSpacing(6)
         row.addWidget(self.count_label)
         row.addWidget(self.speed_button)
+        row.addWidget(self.guess_button)
 
     def _speed_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -160,9 +166,10 @@ class Timeline(View):
         new = tokens[len(self._values) :]
         self._values += [min(bits(token.raw_log_probability), 4 * CEILING) for token in new]
         cursor = run.cursor if run else 0
-        self.sparkline.set_values(self._values, cursor, self._expected())
+        known = self._values[:cursor] if self._is_veiled else self._values
+        self.sparkline.set_values(known, cursor, self._expected())
         self.count_label.setText(f"{cursor:,} / {len(tokens):,}" if tokens else "")
-        for button in (self.play_button, self.back_button, self.forward_button, self.speed_button):
+        for button in (self.play_button, self.back_button, self.forward_button, self.speed_button, self.guess_button):
             button.setEnabled(bool(tokens))
         self.sparkline.setAccessibleDescription(
             tr("{cursor} of {count} tokens").format(cursor=cursor, count=len(tokens))
@@ -190,6 +197,18 @@ class Timeline(View):
             number=index + 1, piece=token_text(token.piece), surprise=bits_told(surprise), bits=surprise,
             share=words.percent(token.raw_probability), chance=share(token.raw_probability),
         )  # fmt: skip
+
+    @Slot()
+    def veil(self) -> None:
+        """Show nothing of what lies behind the cursor: somebody is to guess it."""
+        self._is_veiled = True
+        self._draw()
+
+    @Slot()
+    def unveil(self) -> None:
+        """Show the whole run again."""
+        self._is_veiled = False
+        self._draw()
 
     @Slot()
     def step_back(self) -> None:

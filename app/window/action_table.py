@@ -36,6 +36,8 @@ def action_table(
         "toggle_history": controllers.history_panel.toggle,
         "lock_seed": toolbar.seed.lock.toggle,
         "open_palette": controllers.palette.open,
+        "choose_tour": controllers.tours.choose,
+        "guess_first": controllers.guess.toggle,
         "focus_prompt": controllers.controller.focus_prompt,
         "choose_model": toolbar.model.showPopup,
         "choose_strategy": toolbar.strategy.showPopup,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
@@ -19,6 +19,7 @@ from app.control.export import ExportController
 from app.control.exports import Exports
 from app.control.family import FamilyController
 from app.control.filling import Filling
+from app.control.guess import GuessController
 from app.control.history_panel import HistoryPanel
 from app.control.kept_changes import KeptChanges
 from app.control.library import Library
@@ -41,6 +42,7 @@ from app.control.terms import Terms
 from app.control.tours.tours import Tours
 from app.control.welcome import Welcome
 from app.panels.appearance_menu import AppearanceMenu
+from app.panels.body import Body
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
@@ -111,7 +113,8 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     """Everything that is seen and what works on it, in the order they need each other."""
     session, store = lasting.session, lasting.store
     panels = _panels()
-    body = _lay_out(window, panels)
+    body = Body(panels.toolbar, panels.splitter, panels.timeline, panels.status)
+    window.setCentralWidget(body)
     controllers = _controllers(panels, body, lasting)
     layout = _panel_layout(panels)
     appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
@@ -184,21 +187,7 @@ def _tab_panels(panels: Panels, parts: Parts) -> tuple[QWidget, ...]:
     )
 
 
-def _lay_out(window: MainWindow, panels: Panels) -> QVBoxLayout:
-    """Everything below each other; gives back the layout, in which more can be put."""
-    body = QWidget()
-    column = QVBoxLayout(body)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(0)
-    column.addWidget(panels.toolbar)
-    column.addWidget(panels.splitter, 1)
-    column.addWidget(panels.timeline)
-    column.addWidget(panels.status)
-    window.setCentralWidget(body)
-    return column
-
-
-def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Controllers:
+def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     store, session, models = lasting.store, lasting.session, lasting.models
     settings, keeper, history, steps = store.settings, lasting.keeper, lasting.history, lasting.steps
     messages = Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
@@ -213,8 +202,6 @@ def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Control
     exports = Exports(panels.centre, panels.inspector, panels.timeline, session)
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     tours = _tours(panels, body, session, chosen, setup, requests, runs)
-    whole = body.parentWidget()
-    assert whole is not None
     return Controllers(
         chosen=chosen,
         loading=loading,
@@ -244,16 +231,17 @@ def _controllers(panels: Panels, body: QVBoxLayout, lasting: Lasting) -> Control
         steps=steps,
         cues=CueController(session, settings.appearance, panels.centre),
         tours=tours,
+        guess=GuessController(body.dock, panels.centre, session, messages),
         live_text=LiveText(session, panels.centre),
-        palette=Palette(whole, settings.habits),
+        palette=Palette(body, settings.habits),
         filling=Filling(session, chosen, panels.setup.prompt, runs),
-        welcome=Welcome(whole, panels.setup, session, settings.habits, tours.start),
+        welcome=Welcome(body, panels.setup, session, settings.habits, tours.start),
     )
 
 
 def _tours(
     panels: Panels,
-    body: QVBoxLayout,
+    body: Body,
     session: Session,
     chosen: Chosen,
     setup: SetupController,
@@ -262,9 +250,6 @@ def _tours(
 ) -> Tours:
     """The way to the tours, whose panel stands at the foot of the window once there is one."""
 
-    def dock(panel: QWidget) -> None:
-        body.insertWidget(body.indexOf(panels.timeline), panel)
-
     def make() -> TourPlayer:
         from app.control.tours.acting import Acting
         from app.control.tours.face import TourFace
@@ -272,8 +257,8 @@ def _tours(
         from app.control.tours.targets import Targets
 
         acting = Acting(setup, chosen, panels.setup, panels.centre, requests, runs, session)
-        targets = Targets(panels.timeline.window(), panels.centre, panels.setup, panels.inspector)
-        return TourPlayer(acting, TourFace(panels.timeline.window(), dock, targets), session)
+        targets = Targets(body, panels.centre, panels.setup, panels.inspector)
+        return TourPlayer(acting, TourFace(body, body.dock, targets), session)
 
     return Tours(make, panels.centre)
 

@@ -13,6 +13,7 @@ from app.control.dialogs import Dialogs
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
+from app.control.guess import GuessController
 from app.control.history import History
 from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
@@ -99,6 +100,7 @@ class Controllers:
     steps: Steps
     cues: CueController
     tours: Tours
+    guess: GuessController
     live_text: LiveText
     palette: Palette
     welcome: Welcome

@@ -103,7 +103,14 @@ def _connect_tours(parts: Parts) -> None:
     """What a tour points at has to be open; how it looks."""
     parts.tours.setupWanted.connect(parts.layout.show_setup)
     parts.tours.inspectorWanted.connect(parts.layout.make_room_for_inspector)
-    parts.appearance.changed.connect(parts.tours.set_theme)
+    parts.toolbar.tours.clicked.connect(parts.tours.choose)
+    parts.timeline.guess_button.clicked.connect(parts.guess.toggle)
+    parts.guess.started.connect(parts.tours.leave)
+    parts.guess.started.connect(parts.setup.uncover)
+    parts.guess.started.connect(parts.timeline.veil)
+    parts.guess.ended.connect(parts.timeline.unveil)
+    for part in (parts.tours, parts.guess):
+        parts.appearance.changed.connect(part.set_theme)
     parts.tours.made.connect(parts.stage.steering.follow_tours)
 
 

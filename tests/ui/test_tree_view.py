@@ -80,6 +80,16 @@ def test_another_view_of_the_same_run_catches_up(qtbot: QtBot) -> None:
     assert second.canvas.stage.scene.layout.rows == first.canvas.stage.scene.layout.rows
 
 
+def test_a_search_of_several_texts_is_no_chorus_once_it_has_begun(qtbot: QtBot) -> None:
+    """Its start is told before its first step is, and looks like that of a chorus."""
+    steps = beam_steps(3)
+    run = make_run(sequences=4)
+    view = make_view(qtbot, run)
+    run.apply(steps)
+    view.events_arrived(run, steps)
+    assert len(view.canvas.stage.scene.model) == 1 + sum(len(step.candidates) for step in steps)
+
+
 def test_a_new_run_begins_with_an_empty_tree(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(9)))
     view.canvas.selection.pick(3)

@@ -26,9 +26,9 @@ class TourFace(QObject):
     playWanted = Signal()
     leaveWanted = Signal()
 
-    def __init__(self, window: QWidget, dock: Callable[[QWidget], None], targets: Targets) -> None:
+    def __init__(self, over: QWidget, dock: Callable[[QWidget], None], targets: Targets) -> None:
         super().__init__(targets)
-        self._window, self._dock, self.targets = window, dock, targets
+        self._over, self._dock, self.targets = over, dock, targets
         self._theme = theme_for("light")
         self.panel: TourPanel | None = None
         """None until the first tour begins, as is the spotlight."""
@@ -75,7 +75,7 @@ class TourFace(QObject):
         from app.panels.tours.spotlight import Spotlight
 
         self.panel = TourPanel()
-        self.spotlight = Spotlight(self._window, self.panel)
+        self.spotlight = Spotlight(self._over, self.panel)
         self._dock(self.panel)
         for signal, passed_on in (
             (self.panel.backWanted, self.backWanted),

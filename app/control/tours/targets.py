@@ -14,6 +14,7 @@ from app.views.inspector.panel import Inspector
 from app.views.speculation.view import SpeculationView
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
+from app.widgets.in_sight import in_sight
 
 
 class Spot(NamedTuple):
@@ -30,9 +31,9 @@ class Targets(QObject):
     setupWanted = Signal()
     inspectorWanted = Signal()
 
-    def __init__(self, window: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
+    def __init__(self, over: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
         super().__init__(centre)
-        self._window, self._centre, self._setup, self._inspector = window, centre, setup, inspector
+        self._over, self._centre, self._setup, self._inspector = over, centre, setup, inspector
         self._named: dict[str, Callable[[], Spot | None]] = {
             "token": self._token,
             "node": self._node,
@@ -59,14 +60,12 @@ class Targets(QObject):
         spot = named() if named is not None else None
         if spot is None and named is None and (widget := self._widget(name)) is not None:
             spot = _whole(widget)
-        if spot is None or not spot.widget.isVisible() or spot.widget.visibleRegion().isEmpty():
-            return None
-        return spot
+        return spot if spot is not None and not in_sight(*spot, self._over).isEmpty() else None
 
     def _widget(self, name: str) -> QWidget | None:
         if name in self._named or not name:
             return None
-        found: list[QWidget] = self._window.findChildren(QWidget, name)
+        found: list[QWidget] = self._over.findChildren(QWidget, name)
         return next((widget for widget in found if widget.isVisible()), found[0] if found else None)
 
     def _token(self) -> Spot | None:

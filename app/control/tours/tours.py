@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme, theme_for
 
@@ -20,9 +21,9 @@ class Tours(QObject):
     inspectorWanted = Signal()
     made = Signal(object)
 
-    def __init__(self, make: Callable[[], TourPlayer], parent: QObject) -> None:
-        super().__init__(parent)
-        self._make = make
+    def __init__(self, make: Callable[[], TourPlayer], over: QWidget) -> None:
+        super().__init__(over)
+        self._make, self._over = make, over
         self._player: TourPlayer | None = None
         self._theme = theme_for("light")
 
@@ -54,6 +55,22 @@ class Tours(QObject):
         from app.state.tours import find
 
         self.player.play(find(name))
+
+    @Slot()
+    def leave(self) -> None:
+        """End the tour that is being played, if one is."""
+        if self._player is not None:
+            self._player.leave()
+
+    @Slot()
+    def choose(self) -> None:
+        """Offer every scene."""
+        from app.panels.tours.chooser import TourChooser
+        from app.state.tours import load
+
+        chooser = TourChooser(*load(), self._theme, self._over)
+        chooser.chosen.connect(self.start)
+        chooser.open()
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:

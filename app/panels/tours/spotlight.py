@@ -9,6 +9,7 @@ from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.in_sight import in_sight
 
 MARGIN, WIDTH, ROUND = 5, 3, 9
 """Pixels at 100 %: between the target and the ring, of the ring, of its corners."""
@@ -64,7 +65,7 @@ class Spotlight(QWidget):
         """Stand where the target is now."""
         found = self._find() if self._find is not None else None
         self._watch(found[0] if found else None)
-        target = self._seen(*found) if found else QRect()
+        target = in_sight(*found, self._over) if found else QRect()
         self.setGeometry(self._over.rect())
         if target != self.target:
             self.target = target
@@ -93,11 +94,6 @@ class Spotlight(QWidget):
         painter.fillPath(shade.subtracted(ring), black)
         painter.setPen(QPen(theme.color("accent"), theme.px(WIDTH)))
         painter.drawRoundedRect(hole, theme.px(ROUND), theme.px(ROUND))
-
-    def _seen(self, widget: QWidget, rect: QRect) -> QRect:
-        """What of the target can be seen, in the pixels of the window's body."""
-        seen = rect.intersected(widget.visibleRegion().boundingRect())
-        return QRect(widget.mapTo(self._over, seen.topLeft()), seen.size()) if not seen.isEmpty() else QRect()
 
     def _watch(self, widget: QWidget | None) -> None:
         """Hear of whatever moves the target: of itself, and of all that it stands in."""

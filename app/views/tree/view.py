@@ -195,6 +195,7 @@ class TreeView(View):
         before, self._content = self._content, wanted
         self.chooses_sequence = wanted is self.chorus
         if wanted is not None and wanted is not before:
+            wanted.restart()  # several texts look like a chorus until the search takes its first step
             self.canvas.stage.set_pruned(wanted.how)
             self._tools.set_pruned(wanted.how, *map(tr, wanted.faint))
             if wanted is self.chorus:

@@ -1,0 +1,250 @@
+"""Guess first: the text holds before a token, somebody guesses, then it is shown what the model thought."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.messages import Messages
+from app.panels.centre import Centre
+from app.session.session import Session
+from app.state.guessing import Question, between, questions, until, why_not_guess
+from app.state.requests import Outcome
+from app.state.run import Run
+from app.theme.theme import Theme, theme_for
+from core import words
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from app.panels.guess_panel import GuessPanel
+    from app.widgets.bars_layout import BarRow
+
+STEP_MS = 90
+"""From one token to the next between two questions."""
+
+
+class GuessController(QObject):
+    """`started`, `ended`; `asked(Question)` when the text holds.
+
+    The views are shown a run that ends before the token in question (`app.state.guessing.until`); it grows as the game
+    goes on, and the whole one takes its place again when the game is left.
+    """
+
+    started = Signal()
+    ended = Signal()
+    asked = Signal(object)
+
+    def __init__(self, dock: Callable[[QWidget], None], centre: Centre, session: Session, messages: Messages) -> None:
+        super().__init__(centre)
+        self._dock, self._centre, self._session, self._messages = dock, centre, session, messages
+        self._theme = theme_for("light")
+        self.panel: GuessPanel | None = None
+        """None before the first game."""
+        self.questions: list[Question] = []
+        self.number = self.right = self.models = 0
+        """The question, how many guesses were right, and how many the model's likeliest choice would have been."""
+        self._whole: Run | None = None
+        self._shown: Run | None = None
+        self._waits = False
+        self._clock = QTimer(self, interval=STEP_MS)
+        self._clock.timeout.connect(self._play_on)
+        session.runStarted.connect(self._on_other)
+        session.runShown.connect(self._on_other)
+        session.finished.connect(self._on_ended)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a game goes on, or waits for its text to end."""
+        return self._whole is not None or self._waits
+
+    @Slot()
+    def toggle(self) -> None:
+        """Begin a game, or leave it."""
+        if self.is_on:
+            self.leave()
+        else:
+            self.start()
+
+    @Slot()
+    def start(self) -> None:
+        """Begin with the shown text: from where the cursor stands, else from its first token. A text that is still
+        being written is held where it is, and played on from there once it has ended."""
+        run = self._session.run
+        if run is not None and self._session.busy and run.beams is None and not run.is_scored:
+            self._waits = True
+            self._session.move_cursor(max(0, run.cursor - 1))
+            self.started.emit()
+            self._open().tell(
+                tr("Guess first"), tr("The text is being written to its end. It is held here until then.")
+            )
+            return
+        if reason := why_not_guess(run):
+            self._messages.show_notice(reason, tr("There is nothing to guess"))
+            return
+        assert run is not None
+        self.started.emit()
+        self._begin(run, 0 if run.following else run.cursor)
+
+    @Slot(int)
+    def pick(self, number: int) -> None:
+        """Guess that choice: now it is shown."""
+        question = self._question
+        if question is None or self._clock.isActive() or number >= len(question.choices):
+            return
+        self.right += number == question.right
+        self.models += question.likeliest == question.right
+        self._grow(question.place + 1)
+        self._session.select_token(question.place)
+        self.number += 1
+        is_last = self.number == len(self.questions)
+        title = tr("See the score") if is_last else tr("Go on")
+        self._open().tell(self._title(self.number), _verdict(question, number), _rows(question, number), title)
+
+    @Slot()
+    def next(self) -> None:
+        """Play on to the next question, or tell the score; behind that the game is over."""
+        if self._whole is None:
+            return
+        self._session.select_token(None)
+        if self._question is not None:
+            self._clock.start()
+            return
+        if self._shown is not None and self._shown.finished is None:
+            self._grow(len(self._whole.tokens))
+            score = tr("{right} of {all} guessed. Always saying the likeliest word would have guessed {models}.")
+            told = score.format(right=self.right, all=len(self.questions), models=self.models)
+            self._restore()
+            self._open().tell(tr("The score"), told)
+
+    @Slot()
+    def leave(self) -> None:
+        """End the game; the whole text can be seen again, up to where it was guessed."""
+        if self.is_on or (self.panel is not None and self.panel.isVisible()):
+            self._restore()
+            self._close()
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes, now or once there is something to draw."""
+        self._theme = theme
+        if self.panel is not None:
+            self.panel.set_theme(theme)
+
+    @property
+    def _question(self) -> Question | None:
+        return self.questions[self.number] if self.number < len(self.questions) else None
+
+    def _begin(self, run: Run, start: int) -> None:
+        self.number = self.right = self.models = 0
+        self.questions = questions(run, start) or questions(run)
+        start = min(start, self.questions[0].place)
+        self._whole, self._shown = run, until(run, start)
+        self._session.show(self._shown)
+        self._centre.show_view("tokens")
+        self._open()
+        self._clock.start()
+
+    @Slot()
+    def _play_on(self) -> None:
+        """One token more, until the next question."""
+        question = self._question
+        if question is None or self._shown is None:
+            self._clock.stop()
+        elif len(self._shown.tokens) < question.place:
+            self._grow(len(self._shown.tokens) + 1)
+        else:
+            self._clock.stop()
+            texts = [one.text.strip() for one in question.choices]
+            self._open().ask(self._title(self.number + 1), tr("Which word comes next?"), texts)
+            self.asked.emit(question)
+
+    def _grow(self, stop: int) -> None:
+        """Let the shown run have its text up to there."""
+        if self._whole is not None and self._shown is not None:
+            events = between(self._whole, len(self._shown.tokens), stop)
+            self._shown.apply(events)
+            self._session.eventsArrived.emit(self._shown, events)
+
+    def _restore(self) -> None:
+        """Show the whole run again."""
+        self._clock.stop()
+        whole, shown = self._whole, self._shown
+        self._whole = self._shown = None
+        self._waits = False
+        if whole is not None and shown is not None and self._session.run is shown:
+            self._session.show(whole)
+            self._session.move_cursor(len(shown.tokens))
+
+    def _title(self, number: int) -> str:
+        place = tr("Question {number} of {all}").format(number=number, all=len(self.questions))
+        return f"{place} · {tr('{count} right').format(count=self.right)}"
+
+    def _open(self) -> GuessPanel:
+        from app.panels.guess_panel import GuessPanel
+
+        panel = self.panel
+        if panel is None:
+            panel = self.panel = GuessPanel()
+            self._dock(panel)
+            panel.picked.connect(self.pick)
+            panel.nextWanted.connect(self.next)
+            panel.leaveWanted.connect(self.leave)
+            panel.set_theme(self._theme)
+        panel.show()
+        return panel
+
+    def _close(self) -> None:
+        if self.panel is not None:
+            self.panel.hide()
+        self.ended.emit()
+
+    @Slot(object)
+    def _on_other(self, run: Run) -> None:
+        """Another run takes the place of the one that is guessed at: the game is over."""
+        if self.is_on and run is not self._shown and run is not self._whole:
+            self._whole = self._shown = None
+            self._restore()
+            self._close()
+
+    @Slot(object)
+    def _on_ended(self, _outcome: Outcome) -> None:
+        """The text that was waited for is there: what has not been seen of it is guessed."""
+        run = self._session.run
+        if not self._waits or run is None:
+            return
+        self._waits = False
+        if reason := why_not_guess(run):
+            self._open().tell(tr("Guess first"), reason)
+        else:
+            self._begin(run, run.cursor)
+
+
+def _verdict(question: Question, number: int) -> str:
+    """What stood there and how likely it was, and how likely what was guessed."""
+    chosen, guessed = question.choices[question.right], question.choices[number]
+    share = words.percent(chosen.probability)
+    if number == question.right:
+        return tr("Right: {word} had {share}.").format(word=words.quote(chosen.text), share=share)
+    return tr("{word} was chosen, with {share}. Your {guess} had {chance}.").format(
+        word=words.quote(chosen.text), share=share, guess=words.quote(guessed.text),
+        chance=words.percent(guessed.probability),
+    )  # fmt: skip
+
+
+def _rows(question: Question, number: int) -> list[BarRow]:
+    """What the model thought of the four, once everything that was set had been applied."""
+    from app.widgets.bars_layout import BarRow
+
+    return [
+        BarRow(
+            f"{'✓' if n == question.right else '·'} {one.text.strip()}",
+            (one.probability,),
+            (words.percent(one.probability),),
+            strong=n == question.right,
+            tip=tr("Your guess") if n == number else "",
+        )
+        for n, one in enumerate(question.choices)
+    ]

@@ -1,0 +1,96 @@
+"""The scenes to choose from: a card for each, with its title and one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QGridLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.state.tours import Tour, TourProblem
+from app.theme.theme import Theme
+from resources.language import tr
+
+COLUMNS = 2
+WIDTH, HEIGHT = 780, 640
+"""Pixels at 100 %, where the screen has so many."""
+
+
+class TourCard(QPushButton):
+    """A button with a title and a sentence."""
+
+    def __init__(self, number: int, tour: Tour) -> None:
+        super().__init__()
+        self.setObjectName(f"tour.{tour.name}")
+        self.setProperty("role", "tour")
+        self.setAccessibleName(tr(tour.title))
+        self.setAccessibleDescription(tr(tour.about))
+        column = QVBoxLayout(self)
+        for text, role in ((f"{number}  {tr(tour.title)}", "tourTitle"), (tr(tour.about), "muted")):
+            label = QLabel(text, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+            label.setProperty("role", role)
+            label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+            column.addWidget(label)
+        column.addStretch(1)
+        self._column = column
+
+    def fit(self, width: int) -> None:
+        """As high as its words need at that width."""
+        self.setMinimumHeight(self._column.totalHeightForWidth(width))
+
+
+class TourChooser(QDialog):
+    """`chosen(name)`, and it closes."""
+
+    chosen = Signal(str)
+
+    def __init__(
+        self, tours: Sequence[Tour], problems: Sequence[TourProblem], theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("tourChooser")
+        self.setWindowTitle(tr("Guided tours"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.cards = [TourCard(number, tour) for number, tour in enumerate(tours, 1)]
+        for card, tour in zip(self.cards, tours, strict=True):
+            card.clicked.connect(lambda _checked=False, name=tour.name: self._choose(name))
+        self._lay_out(problems, theme)
+
+    def _choose(self, name: str) -> None:
+        self.accept()
+        self.chosen.emit(name)
+
+    def _lay_out(self, problems: Sequence[TourProblem], theme: Theme) -> None:
+        page = QWidget()
+        grid = QGridLayout(page)
+        grid.setSpacing(theme.space(10))
+        for number, card in enumerate(self.cards):
+            grid.addWidget(card, number // COLUMNS, number % COLUMNS)
+        for problem in problems:
+            label = QLabel(f"{problem.cause} {problem.remedy}", wordWrap=True)
+            label.setProperty("role", "warning")
+            grid.addWidget(label, grid.rowCount(), 0, 1, COLUMNS)
+        scroll = QScrollArea(widgetResizable=True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setWidget(page)
+        intro = QLabel(tr("Each scene plays in this window, with a real model, in about a minute."), wordWrap=True)
+        intro.setProperty("role", "muted")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        for widget in (intro, scroll, buttons):
+            column.addWidget(widget)
+        room = self.screen().availableSize()
+        self.resize(min(theme.px(WIDTH), room.width() - 40), min(theme.px(HEIGHT), room.height() - 80))
+        width = (self.width() - theme.px(80)) // COLUMNS
+        for card in self.cards:
+            card.fit(width)

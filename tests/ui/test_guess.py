@@ -1,0 +1,207 @@
+"""Guess first: nothing of what is to be guessed can be found anywhere before the guess; then all of it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QAccessible, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.state.guessing import CHOICES, MOST, Question, between, questions, until, why_not_guess
+from app.state.requests import Outcome
+from app.state.run import Run
+from app.window.main_window import MainWindow
+from core import words
+from core.events import TokenChosen
+from tests.ui.beams import beam_run, beam_steps
+from tests.ui.layout import faults, settle
+from tests.ui.scripted import make_run, story
+from tests.ui.windows import open_window
+
+WAIT_MS = 10_000
+
+
+def ended(tokens: list[TokenChosen]) -> Run:
+    run = make_run(tokens, finished=True)
+    run.outcome = Outcome("completed")
+    return run
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+def ask(qtbot: QtBot, window: MainWindow, run: Run) -> Question:
+    """Begin a game with this run, up to its first question."""
+    window.session.show(run)
+    guess = window.parts.guess
+    with qtbot.waitSignal(guess.asked, timeout=WAIT_MS) as signal:
+        guess.start()
+    timers = window.parts.inspector.findChildren(QTimer)  # it follows a text a little later
+    qtbot.waitUntil(lambda: not any(timer.isActive() for timer in timers))
+    settle(window)
+    return signal.args[0]
+
+
+def everything_said(window: MainWindow) -> list[str]:
+    """Every word in every part: shown, on hover, and for those who do not see."""
+    found = []
+    for part in (one for one in (window, *window.findChildren(QWidget)) if one.isVisible()):
+        told = (part.toolTip(), part.accessibleName(), part.accessibleDescription(), str(part.property("text") or ""))
+        found.append(" | ".join((part.objectName(), *told)))
+        spoken = QAccessible.queryAccessibleInterface(part)
+        if spoken is not None and spoken.isValid():
+            kinds = (QAccessible.Text.Name, QAccessible.Text.Description, QAccessible.Text.Value)
+            found += [spoken.text(kind) for kind in kinds]
+    return found
+
+
+def picture(window: MainWindow) -> QImage:
+    return window.grab().toImage()
+
+
+def of_four(tokens: list[TokenChosen]) -> list[TokenChosen]:
+    """The first question's token could only have been one of its choices: whichever it is, these are offered."""
+    first = questions(ended(tokens))[0]
+    own = replace(tokens[first.place], alternatives=first.choices)
+    return [*tokens[: first.place], own, *tokens[first.place + 1 :]]
+
+
+def other_future(run: Run, place: int) -> list[TokenChosen]:
+    """The same text up to a place, where another of the choices stands, and another text behind it."""
+    token = run.tokens[place]
+    other = next(one for one in questions(run)[0].choices if one.id != token.id)
+    chosen = replace(
+        token, id=other.id, piece=other.text, text=other.text, raw_probability=other.raw_probability,
+        probability=other.probability, rank=other.rank,
+    )  # fmt: skip
+    rest = [replace(late, raw_probability=0.02, rank=9, entropy=5.0) for late in story(40)[place + 1 :][::-1]]
+    late = [replace(token, step=place + 1 + n) for n, token in enumerate(rest)]
+    return [*run.tokens[:place], chosen, *late]
+
+
+def test_nothing_tells_before_the_guess(qtbot: QtBot, window: MainWindow) -> None:
+    """Two texts that differ from the question on look, and are told, exactly the same."""
+    one = ended(of_four(story(40)))
+    question = ask(qtbot, window, one)
+    said, seen = everything_said(window), picture(window)
+    window.parts.guess.leave()
+    other = ended(other_future(one, question.place))
+    assert other.text != one.text
+    assert [c.text for c in ask(qtbot, window, other).choices] == [c.text for c in question.choices]
+    assert everything_said(window) == said
+    assert picture(window) == seen
+    run = window.session.run
+    assert run is not None
+    assert len(run.tokens) == question.place
+    token = one.tokens[question.place]
+    assert all(words.percent(token.probability) not in text for text in said)
+
+
+def test_after_the_guess_the_bars_tell(qtbot: QtBot, window: MainWindow) -> None:
+    one = ended(story(40))
+    question = ask(qtbot, window, one)
+    panel = window.parts.guess.panel
+    assert panel is not None
+    assert QApplication.focusWidget() is panel.choices[0]
+    QTest.keyClick(panel, Qt.Key.Key_1 + question.right)
+    assert window.parts.guess.right == 1
+    assert [row.figures for row in panel.bars.rows] == [(words.percent(c.probability),) for c in question.choices]
+    chosen = question.choices[question.right]
+    assert panel.sentence.text() == f"Right: {words.quote(chosen.text)} had {words.percent(chosen.probability)}."
+    run = window.session.run
+    assert run is not None
+    assert (len(run.tokens), run.selected) == (question.place + 1, question.place)
+
+
+def test_the_game_is_played_to_its_score_by_keys(qtbot: QtBot, window: MainWindow) -> None:
+    one = ended(story(40))
+    ask(qtbot, window, one)
+    guess = window.parts.guess
+    panel = guess.panel
+    assert panel is not None
+    asked = questions(one)
+    for number, question in enumerate(asked):
+        QTest.keyClick(panel, Qt.Key.Key_1)
+        assert guess.number == number + 1
+        if number + 1 < len(asked):
+            with qtbot.waitSignal(guess.asked, timeout=WAIT_MS):
+                QTest.keyClick(panel, Qt.Key.Key_Return)
+        else:
+            QTest.keyClick(panel, Qt.Key.Key_Return)
+        assert question.choices
+    right = sum(question.right == 0 for question in asked)
+    models = sum(question.likeliest == question.right for question in asked)
+    assert panel.sentence.text() == (
+        f"{right} of {len(asked)} guessed. Always saying the likeliest word would have guessed {models}."
+    )
+    assert window.session.run is one
+    QTest.keyClick(panel, Qt.Key.Key_Escape)
+    assert panel.isHidden()
+    assert not guess.is_on
+
+
+def test_another_run_ends_the_game(qtbot: QtBot, window: MainWindow) -> None:
+    ask(qtbot, window, ended(story(40)))
+    other = ended(story(12))
+    window.session.show(other)
+    assert not window.parts.guess.is_on
+    assert window.parts.guess.panel is not None
+    assert window.parts.guess.panel.isHidden()
+    assert window.session.run is other
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_nothing_is_cut_in_the_panel(qtbot: QtBot, window: MainWindow, scale: float) -> None:
+    window.parts.appearance.set_font_scale(scale)
+    question = ask(qtbot, window, ended(story(40)))
+    panel = window.parts.guess.panel
+    assert panel is not None
+    qtbot.waitUntil(lambda: faults(panel) == [])
+    window.parts.guess.pick(question.right)
+    settle(window)
+    qtbot.waitUntil(lambda: faults(panel) == [])
+
+
+def runs_without_a_choice() -> Iterator[tuple[Run | None, str]]:
+    yield None, "Nothing has been written yet"
+    yield beam_run(beam_steps(4)), "A beam search weighs whole texts"
+    yield ended([replace(token, alternatives=()) for token in story(9)]), "kept no alternatives"
+    yield ended([replace(token, raw_probability=0.99) for token in story(9)]), "open enough"
+    yield ended([replace(token, method="scored") for token in story(9)]), "given, not chosen"
+
+
+def test_where_there_is_nothing_to_guess_it_says_why(window: MainWindow) -> None:
+    for run, reason in runs_without_a_choice():
+        assert reason in why_not_guess(run)
+    window.parts.guess.start()
+    assert window.parts.centre.notice_banner.isVisible()
+
+
+def test_questions_offer_the_chosen_one_and_three_others() -> None:
+    run = ended(story(60))
+    asked = questions(run)
+    assert 3 <= len(asked) <= MOST
+    for question in asked:
+        token = run.tokens[question.place]
+        assert question.choices[question.right].id == token.id
+        assert len({choice.text.strip().casefold() for choice in question.choices}) == CHOICES
+    assert [question.choices for question in questions(run)] == [question.choices for question in asked]
+
+
+def test_a_run_until_a_token_grows_into_the_whole_one() -> None:
+    run = ended(story(20))
+    before = until(run, 7)
+    assert before.tokens == run.tokens[:7]
+    assert (before.prompt, before.id) == (run.prompt, run.id)
+    before.apply(between(run, 7, 9))
+    assert before.tokens == run.tokens[:9]
+    before.apply(between(run, 9, 20))
+    assert before.text == run.text
