@@ -212,6 +212,17 @@ def faults() -> Iterator[str]:
             compiled = po_path(code, part).with_suffix(".mo")
             if not compiled.exists() or compiled.read_bytes() != as_mo(before):
                 yield f"{code}/{part}: not compiled"
+        yield from conflicts(code)
+
+
+def conflicts(code: str) -> Iterator[str]:
+    """One sentence that two parts translate otherwise: which of them is said would be chance."""
+    seen: dict[tuple[object, str | None], tuple[str, object]] = {}
+    for part in PARTS:
+        for message in kept(code, part):
+            other, string = seen.setdefault((message.id, message.context), (part, message.string))
+            if message.id and string != message.string:
+                yield f"{code}: {other} says {string!r}, {part} {message.string!r} (alike, or trc): {message.id!r}"
 
 
 def _faults(message, before: Catalog) -> Iterator[str]:

@@ -42,6 +42,15 @@ def test_what_is_missing_or_has_lost_a_placeholder_is_found():
     assert "placeholders" in faults_of("{n} words", kept)[0]
 
 
+def test_a_sentence_that_two_parts_translate_otherwise_is_found(monkeypatch):
+    parts = {"core": catalogue(Rank="排名", Time="用时"), "views": catalogue(Rank="名次", Time="用时")}
+    monkeypatch.setattr(translations, "kept", lambda code, part: parts.get(part, catalogue()))
+    found = list(translations.conflicts("zh_CN"))
+    assert len(found) == 1
+    assert "排名" in found[0]
+    assert "名次" in found[0]
+
+
 def test_an_update_keeps_what_is_translated_and_drops_what_is_gone(monkeypatch):
     monkeypatch.setattr(translations, "kept", lambda code, part: catalogue(Kept="留下", Gone="没了"))
     now = Catalog(fuzzy=False)

@@ -9,7 +9,7 @@ from app.state.comparison.results import Entry
 from app.state.run import Run
 from app.theme.theme import Theme
 from core import strategies
-from resources.language import tr
+from resources.language import tr, trc
 
 
 class WayBack(QWidget):
@@ -21,7 +21,7 @@ class WayBack(QWidget):
         super().__init__(parent)
         self._words = QLabel(self, wordWrap=True)
         self._words.setProperty("role", "muted")
-        self.button = QPushButton(tr("Back"), self)
+        self.button = QPushButton(trc("to the other run", "Back"), self)
         self.button.setObjectName("compareBack")
         self.button.setProperty("role", "quiet")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)

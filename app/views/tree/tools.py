@@ -13,7 +13,7 @@ from app.widgets.icons import IconButton
 from app.widgets.spoken import Spoken
 from app.widgets.tree_canvas import PRUNED
 from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
-from resources.language import mark, sentences, tr
+from resources.language import mark, sentences, tr, trc
 
 _HOW = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
 
@@ -167,7 +167,7 @@ class FindBar(QFrame):
         self.count = QLabel("", self)
         self.count.setProperty("role", "muted")
         self.back = IconButton("step-back", tr("Previous"), self)
-        self.forward = IconButton("step-forward", tr("Next"), self)
+        self.forward = IconButton("step-forward", trc("of what was found", "Next"), self)
         self.shut = IconButton("close", tr("Close (Esc)"), self)
         row = QHBoxLayout(self)
         row.setContentsMargins(6, 5, 6, 5)
