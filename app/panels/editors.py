@@ -18,7 +18,7 @@ MOST_DECIMALS = 6
 
 def unset_word(parameter: Parameter) -> str:
     """What an editor shows for None: `auto` where, by its help, something else then decides; else `off`."""
-    return "auto" if "unset" in parameter.help.lower() else "off"
+    return tr("auto") if "unset" in parameter.help.lower() else tr("off")
 
 
 def _step(parameter: Parameter) -> float:

@@ -10,7 +10,10 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayo
 
 from app.panels.parameter_row import MARGIN
 from app.widgets.flow_layout import FlowLayout, clear
-from resources.language import tr
+from resources.language import mark, tr
+
+SHIPPED = (mark("Careful"), mark("Playful"))
+"""The presets that come with the program, by the names of their files."""
 
 
 class PresetBar(QWidget):
@@ -52,7 +55,8 @@ class PresetBar(QWidget):
         self.updateGeometry()
 
     def _chip(self, name: str, path: Path, can_delete: bool) -> QPushButton:
-        chip = self._make_chip(name, tr("Use the settings saved as “{name}”").format(name=name))
+        title = name if can_delete else tr(name)
+        chip = self._make_chip(title, tr("Use the settings saved as “{name}”").format(name=title))
         chip.setObjectName(f"preset.{name}")
         chip.setProperty("path", str(path))
         chip.clicked.connect(self._on_chip)

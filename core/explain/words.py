@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from resources import depth
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
     from core.events import Ending
@@ -129,8 +130,16 @@ def ordinal(number: int) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 token`, `1,024 tokens`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    """`1 token`, `1,024 tokens`; `noun` is one of `_COUNTED`."""
+    return _COUNTED[noun](number).format(n=number)
+
+
+_COUNTED: dict[str, Callable[[int], str]] = {
+    "token": lambda n: trn("{n:,} token", "{n:,} tokens", n),
+    "node": lambda n: trn("{n:,} node", "{n:,} nodes", n),
+    "run": lambda n: trn("{n:,} run", "{n:,} runs", n),
+    "thread": lambda n: trn("{n:,} thread", "{n:,} threads", n),
+}
 
 
 def size(count: float) -> str:

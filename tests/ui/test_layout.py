@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,16 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.panels.export_dialog import ExportDialog
+from app.storage.settings_file import SettingsStore
+from app.theme.language import speak
 from app.theme.theme import theme_for
 from app.views.reports import NodeReport, ReportRow
 from app.widgets.picker_combo import SUBTITLE
 from app.window.main_window import MainWindow, first_size
 from core import strategies
+from resources.language import tr
 from tests.app.history_files import keeping
-from tests.fonts import FONTS
+from tests.fonts import FONTS, SCRIPTS
 from tests.ui.layout import faults, settle
 from tests.ui.windows import open_window, run
 
@@ -50,6 +54,43 @@ def test_nothing_is_cut_in_any_view(qtbot: QtBot, window: MainWindow, size: tupl
         settle(window)
         assert "\n".join(faults(window)) == "", window.parts.centre.columns[0].current
     check_history(window)
+
+
+@pytest.fixture
+def chinese_window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
+    """As somebody sees it whose settings say so."""
+    store = SettingsStore(config_dir)
+    store.settings.appearance.language = "zh_CN"
+    store.save()
+    yield open_window(qtbot, config_dir)
+    speak("en")
+
+
+@pytest.mark.parametrize(("size", "scale"), [((900, 600), 1.5), ((1280, 800), 2.0)])
+def test_nothing_is_cut_in_chinese(
+    qtbot: QtBot, chinese_window: MainWindow, size: tuple[int, int], scale: float
+) -> None:
+    if not SCRIPTS["Chinese"].found():
+        pytest.skip("there is no font for Chinese; .ci/run installs one")
+    window = chinese_window
+    arrange(window, size, scale)
+    assert window.parts.setup.prompt.score.text() == "为此文本评分"
+    assert "\n".join(faults(window)) == ""
+    run(qtbot, window)
+    window.session.select_token(2)
+    window.parts.messages.show_setup_error(tr("This cannot be run yet"), tr("No model is chosen."), tr("Choose one."))
+    for number in range(window.parts.centre.columns[0].tabs.count()):
+        window.parts.centre.show_number(number)
+        settle(window)
+        assert "\n".join(faults(window)) == "", window.parts.centre.columns[0].current
+    dialog = window.parts.dialogs.open_settings()
+    settle(dialog)
+    assert "\n".join(faults(dialog)) == ""
+    with qtbot.waitSignal(dialog.destroyed):
+        dialog.close()
+    window.parts.history_panel.show()
+    settle(window)
+    assert "\n".join(faults(window)) == ""
 
 
 def check_history(window: MainWindow) -> None:
