@@ -59,7 +59,6 @@ class _Scrolled(QScrollArea):
     def __init__(self) -> None:
         super().__init__(widgetResizable=True)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
 
     def sizeHint(self) -> QSize:
         content = self.widget()

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
+from app.widgets.flow_layout import FlowRow
 from app.widgets.icons import IconButton
 from app.widgets.spoken import announce
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import sentences, tr
+
+_GAP = 10
+_NARROW = 20
+"""Widths of the icon."""
 
 
 class Banner(QFrame):
@@ -90,19 +96,26 @@ class Banner(QFrame):
         words.setSpacing(3)
         for part in (self.title, self.cause, self.remedy):
             words.addWidget(part)
-        self._actions = QHBoxLayout()
-        self._actions.setSpacing(6)
-        self._actions.addWidget(self.unfold)
-        self._actions.addStretch(1)
-        words.addSpacing(3)
-        words.addLayout(self._actions)
-        words.addWidget(self.details)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 10, 8, 10)
-        row.setSpacing(10)
+        self._actions = FlowRow(self)
+        self._actions.flow.addWidget(self.unfold)
+        row, self._below = QHBoxLayout(), QVBoxLayout()
+        row.setSpacing(_GAP)
+        self._below.addWidget(self._actions)
+        self._below.addWidget(self.details)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(12, 10, 8, 10)
+        whole.setSpacing(6)
+        whole.addLayout(row)
+        whole.addLayout(self._below)
         row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
         row.addLayout(words, 1)
         row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """What stands below the words begins with them, or with the icon where it is narrow."""
+        super().resizeEvent(event)
+        narrow = self.width() < _NARROW * self._mark.width()
+        self._below.setContentsMargins(0 if narrow else self._mark.width() + _GAP, 0, 0, 0)
 
     def _label(self) -> WrappedLabel:
         label = WrappedLabel("", self)
@@ -111,14 +124,16 @@ class Banner(QFrame):
 
     def _set_actions(self, actions: Sequence[tuple[str, str]]) -> None:
         for button in self._buttons:
-            self._actions.removeWidget(button)
+            self._actions.flow.removeWidget(button)
             button.deleteLater()
+        self._actions.flow.removeWidget(self.unfold)
         self._buttons = [self._action(name, label) for name, label in actions]
-        for place, button in enumerate(self._buttons):
-            self._actions.insertWidget(place, button)
+        for button in (*self._buttons, self.unfold):
+            self._actions.flow.addWidget(button)
+        self._actions.setVisible(bool(actions) or not self.unfold.isHidden())
 
     def _action(self, name: str, label: str) -> QPushButton:
-        button = QPushButton(label, self)
+        button = QPushButton(label, self._actions)
         button.setObjectName(f"{name}Action")
         button.setProperty("action", name)
         button.clicked.connect(self._on_action)

@@ -1,10 +1,15 @@
-"""A dialog through which Tab goes as it is read, whatever order its parts were made in."""
+"""A dialog that fits on its screen, and through which Tab goes as it is read, whatever order its parts were made in."""
 
 from __future__ import annotations
 
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QWidget
 
 from app.widgets.tab_order import TabOrder
+
+FRAME = QSize(16, 40)
+"""What a desktop puts around a window, more or less."""
 
 
 class ReadDialog(QDialog):
@@ -13,6 +18,12 @@ class ReadDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._order = TabOrder(self, lambda: (self,))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """What does not fit on the screen is scrolled."""
+        room = self.screen().availableSize() - FRAME
+        self.resize(self.size().boundedTo(room))
+        super().showEvent(event)
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
         """Tab and Shift+Tab."""

@@ -184,7 +184,8 @@ def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float,
     banner.show_message("The prompt cannot be used", cause, "Shorten it, or choose another model.", "line\n" * 40)
     banner.unfold.click()
     settle(window)
-    edges = [(part.geometry().top(), part.geometry().bottom()) for part in _parts_of(banner)]
+    tops = [(part.mapTo(banner, QPoint(0, 0)).y(), part.height()) for part in _parts_of(banner)]
+    edges = [(top, top + height - 1) for top, height in tops]
     assert all(bottom < top for (_top, bottom), (top, _bottom) in pairwise(edges))
     assert edges[-1][1] < banner.height()
     drawn = banner.cause.fontMetrics().boundingRect(banner.cause.rect(), int(Qt.TextFlag.TextWordWrap), cause)

@@ -25,7 +25,6 @@ class ReportTable(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
         self._theme = theme
-        self._grid.setHorizontalSpacing(theme.space(10))
         self._grid.setVerticalSpacing(theme.px(3))
         self.show_rows(*self._shown)
 
@@ -49,6 +48,7 @@ class ReportTable(QWidget):
         """Every cell in its column; stacked, the words have a line of their own, and the figures the next."""
         wide = max(1, len(self._shown[0]))
         self._is_stacked = wide > 1 and self._width(stacked=False) > self.width()
+        self._grid.setHorizontalSpacing(self._gap(self._is_stacked))
         used = wide * (1 + len(self._shown[1]))
         for place, label in enumerate(self._cells[:used]):
             row, column = divmod(place, wide)
@@ -66,8 +66,12 @@ class ReportTable(QWidget):
         wide = max(1, len(self._shown[0]))
         used = self._cells[: wide * (1 + len(self._shown[1]))]
         columns = [max((label.minimumSizeHint().width() for label in used[n::wide]), default=0) for n in range(wide)]
-        gap = max(0, self._grid.horizontalSpacing())
+        gap = self._gap(stacked)
         return max(columns[0], sum(columns[1:]) + gap * (wide - 2)) if stacked else sum(columns) + gap * (wide - 1)
+
+    def _gap(self, stacked: bool) -> int:
+        """Pixels between two columns: fewer where room is scarce."""
+        return self._theme.space(4 if stacked else 10)
 
     def minimumSizeHint(self) -> QSize:
         """Words and figures may stand below each other."""

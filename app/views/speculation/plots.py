@@ -40,7 +40,7 @@ def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> Figure:
     tips = tuple(_round_tip(number, entry) for number, entry in enumerate(rounds, 1))
     labels = tuple(str(number) for number in range(1, len(rounds) + 1))
     bars = (Bars(tr("accepted"), "kept", accepted, tips=tips, marked=chosen),
-            Bars(tr("the rest of the draft"), "line", rest, tips=("",) * len(tips), marked=chosen))  # fmt: skip
+            Bars(tr("the rest of the draft"), "faint", rest, tips=("",) * len(tips), marked=chosen))  # fmt: skip
     return Figure(Axis(tr("round"), labels=labels), Axis(tr("tokens"), whole=True), bars=bars, stacked=True)
 
 
