@@ -53,6 +53,8 @@ class GlossaryDialog(QDialog):
         self.list.setObjectName("glossaryList")
         self.list.setAccessibleName(tr("Terms"))
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.setWordWrap(True)
+        self.list.setSpacing(1)
         self.none = WrappedLabel(tr("No term fits. Fewer letters find more."), self)
         self.none.setProperty("role", "muted")
         self.page = TermPage(self)

@@ -73,7 +73,7 @@ def test_what_is_shown_is_said_again(qtbot: QtBot, tmp_path: Path, each: str) ->
     shown = [block.text() for block in parts.inspector.findChildren(TextBlock) if block.isVisible()]
     assert rows.emphasized(explain_token(token)) in shown
     assert rows.facts(token, session.run.started.vocabulary) in shown
-    signs = {"plain": "about", "usual": "surprise", "exact": "ln p"}
+    signs = {"plain": "list", "usual": "surprise", "exact": "ln p"}
     assert [sign for sign in signs.values() if sign in rows.facts(token, 2048)] == [signs[each]]
 
 

@@ -51,14 +51,12 @@ def _plain_facts(token: TokenChosen, vocabulary: int) -> str:
 
 
 def _exact_facts(token: TokenChosen, vocabulary: int) -> str:
-    """`id 412 · rank 3 → 2 of 2,048`, and below it `p 0.3142 → 0.4 · ln p −1.158 → −0.9163 · 1.670 bits`."""
+    """`id 412 · rank 3 → 2 of 2,048`, and below it `p 0.3142 → 0.4 · ln p −1.158 → −0.916`."""
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
     rank = _change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
     chance = _change(share_told(token.raw_probability), share_told(token.probability))
     log = _change(words.decimal(token.raw_log_probability, 3), words.decimal(token.log_probability, 3))
-    figures = tr("p {chance} · ln p {log} · {bits:.3f} bits").format(
-        chance=chance, log=log, bits=bits(token.raw_log_probability)
-    )
+    figures = tr("p {chance} · ln p {log}").format(chance=chance, log=log)
     return "\n".join((template.format(id=token.id, rank=rank, vocabulary=vocabulary), figures))
 
 
