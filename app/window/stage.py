@@ -80,8 +80,8 @@ class Stage(QObject):
         self._layout.stand_back(True)
         for part in self._around:
             part.hide()
-        self._restage()
         self.presenter.begin()
+        self._restage()
         self._window.installEventFilter(self)
         if self._fill_screen():
             self.open_page()
@@ -98,6 +98,7 @@ class Stage(QObject):
         for key in self._keys:
             key.setEnabled(False)
         self._window.removeEventFilter(self)
+        self._appearance.stage(None)  # first: what was in sight is put back in its own measure
         self.presenter.end()
         if self._desk is not None:
             self._desk.close()
@@ -105,7 +106,6 @@ class Stage(QObject):
             part.show()
         self._layout.stand_back(False)
         self._centre.show_view(self._view)
-        self._appearance.stage(None)
         if self._window.isFullScreen():
             self._window.restoreGeometry(self._geometry)
         if self._focus is not None:

@@ -22,9 +22,11 @@ from app.theme.stage import LEAST_TYPE, on_stage
 from app.theme.theme import Theme, theme_for
 from app.widgets.pictures import save_picture
 from app.widgets.spotlight import DIMMED
+from app.widgets.tree_canvas import TreeCanvas
 from app.window.main_window import MainWindow
 from app.window.stage import hall_of
 from core import explain_token
+from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import STORY, ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window, run
@@ -105,6 +107,41 @@ def test_every_view_is_large_and_nothing_is_cut(window: MainWindow, tmp_path: Pa
         small = [part.text() for part in labels if part.isVisible() and QFontInfo(part.font()).pixelSize() < LEAST_TYPE]
         assert small == [], name
         assert smallest_letters(window, tmp_path) >= LEAST_TYPE - 0.01, name
+
+
+def test_a_large_tree_is_never_drawn_smaller_than_it_can_be_read(window: MainWindow, tmp_path: Path) -> None:
+    window.session.show(beam_run(beam_steps(12)))
+    window.parts.centre.show_view("tree")
+    press(window, Qt.Key.Key_F5)
+    canvas = window.parts.centre.columns[0].shown.findChild(TreeCanvas)
+    assert canvas is not None
+    for place in (0, 1, 6, 12):
+        window.parts.stage.presenter.go_to(place)
+        settle(window)
+        assert canvas.travel.zoom >= 1.0
+        assert smallest_letters(window, tmp_path) >= LEAST_TYPE - 0.01
+        assert place == 0 or not window.parts.stage.presenter.light.place().isEmpty()
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_tree_is_where_it_was(window: MainWindow, by_hand: bool) -> None:
+    window.session.show(beam_run(beam_steps(12)))
+    window.parts.centre.show_view("tree")
+    canvas = window.parts.centre.columns[0].shown.findChild(TreeCanvas)
+    assert canvas is not None
+    settle(window)
+    if by_hand:
+        canvas.travel.set_follow(False)
+        canvas.travel.set_zoom(0.5)
+        canvas.travel.pan(40, 20)
+    camera = canvas.stage.camera
+    before = (camera.x, camera.y, camera.zoom, canvas.travel.follow)
+    assert camera.zoom < 1.0
+    press(window, Qt.Key.Key_F5)
+    window.parts.stage.presenter.go_to(5)
+    press(window, Qt.Key.Key_Escape)
+    assert (camera.zoom, canvas.travel.follow) == before[2:]
+    assert (camera.x, camera.y) == pytest.approx(before[:2], abs=2 / camera.zoom)  # the table beside it may be rounded
 
 
 def test_leaving_brings_everything_back(qtbot: QtBot, window: MainWindow) -> None:

@@ -27,6 +27,8 @@ class Kept(NamedTuple):
     x: float
     y: float
     zoom: float
+    size: QSize
+    """Of the widget then."""
 
 
 class Travel(QObject):
@@ -151,14 +153,19 @@ class Travel(QObject):
     def step_aside(self, on: bool) -> None:
         """Remember where the camera is, and follow the newest nodes meanwhile; or bring it back."""
         if on:
-            self._kept = Kept(self._follow, self._shrinks, self._again, self._camera.x, self._camera.y, self.zoom)
+            camera, size = self._camera, self._widget.size()
+            self._kept = Kept(self._follow, self._shrinks, self._again, camera.x, camera.y, camera.zoom, size)
             self._shrinks = True
             self.set_follow(True)
         elif self._kept is not None:
             kept, self._kept = self._kept, None
             self.set_follow(kept.follow)
             self._shrinks = kept.shrinks
-            self._camera.x, self._camera.y, self._camera.zoom = kept.x, kept.y, kept.zoom
+            stays = kept.follow or kept.again is not None
+            grown = QSize(0, 0) if stays else kept.size - self._widget.size()  # `resized` will take that back
+            self._camera.zoom = kept.zoom
+            self._camera.x = kept.x + grown.width() / 2 / kept.zoom
+            self._camera.y = kept.y + grown.height() / 2 / kept.zoom
             self._arrive(kept.again)
 
     # Following the growth
@@ -199,7 +206,8 @@ class Travel(QObject):
             self.show_all()
             if self._again == self.show_all and self._camera.zoom >= FOLLOW_ZOOM:
                 return
-            self._camera.zoom = max(FOLLOW_ZOOM, smallest(self._stage))
+            self._camera.zoom = FOLLOW_ZOOM
+        self._camera.zoom = max(self._camera.zoom, smallest(self._stage))
         view = self._camera.rect_to_canvas(QRectF(self._widget.rect()))
         if reveal(self._stage, self._widget, newest(self._stage, view)):
             self._arrive()
