@@ -12,7 +12,7 @@ from app.views.inspector.rows import emphasized
 from app.views.reports import NodeReport
 from app.views.shared.terms import explain
 from app.widgets.text_block import TextBlock
-from resources.language import tr
+from resources.language import sentences, tr
 
 
 class NodeCard(QFrame):
@@ -66,8 +66,8 @@ class NodeCard(QFrame):
         self._heading.set_text(report.heading.upper())
         self._token.set_text(report.token)
         self._facts.set_text(report.facts)
-        verdict = f"<b>{html.escape(report.verdict)}</b> " if report.verdict else ""
-        self._sentence.set_text(verdict + emphasized(report.sentence))
+        verdict = f"<b>{html.escape(report.verdict)}</b>" if report.verdict else ""
+        self._sentence.set_text(sentences(verdict, emphasized(report.sentence)))
         self._text.set_text(report.so_far.strip())
         self._text_title.setVisible(bool(report.so_far.strip()))
         self._text.setVisible(bool(report.so_far.strip()))
