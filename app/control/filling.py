@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.requests import Chosen
@@ -11,7 +13,9 @@ from app.session.session import Session
 from app.state.branching import Instead, why_not_branch
 from app.state.filling import BRANCH, CHAT, strategies_for
 from app.state.run import Run
-from core.events import TokenChosen
+
+if TYPE_CHECKING:
+    from core.events import TokenChosen
 
 
 class Filling(QObject):

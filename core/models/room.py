@@ -36,10 +36,8 @@ def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens
     needed, free = weights + cache, free_memory()
     ok = has_room(needed, free)
     if cache:
-        told = mark("needs {needed} ({weights} of weights, {cache} for {tokens} tokens) of {free} free")
-        failed = mark(
-            "needs {needed} ({weights} of weights, {cache} for {tokens} tokens) of {free} free: it does not fit"
-        )
+        told = mark("needs {needed} ({weights} of weights, {cache} for {tokens}) of {free} free")
+        failed = mark("needs {needed} ({weights} of weights, {cache} for {tokens}) of {free} free: it does not fit")
     else:
         told = mark("needs {needed} of {free} free")
         failed = mark("needs {needed} of {free} free: it does not fit")
@@ -48,7 +46,8 @@ def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens
 
 
 def _counted(tokens: int, rows: int) -> str:
-    return f"{tokens:,} × {rows}" if rows > 1 else f"{tokens:,}"
+    told = tr("{tokens:,} tokens × {rows}") if rows > 1 else tr("{tokens:,} tokens")
+    return told.format(tokens=tokens, rows=rows)
 
 
 def has_room(needed: int, free: int) -> bool:
