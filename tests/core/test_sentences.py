@@ -79,7 +79,7 @@ def steps(strategy: str, wanted: int) -> Iterator[Event]:
     """Events to be explained, of run after run."""
     found = number = 0
     while found < wanted:
-        length = min(wanted - found, 24)
+        length = max(6, wanted // 8)  # several runs, for their settings differ
         model = model_of(number)
         for event in core.run(model, request(strategy, number, length)).events:
             if isinstance(event, (TokenChosen, BeamStep, DraftRound)):
