@@ -132,6 +132,11 @@ def test_dragging_on_the_curve_moves_the_cursor(view: MemoryView, qtbot: QtBot) 
         QTest.keyClick(view.chart, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
 
 
+def test_the_key_says_which_area_lies_below(view: MemoryView) -> None:
+    view.show_run(ended(events(plan(9), 40)))
+    assert view.charts.legend.accessibleName().startswith("Colours: keys (lowest), values")
+
+
 def test_a_hidden_view_catches_up_when_it_is_shown(view: MemoryView) -> None:
     view.hide()
     run = ended(events(plan(), 30))

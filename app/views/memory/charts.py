@@ -89,7 +89,11 @@ class MemoryCharts(QWidget):
         self.cells.set_rows(rows)
         self.cells.setVisible(bool(rows) and not self._is_presenting)
         names = self._history.parts
-        keys = [Key(part_name(p, names), colour_of(p), "disk" if p[0] == "disk" else "area") for p in names]
+        named = [part_name(part, names) for part in names]
+        if len(named) > 1:  # not every eye tells the colours of areas apart, but all see what lies below
+            named[0] = tr("{part} (lowest)").format(part=named[0])
+        keys = [Key(word, colour_of(p), "disk" if p[0] == "disk" else "area")
+                for word, p in zip(named, names, strict=True)]  # fmt: skip
         states = dict.fromkeys(state for row in rows for state in row.states)
         if len(states) > 1:
             words = {state: tr(memory_tokens.WORDS[state]) for state in states}
