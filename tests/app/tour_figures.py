@@ -420,6 +420,21 @@ def saved_round(events: Events) -> int | None:
     return None
 
 
+@check
+def second_guess(events: Events, number: int) -> int:
+    entry = rounds(events)[number]
+    for node in entry.nodes:
+        rivals = [one.draft_probability for one in entry.nodes if one.parent == node.parent]
+        if node.fate == "accepted" and node.draft_probability < max(rivals):
+            return node.node
+    raise AssertionError("every accepted token was a first guess")
+
+
+@check
+def drafted_piece(events: Events, number: int, node: int) -> str:
+    return {one.node: one.piece for one in rounds(events)[number].nodes}[node]
+
+
 # The cache
 
 

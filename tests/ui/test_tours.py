@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,9 +15,11 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window
 from app.control.tours.player import TourPlayer
+from app.panels.tours.chooser import TourChooser
 from app.session.engine import CoreEngine
-from app.state.tours import find
+from app.state.tours import Tour, find, load
 from app.window.main_window import MainWindow
+from resources.language import use
 from tests.ui.layout import faults, settle
 
 WAIT_MS = 60_000
@@ -140,11 +145,76 @@ def test_a_run_that_is_stopped_is_not_spoken_of(qtbot: QtBot, window: MainWindow
     assert player.told is None
 
 
-@pytest.mark.parametrize(("size", "scale"), [((1280, 800), 1.0), ((1280, 800), 2.0)])
-def test_nothing_is_cut_beside_a_tour(qtbot: QtBot, window: MainWindow, size: tuple[int, int], scale: float) -> None:
+NAMES = [tour.name for tour in load()[0]]
+LOOKS = list(product(("en", "zh_CN"), ("light", "dark"), (1.0, 2.0)))
+"""Language, theme, size of the text."""
+SOME = [(name, *LOOKS[(3 * number) % len(LOOKS)]) for number, name in enumerate(NAMES) if number % 3 == 0]
+"""In the suite a few scenes, each in another look; with -m fuzz every scene in every look."""
+ALL = [
+    pytest.param(name, *look, marks=() if (name, *look) in SOME else pytest.mark.fuzz)
+    for name in NAMES
+    for look in LOOKS
+]
+
+
+def shortened(tour: Tour, tokens: int = 24) -> Tour:
+    """The same scene with shorter texts: what it points at and says is the same, or that the effect is not there."""
+    runs = {
+        name: replace(setting, parameters={**setting.parameters, "max_new_tokens": tokens})
+        for name, setting in tour.runs.items()
+    }
+    return replace(tour, runs=runs)
+
+
+@pytest.fixture
+def speaking() -> Iterator[None]:
+    """English again when the test ends."""
+    yield
+    use("en")
+
+
+@pytest.mark.usefixtures("speaking")
+@pytest.mark.parametrize(("name", "language", "theme", "scale"), ALL)
+def test_every_scene_is_played_to_its_end_and_points_at_what_can_be_seen(
+    qtbot: QtBot, window: MainWindow, name: str, language: str, theme: str, scale: float
+) -> None:
+    use(language)
+    window.parts.settings.appearance.theme = theme
     window.parts.appearance.set_font_scale(scale)
-    window.resize(*size)
-    player = begin(qtbot, window)
-    settle(window)
-    qtbot.waitUntil(lambda: faults(window) == [])
-    player.leave()
+    window.parts.appearance.apply()
+    tour, player = shortened(find(name)), window.parts.tours.player
+    with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
+        player.play(tour)
+    panel = player.face.panel
+    assert panel is not None
+    for place, step in enumerate(tour.steps):
+        settle(window)
+        told = player.told
+        assert told is not None
+        assert panel.sentence.text() == told.text
+        assert told.text.strip()
+        qtbot.waitUntil(lambda: not ring(player).isEmpty(), timeout=5000)
+        target = ring(player)
+        assert window.rect().contains(target), (name, place)
+        assert not target.intersects(QRect(panel.mapTo(window, QPoint(0, 0)), panel.size())), (name, place)
+        qtbot.waitUntil(lambda: faults(panel) == [], timeout=5000)
+        if step.token and told.place(step.token) is not None:
+            assert window.session.run is not None
+            assert window.session.run.selected == told.place(step.token)
+        if place + 1 < len(tour.steps):
+            go_on(qtbot, player)
+    player.next()
+    assert not window.parts.tours.is_on
+
+
+def test_a_tour_is_three_clicks_away(qtbot: QtBot, window: MainWindow) -> None:
+    QTest.mouseClick(window.parts.toolbar.tours, Qt.MouseButton.LeftButton)
+    chooser = window.findChild(TourChooser, "tourChooser")
+    assert chooser is not None
+    assert [card.accessibleName() for card in chooser.cards] == [tour.title for tour in load()[0]]
+    settle(chooser)
+    qtbot.waitUntil(lambda: faults(chooser) == [])
+    QTest.mouseClick(chooser.cards[0], Qt.MouseButton.LeftButton)
+    assert window.parts.tours.name == NAMES[0]
+    window.parts.tours.leave()
+    window.session.stop()

@@ -34,6 +34,8 @@ class Targets(QObject):
     def __init__(self, over: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
         super().__init__(centre)
         self._over, self._centre, self._setup, self._inspector = over, centre, setup, inspector
+        self._due = ""
+        """What has been asked for and not been in sight yet."""
         self._named: dict[str, Callable[[], Spot | None]] = {
             "token": self._token,
             "node": self._node,
@@ -52,6 +54,7 @@ class Targets(QObject):
                 self._setup.parameters.set_advanced(True)
         if self._inspector.isAncestorOf(widget) or widget is self._inspector:
             self.inspectorWanted.emit()
+        self._due = name
         _scroll_to(widget)
 
     def find(self, name: str) -> Spot | None:
@@ -60,7 +63,14 @@ class Targets(QObject):
         spot = named() if named is not None else None
         if spot is None and named is None and (widget := self._widget(name)) is not None:
             spot = _whole(widget)
-        return spot if spot is not None and not in_sight(*spot, self._over).isEmpty() else None
+        if spot is None:
+            return None
+        if not in_sight(*spot, self._over).isEmpty():
+            self._due = ""
+            return spot
+        if self._due == name:  # what has just been unfolded had no place yet; later nobody's scrolling is undone
+            _scroll_to(spot.widget)
+        return spot if not in_sight(*spot, self._over).isEmpty() else None
 
     def _widget(self, name: str) -> QWidget | None:
         if name in self._named or not name:

@@ -13,7 +13,7 @@ from app.widgets.in_sight import in_sight
 
 MARGIN, WIDTH, ROUND = 5, 3, 9
 """Pixels at 100 %: between the target and the ring, of the ring, of its corners."""
-SHADE = {False: 0.10, True: 0.34}
+SHADE = {False: 0.08, True: 0.24}
 """How much everything else is dimmed, on light and on dark ground."""
 _MOVES = {
     QEvent.Type.Resize,

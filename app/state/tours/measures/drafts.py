@@ -128,6 +128,21 @@ def saved_round(run: Run) -> Value:
     return None
 
 
+@measure("count", may_lack=True)
+def second_guess(run: Run, number: int) -> Value:
+    """The node on the accepted path of a round that the draft did not put first."""
+    entry = _round(run, number)
+    found = (node for node in entry.accepted if _is_second_guess(entry, node)) if entry else iter(())
+    return next(found, None)
+
+
+@measure("token", may_lack=True)
+def drafted_piece(run: Run, number: int, node: int) -> Value:
+    """The token of a drafted node."""
+    entry = _round(run, number)
+    return next((one.piece for one in entry.nodes if one.node == node), None) if entry else None
+
+
 def _is_second_guess(entry: DraftRound, number: int) -> bool:
     """Whether a drafted sibling of that node was thought likelier by the draft."""
     node = next(one for one in entry.nodes if one.node == number)
