@@ -35,6 +35,8 @@ SHORTCUTS = (
     Shortcut(("Ctrl+K",), mark("Find and do anything…"), mark("Go to"), "open_palette"),
     Shortcut(("Ctrl+Shift+T",), mark("Guided tours…"), mark("Go to"), "choose_tour"),
     Shortcut(("Ctrl+G",), mark("Guess first: which word comes next?"), mark("Go to"), "guess_first"),
+    Shortcut(("F6",), mark("On to the next part of the window"), mark("Go to"), "next_room"),
+    Shortcut(("Shift+F6",), mark("Back to the part before"), mark("Go to"), "previous_room"),
     Shortcut(("Ctrl+E",), mark("Go to the prompt"), mark("Go to"), "focus_prompt"),
     Shortcut(("Ctrl+M",), mark("Choose a model"), mark("Go to"), "choose_model"),
     Shortcut(("Ctrl+D",), mark("Choose a strategy"), mark("Go to"), "choose_strategy"),
@@ -64,6 +66,7 @@ SHORTCUTS = (
     Shortcut((), mark("English"), mark("Window"), "speak_english"),
     Shortcut((), mark("Chinese: 简体中文"), mark("Window"), "speak_chinese"),
     Shortcut(("Shift+F1",), mark("Glossary: the words of the field"), mark("Window"), "open_glossary"),
+    Shortcut((), mark("Record a demo…"), mark("Window"), "record_demo"),
     Shortcut((), mark("Show the first page"), mark("Window"), "show_welcome"),
     Shortcut(("F1",), mark("This list"), mark("Window"), "open_shortcuts"),
     Shortcut(("Ctrl+Q",), mark("Quit"), mark("Window"), "quit"),
@@ -75,6 +78,9 @@ SHORTCUTS = (
     Shortcut((mark("Arrow keys"),), mark("In a tree: parent, child, sibling"), mark("Views")),
     Shortcut(("Return",), mark("In a tree: fold or unfold"), mark("Views")),
     Shortcut(("+", "-"), mark("In a tree: zoom"), mark("Views")),
+    Shortcut(
+        ("Shift+F10",), mark("The menu of the picked token or node, as by the Menu key"), mark("Views"), "open_menu"
+    ),
     Shortcut(("Space",), mark("Play and pause the timeline"), mark("Views")),
     Shortcut(("Space",), mark("Play and pause"), mark("Presenting")),
     Shortcut(("PgDown", "PgUp"), mark("A step on, a step back; a clicker's keys"), mark("Presenting")),

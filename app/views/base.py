@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtCore import QObject, QRect, Signal
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
 if TYPE_CHECKING:
     from app.session.measuring import Progress
@@ -92,6 +92,10 @@ class View(QFrame):
 
     def header_widget(self) -> QWidget | None:
         """Its tools, for the right end of the tab bar."""
+        return None
+
+    def menu_of_picked(self) -> QMenu | None:
+        """What can be done with what is picked, as a menu that is not open yet; None where nothing can."""
         return None
 
     def figures(self) -> Table:

@@ -11,6 +11,7 @@ from app.theme.language import SYSTEM
 from app.window.appearance import Appearance
 from app.window.panel_layout import PanelLayout
 from app.window.parts import Controllers, Panels
+from app.window.rooms import Rooms
 from app.window.stage import Stage
 from app.window.switch import LanguageSwitch
 
@@ -22,6 +23,7 @@ def action_table(
     appearance: Appearance,
     layout: PanelLayout,
     stage: Stage,
+    rooms: Rooms,
     speech: LanguageSwitch,
 ) -> dict[str, Callable[[], object]]:
     """Everything that can be done by name."""
@@ -35,6 +37,9 @@ def action_table(
         "next_run": controllers.steps.forward,
         "toggle_history": controllers.history_panel.toggle,
         "lock_seed": toolbar.seed.lock.toggle,
+        "next_room": rooms.next,
+        "previous_room": rooms.back,
+        "open_menu": rooms.open_menu,
         "open_palette": controllers.palette.open,
         "choose_tour": controllers.tours.choose,
         "guess_first": controllers.guess.toggle,

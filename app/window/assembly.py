@@ -61,6 +61,7 @@ from app.window.appearance import Appearance
 from app.window.lasting import Lasting, begin
 from app.window.panel_layout import Panel, PanelLayout
 from app.window.parts import Controllers, Panels, Parts
+from app.window.rooms import Rooms
 from app.window.run_feed import RunFeed
 from app.window.stage import Stage
 from app.window.standing import give_back, standing_of
@@ -119,6 +120,8 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     layout = _panel_layout(panels)
     appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
     around = (panels.toolbar, panels.status)
+    window.tab_order = order = TabOrder(window, lambda: _tab_panels(panels, controllers.welcome))
+    rooms = Rooms(panels, order.stops)
     stage = Stage(window, panels.centre, around, session, appearance, layout, controllers.messages)
     parts = Parts(
         **vars(panels),
@@ -132,12 +135,11 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
         run_feed=RunFeed(session, panels.toolbar.run, panels.centre, panels.status, controllers.messages),
         view_feed=ViewFeed(session, panels.centre, panels.inspector, panels.timeline),
         stage=stage,
-        actions=Actions(action_table(window, panels, controllers, appearance, layout, stage, lasting.switch)),
+        actions=Actions(action_table(window, panels, controllers, appearance, layout, stage, rooms, lasting.switch)),
     )
     connect(window, parts)
     _restore(parts)
     window.at_close(*_last_steps(window, parts))
-    window.tab_order = TabOrder(window, lambda: _tab_panels(panels, parts))
     return parts
 
 
@@ -167,11 +169,11 @@ def _panels() -> Panels:
     )
 
 
-def _tab_panels(panels: Panels, parts: Parts) -> tuple[QWidget, ...]:
+def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
     """In the order they are worked with: what runs, what it begins from, what came of it. A page that covers all is
     alone."""
-    if parts.welcome.page is not None and parts.welcome.is_open:
-        return (parts.welcome.page,)
+    if welcome.page is not None and welcome.is_open:
+        return (welcome.page,)
     toolbar, setup = panels.toolbar, panels.setup
     return (
         *toolbar.pickers,

@@ -168,4 +168,6 @@ def _reach(window: MainWindow, parts: Parts) -> Reach:
         appearance=parts.settings.appearance,
         actions=parts.actions.table,
         is_presenting=lambda: parts.stage.is_on,
+        start_tour=parts.tours.start,
+        open_term=parts.terms.open_at,
     )

@@ -12,10 +12,14 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.palette.entry import Entry
+from app.control.palette.sources.actions import LEFT_OUT
 from app.panels.shortcuts import SHORTCUTS
+from app.state.tours.reading import names_and_titles
+from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
-from core import caches, strategies
+from core import caches, glossary, strategies
+from resources import language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -73,7 +77,8 @@ def test_a_rarer_setting_is_unfolded_and_brought_into_sight(qtbot: QtBot, window
 def test_a_setting_of_another_strategy_says_who_has_it(window: MainWindow) -> None:
     window.parts.toolbar.strategy.choose("greedy")
     field = palette(window, "temperature")
-    assert "Temperature" in rows(window)
+    while window.parts.palette.panel.row.kind != "Setting":
+        QTest.keyClick(field, Qt.Key.Key_Down)
     QTest.keyClick(field, Qt.Key.Key_Return)
     panel = window.parts.palette.panel
     assert panel is not None
@@ -122,12 +127,13 @@ def test_everything_is_there_by_its_name(qtbot: QtBot, window: MainWindow) -> No
     window.history.flush()
     there = {entry.key for entry in window.parts.palette.gather()}
     parts = window.parts
-    wanted = {f"action.{name}" for name in parts.actions.table if name != "open_palette"}
+    wanted = {f"action.{name}" for name in parts.actions.table if name not in LEFT_OUT}
     wanted |= {f"strategy.{name}" for name in strategies.registry} | {f"cache.{name}" for name in caches.registry}
     wanted |= {f"view.{name}" for name in ("tokens", "chat", "tree", "speculation", "memory", "compare", "branches")}
     wanted |= {f"model.{entry.name}" for entry in parts.chosen.model.entries}
     wanted |= {f"example.{example.id}" for example in parts.setup.prompt.examples}
     wanted |= {f"setting.{name}" for name in (*parts.setup.parameters.rows, *parts.setup.cache_parameters.rows)}
+    wanted |= {f"tour.{name}" for name, _title in names_and_titles()} | {f"term.{name}" for name in glossary.terms()}
     wanted |= {"preset.Careful", "preset.Playful", f"run.{parts.session.run.id}", "theme.dark", "size.1.5"}
     assert wanted - there == set()
 
@@ -140,6 +146,12 @@ def test_every_action_has_a_title() -> None:
 def tree(window: MainWindow) -> TreeView:
     view = window.parts.centre.columns[0].view("tree")
     assert isinstance(view, TreeView)
+    return view
+
+
+def tokens(window: MainWindow) -> TokenView:
+    view = window.parts.centre.columns[0].view("tokens")
+    assert isinstance(view, TokenView)
     return view
 
 
@@ -157,7 +169,8 @@ def told(window: MainWindow) -> tuple[object, ...]:
     return (
         shown, tops, id(QApplication.focusWidget()), id(QApplication.activePopupWidget()), window.session.state,
         run and (run.id, run.cursor, run.selected), clipboard.text(), clipboard.image().isNull(),
-        tree(window).canvas.travel.zoom, str(window.parts.settings.appearance), window.isVisible(),
+        tokens(window).area.choice.text, tree(window).canvas.travel.zoom,
+        str(window.parts.settings.appearance), window.isVisible(),
     )  # fmt: skip
 
 
@@ -172,6 +185,8 @@ def tidy_up(qtbot: QtBot, window: MainWindow) -> None:
         if top.isVisible() and top is not window:
             top.close()
     window.parts.stage.leave()
+    if window.parts.tours.is_on:
+        window.parts.tours.player.leave()
     window.parts.messages.dismiss()
     tree(window).canvas.travel.zoom_by(1.1)  # so that there is something to fit
     QApplication.clipboard().clear()
@@ -199,21 +214,58 @@ def in_vain(qtbot: QtBot, window: MainWindow, entries: Iterator[Entry]) -> list[
 
 def anew(window: MainWindow, done: set[str]) -> Iterator[Entry]:
     """Every entry once, a kind at a time: what is done changes what can be."""
-    while left := [entry for entry in window.parts.palette.gather() if entry.key not in done]:
-        kind = left[0].key.partition(".")[0]
+    kinds: set[str] = set()
+    while left := [
+        entry for entry in window.parts.palette.gather() if not {kind_of(entry), entry.key} & (done | kinds)
+    ]:
+        kind = kind_of(left[0])
+        kinds |= {kind} & {"run", "picked"}  # each makes others of its kind
         for entry in left:
-            if entry.key.startswith(f"{kind}."):
+            if kind_of(entry) == kind:
                 done.add(entry.key)
                 yield entry
 
 
-def test_no_entry_without_effect(qtbot: QtBot, window: MainWindow) -> None:
+def kind_of(entry: Entry) -> str:
+    return entry.key.partition(".")[0]
+
+
+OTHERS = {"action.quit", *(f"action.speak_{name}" for name in ("as_system", "english", "chinese"))}
+"""What closes the window or makes it anew: tried by itself."""
+
+
+MANY = ("setting", "strategy", "cache", "model", "example", "tour", "size", "term")
+"""Kinds whose entries are all made by one line: a few stand for all of them, but in the long form."""
+
+
+def alike(window: MainWindow) -> set[str]:
+    """All but the first three of each of those kinds."""
+    keys = [entry.key for entry in window.parts.palette.gather()]
+    return {key for kind in MANY for key in [key for key in keys if key.startswith(f"{kind}.")][3:]}
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.fuzz)])
+def test_no_entry_without_effect(qtbot: QtBot, window: MainWindow, every: bool) -> None:
     run(qtbot, window)
     window.history.flush()
-    vain = in_vain(qtbot, window, anew(window, {"action.quit"}))
+    vain = in_vain(qtbot, window, anew(window, OTHERS | (set() if every else alike(window))))
     assert not vain, vain
     next(entry for entry in window.parts.palette.gather() if entry.key == "action.quit").do()
     assert window.is_closed
+
+
+def test_another_language_by_its_name_and_back_by_an_english_one(qtbot: QtBot, window: MainWindow) -> None:
+    QTest.keyClick(palette(window, "chinese"), Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: language.current() == "zh_CN")
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    QTest.keyClick(palette(window, "temp"), Qt.Key.Key_Return)
+    assert QApplication.focusWidget() is window.parts.setup.parameters.rows["temperature"].editor
+    palette(window).setText("温度")
+    assert rows(window)[0] == "温度"
+    QTest.keyClick(window.parts.palette.panel.field, Qt.Key.Key_Escape)
+    QTest.keyClick(palette(window, "english"), Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: language.current() == "en")
 
 
 @pytest.mark.parametrize(("size", "scale", "theme"), [((1280, 800), 1.0, "light"), ((900, 600), 2.0, "dark")])

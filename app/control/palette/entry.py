@@ -35,6 +35,8 @@ class Entry:
     shortcut: str = ""
     about: str = ""
     """A sentence on it."""
+    behind: float = 0.0
+    """By how much (of the scores in `finding`) it comes behind what is found equally well."""
     reason: str = ""
     """Why it cannot be done now; empty where it can."""
 
@@ -67,6 +69,8 @@ class Reach:
     appearance: Appearance
     actions: Mapping[str, Callable[[], object]]
     is_presenting: Callable[[], bool]
+    start_tour: Callable[[str], object]
+    open_term: Callable[[str], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def found(entries: Sequence[Entry], query: str, recent: Sequence[str]) -> list[F
 
 
 def _score(entry: Entry, best: Match, recent: Sequence[str]) -> float:
-    return best.score + USED_LATELY * (entry.key in recent) - CANNOT * bool(entry.reason)
+    return best.score + USED_LATELY * (entry.key in recent) - entry.behind - CANNOT * bool(entry.reason)
 
 
 def _best(query: str, entry: Entry) -> Match | None:

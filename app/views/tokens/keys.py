@@ -74,11 +74,15 @@ class Keys(QObject):
     @Slot()
     def copy(self) -> None:
         """Copy the selected text, or else the picked token, exactly."""
+        if text := self._picked_text():
+            QGuiApplication.clipboard().setText(text)
+
+    def _picked_text(self) -> str:
+        """The selected text, or else the picked token's; empty where neither is there."""
         run, text = self._area.run, self._area.choice.text
         if not text and run is not None and run.selected is not None:
             text = run.tokens[run.selected].text
-        if text:
-            QGuiApplication.clipboard().setText(text)
+        return text
 
     @Slot()
     def copy_text(self) -> None:
@@ -117,4 +121,5 @@ class Keys(QObject):
         )
         for title, slot in entries:
             menu.addAction(title, slot).setEnabled(self._area.has_text)
+        menu.actions()[-len(entries)].setEnabled(bool(self._picked_text()))
         return menu

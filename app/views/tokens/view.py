@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.state.filling import AS_SET
 from app.state.requests import ModelInfo
@@ -235,10 +235,21 @@ class TokenView(View):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Offer to go on with something else in the token's place, and to copy."""
         token = self.pointer.token_under(event.globalPos())
-        if event.reason() == QContextMenuEvent.Reason.Keyboard and self.area.run is not None:
-            token = self.area.run.selected
         self.pointer.leave()
-        self.keys.menu(self, token).popup(event.globalPos())
+        if event.reason() == QContextMenuEvent.Reason.Keyboard:
+            self.menu_of_picked().popup(self._below_picked())
+        else:
+            self.keys.menu(self, token).popup(event.globalPos())
+
+    def menu_of_picked(self) -> QMenu:
+        """That of the selected token."""
+        return self.keys.menu(self, self.area.run.selected if self.area.run is not None else None)
+
+    def _below_picked(self) -> QPoint:
+        """Where on the screen the menu of the selected token opens; without one, in the page's corner."""
+        run, viewport = self.area.run, self.area.viewport()
+        rect = self.token_rect(run.selected) if run is not None and run.selected is not None else QRect()
+        return viewport.mapToGlobal(rect.bottomLeft() if rect.isValid() else self.area.padding)
 
     @Slot()
     def _announce(self) -> None:

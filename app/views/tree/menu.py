@@ -36,7 +36,8 @@ class NodeMenu(QObject):
         node = self._canvas.selection.selected if by_key else self._canvas.stage.places.node_at(event.pos())
         if node is None or (menu := self.menu(node)) is None:
             return False
-        menu.popup(event.globalPos())
+        place = self._canvas.stage.places.node_rect(node).bottomLeft() if by_key else event.pos()
+        menu.popup(self._canvas.mapToGlobal(place))
         return True
 
     def menu(self, node: int) -> QMenu | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QPoint, QRect, Slot
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from app.state.chorus import is_chorus
 from app.state.filling import TREE, why_not
@@ -105,6 +105,11 @@ class TreeView(View):
     def header_widget(self) -> QWidget:
         """The view's tools, for the right end of the tab bar."""
         return self._tools
+
+    def menu_of_picked(self) -> QMenu | None:
+        """That of the selected node."""
+        node = self.canvas.selection.selected
+        return self.menu.menu(node) if node is not None else None
 
     def figures(self) -> Table:
         """Every node of the tree."""

@@ -11,13 +11,14 @@ from app.storage.settings import LARGEST_SCALE, SMALLEST_SCALE
 from resources.depth import DEPTHS
 from resources.language import tr
 
-OPENS_THIS = "open_palette"
+LEFT_OUT = ("open_palette", "open_menu")
+"""What opens the palette; and a menu whose lines are listed as what can be done with what is picked."""
 
 
 def entries(reach: Reach) -> Iterator[Entry]:
-    """Every action but the one that opens the palette."""
+    """Every action that is not left out."""
     for shortcut in SHORTCUTS:
-        if shortcut.action and shortcut.action != OPENS_THIS:
+        if shortcut.action and shortcut.action not in LEFT_OUT:
             yield _entry(shortcut, reach)
 
 

@@ -1,0 +1,37 @@
+"""What the menu of the picked token or node offers: to go on with something else, to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from app.control.palette.entry import Entry, Reach, Source
+from app.views.base import View
+from resources.language import tr
+
+
+def entries(reach: Reach) -> Iterator[Entry]:
+    """Every line of the menu that the Menu key opens in the view in front."""
+    view = reach.centre.columns[0].shown
+    menu = view.menu_of_picked()
+    if menu is None:
+        return
+    for action in menu.actions():
+        title = action.text().partition("\t")[0].replace("&&", "&")
+        if title and not action.isSeparator():
+            reason = "" if action.isEnabled() else tr("There is nothing for it to do now.")
+            yield Entry(f"picked.{title}", title, tr("Picked"), partial(_do, view, action.text()), reason=reason)
+    menu.deleteLater()
+
+
+def _do(view: View, text: str) -> None:
+    """As a click on that line would."""
+    menu = view.menu_of_picked()
+    if menu is not None:
+        for action in menu.actions():
+            if action.text() == text:
+                action.trigger()
+        menu.deleteLater()
+
+
+SOURCE = Source(35, entries)

@@ -1,0 +1,32 @@
+"""Tours, which are begun, and the field's terms, at which the glossary is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from app.control.palette.entry import Entry, Reach, Source
+from resources.language import tr
+
+BEHIND = 6.0
+"""Whoever types the name of a thing rather wants the thing than the word."""
+
+
+def entries(reach: Reach) -> Iterator[Entry]:
+    """Every tour, then every term."""
+    from app.state.tours.reading import load
+    from core import glossary
+
+    for tour in load()[0]:
+        yield Entry(
+            f"tour.{tour.name}", tr(tour.title), tr("Tour"), partial(reach.start_tour, tour.name),
+            also=(tour.title, f"tour {tour.name}"), reason=tr("A run is under way.") if reach.session.busy else "",
+        )  # fmt: skip
+    for term in glossary.terms().values():
+        yield Entry(
+            f"term.{term.id}", term.title, tr("Term"), partial(reach.open_term, term.id), (term.term, *term.also),
+            about=term.sentence, behind=BEHIND,
+        )  # fmt: skip
+
+
+SOURCE = Source(110, entries)

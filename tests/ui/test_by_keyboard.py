@@ -1,0 +1,129 @@
+"""Everything can be done without a mouse: rooms, menus, and every control that a pointer can press."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QMenu,
+    QScrollBar,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.panels.value_slider import ValueSlider
+from app.window.main_window import MainWindow
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import settle
+from tests.ui.windows import open_window, run
+
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+PRESSED = (QAbstractButton, QComboBox, QAbstractSlider, QAbstractSpinBox, QLineEdit)
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    run(qtbot, window)
+    return window
+
+
+def room(window: MainWindow) -> str:
+    """The part of the window that has the cursor."""
+    parts, here = window.parts, QApplication.focusWidget()
+    rooms = {"toolbar": parts.toolbar, "setup": parts.setup, "centre": parts.centre, "inspector": parts.inspector,
+             "timeline": parts.timeline, "status": parts.status}  # fmt: skip
+    return next(name for name, part in rooms.items() if part.isAncestorOf(here))
+
+
+def press(key: Qt.Key, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    QTest.keyClick(QApplication.focusWidget(), key, modifiers)
+
+
+def test_f6_goes_from_room_to_room_and_back_to_where_one_was(window: MainWindow) -> None:
+    window.parts.toolbar.cache.setFocus()
+    there = []
+    for _ in range(6):
+        there.append(room(window))
+        press(Qt.Key.Key_F6)
+    assert there == ["toolbar", "setup", "centre", "inspector", "timeline", "status"]
+    assert QApplication.focusWidget() is window.parts.toolbar.cache
+    for name in reversed(there):
+        press(Qt.Key.Key_F6, SHIFT)
+        assert room(window) == name
+
+
+def test_a_room_that_is_closed_is_passed_by(window: MainWindow) -> None:
+    window.parts.layout.toggle_setup()
+    window.parts.toolbar.cache.setFocus()
+    press(Qt.Key.Key_F6)
+    assert room(window) == "centre"
+    assert window.parts.centre.columns[0].shown.isAncestorOf(QApplication.focusWidget())
+
+
+def test_the_menu_opens_below_the_picked_token(window: MainWindow) -> None:
+    view = window.parts.centre.columns[0].view("tokens")
+    view.setFocus()
+    for _ in range(3):
+        press(Qt.Key.Key_Right)
+    press(Qt.Key.Key_F10, SHIFT)
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    rect = view.token_rect(window.session.run.selected)
+    assert menu.pos() == view.area.viewport().mapToGlobal(rect.bottomLeft())
+    assert any("instead" in action.text() for action in menu.actions())
+    menu.close()
+
+
+def test_what_the_menu_offers_is_in_the_palette(qtbot: QtBot, window: MainWindow) -> None:
+    window.session.select_token(3)
+    before = len(window.session.run.tokens), window.session.run.id
+    entry = next(
+        entry for entry in window.parts.palette.gather() if entry.key.startswith("picked.") and "instead" in entry.title
+    )
+    with qtbot.waitSignal(window.session.finished):
+        entry.do()
+    assert window.session.run.id != before[1]
+    assert window.session.run.request.place == 3
+
+
+def name_of(widget: QWidget) -> str:
+    return widget.accessibleName() or (widget.text().replace("&", "") if isinstance(widget, QAbstractButton) else "")
+
+
+def is_part_of_another(widget: QWidget) -> bool:
+    """Qt's own buttons and fields inside a control, and what is a second way to one."""
+    inside = isinstance(widget.parentWidget(), QAbstractSpinBox | QComboBox | QLineEdit)
+    inside = inside or isinstance(widget, ValueSlider)  # the number beside it is the same setting
+    return inside or isinstance(widget, QScrollBar) or widget.objectName().startswith(("qt_", "Scroll"))
+
+
+@pytest.mark.parametrize("view", ["tokens", "chat", "tree", "speculation", "memory", "compare"])
+def test_whatever_can_be_pressed_is_reached_by_keys(window: MainWindow, view: str) -> None:
+    window.parts.centre.show_view(view)
+    window.parts.centre.split.setChecked(view == "tree")
+    if view == "memory":
+        window.parts.history_panel.show()
+    window.parts.messages.show_setup_error("Something is wrong", "It is.", "Mend it.")
+    settle(window)
+    assert window.tab_order is not None
+    stops = set(window.tab_order.stops())
+    listed = {entry.title for entry in window.parts.palette.gather()}
+    out_of_reach = [
+        f"{type(widget).__name__} {widget.objectName()} {name_of(widget)}"
+        for widget in window.findChildren(QWidget)
+        if isinstance(widget, PRESSED) and widget.isVisible() and widget.isEnabled() and not is_part_of_another(widget)
+        if widget not in stops and name_of(widget) not in listed
+    ]
+    assert out_of_reach == []
