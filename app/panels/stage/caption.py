@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
+from app.widgets.spoken.live import announce
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -52,6 +53,8 @@ class StageCaption(QFrame):
         self.place.setText(place)
         if sentence != self.sentence.text():
             self.sentence.setText(sentence)
+            if self.isVisible():
+                announce(self, sentence)
 
     def forget_height(self) -> None:
         """Take no more room than the words of now need."""
