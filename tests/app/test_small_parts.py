@@ -76,8 +76,10 @@ def test_other_errors_get_some(error: BaseException, cause: str, remedy: str) ->
 
 
 def test_no_key_has_two_meanings() -> None:
-    keys = [key for shortcut in SHORTCUTS for key in shortcut.keys]
-    assert len(keys) == len(set(keys))
+    """On the stage, and off it: what is presented hides what the other keys are for."""
+    for on_stage in (False, True):
+        keys = [key for one in SHORTCUTS for key in one.keys if (one.group == "Presenting") == on_stage]
+        assert len(keys) == len(set(keys))
     assert key_of("run") == "Ctrl+Return"
     assert key_of("nothing") == ""
     assert next(s.label for s in SHORTCUTS if s.action == "enlarge_text") == "Ctrl++"
