@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.panels.setup import SetupPanel
 from app.session.session import Session
@@ -29,10 +29,10 @@ class Welcome(QObject):
     seen = Signal()
 
     def __init__(
-        self, body: QWidget, setup: SetupPanel, session: Session, habits: Habits, start_tour: Callable[[str], None]
+        self, body: QWidget, setup: SetupPanel, session: Session, habits: Habits, choose_tour: Callable[[], None]
     ) -> None:
         super().__init__(body)
-        self._body, self._setup, self._habits, self._start_tour = body, setup, habits, start_tour
+        self._body, self._setup, self._habits, self._choose_tour = body, setup, habits, choose_tour
         self._theme: Theme | None = None
         self._came_from: QWidget | None = None
         self.page: WelcomePage | None = None
@@ -104,25 +104,8 @@ class Welcome(QObject):
 
     @Slot()
     def _on_tour(self) -> None:
-        """Which one, where there are several."""
-        from app.state.tours.reading import names_and_titles
-
-        tours = names_and_titles()
-        if len(tours) == 1:
-            self._begin(tours[0][0])
-        elif self.page is not None:
-            menu = QMenu(self.page)
-            menu.setObjectName("tourMenu")
-            menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            for name, title in tours:
-                menu.addAction(title).setData(name)
-            menu.triggered.connect(lambda action: self._begin(action.data()))
-            way = self.page.ways[1]
-            menu.popup(way.mapToGlobal(way.rect().bottomLeft()))
-
-    def _begin(self, name: str) -> None:
         self.leave()
-        self._start_tour(name)
+        self._choose_tour()
 
     @Slot()
     def _on_model(self) -> None:

@@ -237,7 +237,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         live_text=LiveText(session, panels.centre),
         palette=Palette(body, settings.habits),
         filling=Filling(session, chosen, panels.setup.prompt, runs),
-        welcome=Welcome(body, panels.setup, session, settings.habits, tours.start),
+        welcome=Welcome(body, panels.setup, session, settings.habits, tours.choose),
     )
 
 

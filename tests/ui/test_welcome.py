@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window, launch
 from app.cli import Options, parse
+from app.panels.tours.chooser import TourChooser
 from app.panels.welcome.page import WelcomePage
 from app.storage.settings_file import SettingsStore
 from app.theme.theme import theme_for
@@ -105,19 +106,11 @@ def test_the_first_way_writes_a_story(qtbot: QtBot, window: MainWindow, page: QW
     assert window.session.run.text
 
 
-def test_the_second_way_begins_a_tour(
-    qtbot: QtBot, window: MainWindow, page: QWidget, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    began: list[str] = []
-    monkeypatch.setattr(window.parts.welcome, "_start_tour", began.append)
+def test_the_second_way_offers_the_tours(qtbot: QtBot, window: MainWindow, page: QWidget) -> None:
     qtbot.mouseClick(find(window, QPushButton, "tourWay"), Qt.MouseButton.LeftButton)
-    menu = QApplication.activePopupWidget()
-    if menu is not None:
-        QTest.keyClick(menu, Qt.Key.Key_Down)
-        QTest.keyClick(menu, Qt.Key.Key_Return)
-    assert len(began) == 1
-    assert began[0]
+    chooser = next(dialog for dialog in window.findChildren(TourChooser) if dialog.isVisible())
     assert page.isHidden()
+    chooser.close()
 
 
 def test_the_third_way_asks_for_a_folder(window: MainWindow, page: QWidget) -> None:
