@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from core.processors.base import Transform
 
 LOW = Parameter(
-    "dynatemp_low", mark("Dynamic temperature from"), "float", 0.5,
+    "dynatemp_low", mark("Dynamic T from"), "float", 0.5,
     mark("The temperature of a step at which one token is certain."),
     minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.05, exclusive=True, option=True, advanced=True,
 )  # fmt: skip
 EXPONENT = Parameter(
-    "dynatemp_exponent", mark("Dynamic temperature's exponent"), "float", 1.0,
+    "dynatemp_exponent", mark("Dynamic T exponent"), "float", 1.0,
     mark("Above 1 only very unsure steps become hot, below 1 all but the surest do."),
     minimum=0.0, maximum=10.0, soft_maximum=3.0, step=0.1, exclusive=True, option=True, advanced=True,
 )  # fmt: skip
@@ -54,7 +54,7 @@ PROCESSOR = Processor(
     label=mark("dynamic T ≤ {v}"),
     phrase=mark("the dynamic temperature up to {v}"),
     parameter=Parameter(
-        "dynatemp_high", mark("Dynamic temperature up to"), "float", None,
+        "dynatemp_high", mark("Dynamic T up to"), "float", None,
         mark("The temperature of a step at which all tokens are equally likely; between, it follows the entropy. Leave "
              "the plain temperature at 1 beside it."),
         minimum=0.0, maximum=100.0, soft_maximum=3.0, step=0.05, exclusive=True, option=True, advanced=True,
