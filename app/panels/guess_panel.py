@@ -12,6 +12,7 @@ from app.theme.theme import Theme, theme_for
 from app.widgets.bars import Bars
 from app.widgets.bars_layout import BarRow
 from app.widgets.text_block import TextBlock
+from core import words
 from resources.language import tr
 
 
@@ -40,15 +41,15 @@ class GuessPanel(QFrame):
             button.clicked.connect(signal)
         self._lay_out()
 
-    def ask(self, title: str, sentence: str, words: Sequence[str]) -> None:
+    def ask(self, title: str, sentence: str, choices: Sequence[str]) -> None:
         """Offer these words."""
         self._say(title, sentence)
         self.bars.hide()
         self.bars.set_rows(())
         self.next.hide()
         for number, button in enumerate(self.choices):
-            button.setVisible(number < len(words))
-            button.setText(f"{number + 1}  {words[number]}" if number < len(words) else "")
+            button.setVisible(number < len(choices))
+            button.setText(f"{number + 1}  {choices[number]}" if number < len(choices) else "")
         self.choices[0].setFocus(Qt.FocusReason.OtherFocusReason)
 
     def tell(self, title: str, sentence: str, rows: Sequence[BarRow] = (), next_title: str = "") -> None:
@@ -56,7 +57,7 @@ class GuessPanel(QFrame):
         self._say(title, sentence)
         for button in self.choices:
             button.hide()
-        self.bars.set_rows(rows)
+        self.bars.set_rows(rows, widest=words.WIDEST_PERCENT)
         self.bars.setVisible(bool(rows))
         self.next.setText(next_title)
         self.next.setVisible(bool(next_title))
