@@ -9,8 +9,8 @@ from typing import Any, Literal
 from core.errors import TokenscopeError
 from resources.language import mark
 
-Waits = Literal["next", "time", "token", "run"]
-"""What a step goes on with beside the button Next: nothing, its time, a token that is picked, a run that is begun."""
+Waits = Literal["next", "time", "token"]
+"""What a step goes on with beside the button Next: nothing, its time, a token that is picked."""
 SECONDS = 7.0
 """How long a step stands when a tour plays by itself and the step says nothing else."""
 
