@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.state.requests import RunRequest
 from app.state.run import Run
-from app.state.run import Sequence as Text
+from app.state.texts import Sequence as Text
 from core import strategies
 
 ROOT = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import core
@@ -12,6 +11,7 @@ from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
 from app.state.requests import Outcome, RunRequest
 from app.state.rounds import Rounds
+from app.state.texts import Sequence, sequence_at, write_best
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -27,30 +27,6 @@ if TYPE_CHECKING:
         TokenChosen,
         TokenCompared,
     )
-
-
-@dataclass(slots=True)
-class Sequence:
-    """One of the texts a run writes side by side."""
-
-    index: int
-    tokens: list[TokenChosen] = field(default_factory=list)
-    finished: SequenceFinished | None = None
-    before: str = ""
-    """The text that it begins with and did not write: of a branch, what stands before it."""
-
-    @property
-    def text(self) -> str:
-        """Everything it has written, behind what it begins with."""
-        return self.text_until(len(self.tokens))
-
-    def text_until(self, count: int) -> str:
-        """What its first `count` tokens wrote, behind what it begins with; the tail of an incomplete character comes
-        with the last one."""
-        text = self.before + "".join(token.text for token in self.tokens[:count])
-        if self.finished is not None and count >= len(self.tokens):
-            text += self.finished.tail
-        return text
 
 
 class Run:
@@ -189,29 +165,26 @@ class Run:
 
     def _write_beams(self) -> None:
         """Let the texts of a beam search be the best hypotheses at the cursor."""
-        if self.beams is None:
-            return
-        leader, rows = self.beams.leader(self.cursor), self.beams.hypotheses(self.cursor)
-        nodes = [leader, *(row.node for row in rows if row.node != leader)]
-        at_end = self.cursor == self.length
-        for number, sequence in enumerate(self.sequences):
-            sequence.tokens = self.beams.tokens(nodes[number], number) if number < len(nodes) else []
-            sequence.finished = self._endings.get(number) if at_end else None
+        if self.beams is not None:
+            endings = self._endings if self.cursor == self.length else {}
+            for number, sequence in enumerate(self.sequences):
+                sequence.finished = endings.get(number)
+            write_best(self.beams, self.cursor, self.sequences)
 
     def _sort_in(self, event: Event) -> None:
         match event:
             case core.events.TokenChosen():
-                self._sequence(event.sequence).tokens.append(event)
+                sequence_at(self.sequences, event.sequence).tokens.append(event)
             case core.events.TokenCompared():
                 self.compared.append(event)
             case core.events.BeamStep() | core.events.BeamsRanked():
                 self.beams = self.beams or BeamTree()
                 self.beams.append(event)
             case core.events.SequenceFinished():
-                self._sequence(event.sequence).finished = self._endings[event.sequence] = event
+                sequence_at(self.sequences, event.sequence).finished = self._endings[event.sequence] = event
             case core.events.RunStarted():
                 self.started = event
-                self._sequence(event.sequences - 1)
+                sequence_at(self.sequences, event.sequences - 1)
                 for sequence in self.sequences:
                     sequence.before = "".join(token.text for token in event.beginning)
             case core.events.Prefilled():
@@ -222,8 +195,3 @@ class Run:
                 self.notices.append(event)
             case core.events.Finished():
                 self.finished = event
-
-    def _sequence(self, index: int) -> Sequence:
-        while len(self.sequences) <= index:
-            self.sequences.append(Sequence(len(self.sequences)))
-        return self.sequences[index]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from PySide6.QtCore import QObject, QRect, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
+from app.views.told import Measuring, OnStage
+
 if TYPE_CHECKING:
-    from app.session.measuring import Progress
     from app.state.conversation import Conversation
     from app.state.family import Member
     from app.state.requests import ModelInfo
@@ -72,7 +73,7 @@ class ViewSignals(QObject):
     """What a chat does once it no longer fits: a policy of `app.state.conversation`."""
 
 
-class View(QFrame):
+class View(QFrame, OnStage, Measuring):
     """A view of the run. What is not overridden is of no interest to it; what it wants, it says by `signals`."""
 
     report: NodeReport | None = None
@@ -84,11 +85,6 @@ class View(QFrame):
         super().__init__(parent)
         self.setObjectName(name)
         self.signals = ViewSignals(self)
-
-    @property
-    def is_comparing(self) -> bool:
-        """Whether what is measured now is shown here, its failure too."""
-        return False
 
     def header_widget(self) -> QWidget | None:
         """Its tools, for the right end of the tab bar."""
@@ -120,17 +116,6 @@ class View(QFrame):
     def words_changed(self) -> None:
         """Say again what is shown: explanations are worded otherwise from now on."""
 
-    def set_presenting(self, on: bool) -> None:
-        """On a stage: leave out what nobody there can use, and what is said beside the view in larger type."""
-
-    def spotlight(self) -> QRect:
-        """Where what is being chosen at the cursor stands, in the view's own pixels; empty where it is nowhere."""
-        return QRect()
-
-    def caption(self) -> str:
-        """Why, in a sentence, of what this view speaks of; empty where it speaks of the token at the cursor."""
-        return ""
-
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
 
@@ -146,20 +131,8 @@ class View(QFrame):
     def model_ready(self, info: ModelInfo) -> None:
         """A model is loaded."""
 
-    def measuring_changed(self, on: bool) -> None:
-        """Runs beside the shown one begin, or have ended."""
-
-    def measuring_progressed(self, progress: Progress) -> None:
-        """How far the runs beside the shown one have come."""
-
     def models_listed(self, entries: Sequence[ModelEntry]) -> None:
         """These models can be chosen."""
-
-    def compare_with(self, run: Run) -> None:
-        """A kept run is to be held beside the shown one."""
-
-    def measured(self, run: Run) -> None:
-        """One of the runs beside the shown one has ended."""
 
     def family_changed(self, members: Sequence[Member], shown: str) -> None:
         """The family of the shown run, parents before children, and the shown run's id."""

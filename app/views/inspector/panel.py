@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.branching import Instead, why_not_branch
 from app.state.filling import AS_SET
@@ -16,6 +16,7 @@ from app.views.base import Table, View
 from app.views.inspector import rows
 from app.views.inspector.branch_bar import BranchBar
 from app.views.inspector.node_card import NodeCard
+from app.views.inspector.section import Section, tell_alternatives, tell_layers, tell_second
 from app.views.reports import NodeReport
 from app.views.shared.tables import of_alternatives
 from app.views.shared.terms import explain
@@ -26,7 +27,7 @@ from app.widgets.empty_offer import EmptyOffer
 from app.widgets.focus_ring import FocusRing
 from app.widgets.funnel import Funnel
 from app.widgets.text_block import TextBlock
-from core import explain_token, words
+from core import explain_token
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -37,39 +38,6 @@ FOLLOW_MS = 100
 
 LEAST_WIDTH = 360
 """Pixels that large type may claim for the panel at least."""
-
-
-class Section(QWidget):
-    """A small heading, an optional remark, and one part below."""
-
-    def __init__(self, title: str, part: QWidget, term: str, parent: QWidget | None = None) -> None:
-        """`term`: what of the glossary explains it."""
-        super().__init__(parent)
-        self._title, self._remark = QLabel(title.upper(), self), QLabel("", self)
-        self._title.setProperty("role", "heading")
-        self._remark.setProperty("role", "muted")
-        self._remark.setWordWrap(True)
-        self._remark.hide()
-        self.term = term
-        explain(self._title, lambda: self.term)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        for widget in (self._title, self._remark, part):
-            self._column.addWidget(widget)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Take the theme's spacing; the part is its owner's."""
-        self._column.setSpacing(theme.px(7))
-
-    def settle(self) -> None:
-        """Give its parts their places at once."""
-        self._column.activate()
-
-    def set_title(self, title: str, remark: str = "") -> None:
-        """Change the heading, and say something below it."""
-        self._title.setText(title.upper())
-        self._remark.setText(remark)
-        self._remark.setVisible(bool(remark))
 
 
 class Inspector(View):
@@ -258,11 +226,11 @@ class Inspector(View):
         self._sentence.set_text(rows.emphasized(explain_token(token)))
         self.offer.offer(False)
         self._card.show()
-        self._tell_candidates(token)
+        tell_alternatives(self._candidates, self._bars, token)
         self.branch.offer(token, why_not_branch(self._run))
         self.branch.show()
-        self._tell_second(token)
-        self._tell_layers(token)
+        tell_second(self._second, self._second_bars, self._run, token)
+        tell_layers(self._layers, self._layer_bars, token)
         stages = rows.funnel_stages(token)
         self._stages.set_stages(stages)
         self._funnel.setVisible(bool(stages))
@@ -277,43 +245,8 @@ class Inspector(View):
             section.settle()
         self._column.activate()
 
-    def _tell_candidates(self, token: TokenChosen) -> None:
-        bars = self._bars
-        self._candidates.show()
-        bars.setVisible(bool(token.alternatives))
-        self._candidates.term = "row.alternatives"
-        if not token.alternatives:
-            self._candidates.set_title(
-                tr("Alternatives"), tr("Not recorded: this run kept no alternatives (top n was 0).")
-            )
-        elif rows.is_contrastive(token):
-            remark = tr("Score: how sure the model is, less the likeness to the text so far.")
-            self._candidates.set_title(tr("Candidates"), remark)
-            self._candidates.term = "row.candidates contrastive"
-            bars.set_rows(rows.contrastive_rows(token), tuple(map(tr, rows.CONTRASTIVE_HEAD)), "−0.00")
-        else:
-            self._candidates.set_title(tr("Alternatives"))
-            bars.set_rows(rows.alternative_rows(token), rows.alternative_head(token), words.WIDEST_PERCENT)
-
     @Slot(object)
     def _on_branch(self, what: int | str) -> None:
         index = self._subject()
         if index is not None:
             self.signals.branchWanted.emit(Instead(index, what))
-
-    def _tell_second(self, token: TokenChosen) -> None:
-        """What another model holds of a token that both have scored."""
-        run = self._run
-        there = run is not None and token.step < len(run.compared)
-        self._second.setVisible(there)
-        if run is not None and run.started is not None and there:
-            second = run.compared[token.step]
-            self._second.set_title(run.started.second, rows.second_facts(second))
-            self._second_bars.set_rows(rows.second_rows(second), widest=words.WIDEST_PERCENT)
-
-    def _tell_layers(self, token: TokenChosen) -> None:
-        choice = token.layer_choice
-        self._layers.setVisible(choice is not None)
-        if choice is not None:
-            self._layers.set_title(tr("Layers"), tr("How far each layer's guess is from the last one's."))
-            self._layer_bars.set_rows(rows.layer_rows(choice), widest="0.0e-00")

@@ -1,0 +1,47 @@
+"""What a view may be told, by subject: on a stage, and while runs go on beside the shown one. By default: no matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRect
+
+if TYPE_CHECKING:
+    from app.session.measuring import Progress
+    from app.state.run import Run
+
+
+class OnStage:
+    """A view before an audience."""
+
+    def set_presenting(self, on: bool) -> None:
+        """On a stage: leave out what nobody there can use, and what is said beside the view in larger type."""
+
+    def spotlight(self) -> QRect:
+        """Where what is being chosen at the cursor stands, in the view's own pixels; empty where it is nowhere."""
+        return QRect()
+
+    def caption(self) -> str:
+        """Why, in a sentence, of what this view speaks of; empty where it speaks of the token at the cursor."""
+        return ""
+
+
+class Measuring:
+    """A view of runs that go on beside the shown one."""
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether what is measured now is shown here, its failure too."""
+        return False
+
+    def measuring_changed(self, on: bool) -> None:
+        """Runs beside the shown one begin, or have ended."""
+
+    def measuring_progressed(self, progress: Progress) -> None:
+        """How far the runs beside the shown one have come."""
+
+    def compare_with(self, run: Run) -> None:
+        """A kept run is to be held beside the shown one."""
+
+    def measured(self, run: Run) -> None:
+        """One of the runs beside the shown one has ended."""
