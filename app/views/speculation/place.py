@@ -15,7 +15,11 @@ _NO_ROUNDS = Rounds()
 class RoundPlace:
     """A run and the number of one of its rounds; -1 where none has begun."""
 
-    def __init__(self, run: Run | None = None) -> None:
+    def __init__(self) -> None:
+        self.begin(None)
+
+    def begin(self, run: Run | None) -> None:
+        """Another run, from its beginning; None: there is no run."""
         self.run = run
         self.number = -1
         self._follows = True
@@ -47,10 +51,9 @@ class RoundPlace:
         self._follows = number == self.count - 1
         self.number = number
 
-    def step(self, by: int) -> None:
-        """So many rounds on, or back."""
-        if self.count:
-            self.pick(max(0, min(self.number + by, self.count - 1)))
+    def beside(self, by: int) -> int:
+        """The round so many further on, or back, as far as there are any."""
+        return min(max(0, self.number + by), self.count - 1)
 
     def show_token(self, token: int | None) -> bool:
         """Show the round that wrote a token; False where that changes nothing."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.filling import DRAFT, why_not
-from app.state.requests import ModelInfo, RunRequest, plain_request
+from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
@@ -18,10 +17,12 @@ from app.views.reports import NodeReport
 from app.views.shared.empty_page import offer_on, paint_empty_page
 from app.views.shared.tables import of_rounds
 from app.views.speculation.page import RoundPage
+from app.views.speculation.picked import PickedNode
 from app.views.speculation.place import RoundPlace
-from app.views.speculation.report import describe, report_on
+from app.views.speculation.report import describe
 from app.views.speculation.strip import RoundStrip
 from app.views.speculation.tools import SpecTools
+from app.views.speculation.worth import Worth
 from core.events import Event
 from resources.language import mark, tr
 
@@ -42,6 +43,7 @@ class SpeculationView(View):
         self.place = RoundPlace()
         self.strip, self.page, self._tools = RoundStrip(self), RoundPage(self), SpecTools(self)
         self.canvas, self.cards = self.page.canvas, self.page.cards
+        self._picked, self._worth = PickedNode(self.canvas, self.place), Worth(self.cards, self.place, self.signals)
         self._tools.hide()
         self._info: ModelInfo | None = None
         self.offer = offer_on(self, self, tr("Choose a draft and run"), DRAFT, lambda: (tr(_TITLE), tr(_HINT)))
@@ -52,16 +54,11 @@ class SpeculationView(View):
         column.addWidget(self.strip)
         column.addWidget(self.page, 1)
         self.setFocusProxy(self.strip)
-        self._connect()
-        self.set_theme(self._theme)
-
-    def _connect(self) -> None:
         self.strip.roundPicked.connect(self.show_round)
         self.cards.roundPicked.connect(self.show_round)
-        self._tools.stepped.connect(self._step)
-        self.canvas.selection.nodeSelected.connect(self._on_node)
-        self.canvas.selection.nothingSelected.connect(self._on_nothing)
-        self.cards.measureWanted.connect(self._measure)
+        self._tools.stepped.connect(lambda by: self.show_round(self.place.beside(by)))
+        self._picked.reported.connect(self._report)
+        self.set_theme(self._theme)
 
     def header_widget(self) -> QWidget:
         """The view's tools, for the right end of the tab bar."""
@@ -81,13 +78,12 @@ class SpeculationView(View):
     def words_changed(self) -> None:
         """Say it all again."""
         self._draw()
-        node = self.canvas.selection.selected
-        if self.report is not None and node is not None:
-            self._on_node(node)
+        if self.report is not None:
+            self._picked.say_again()
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
-        self.place = RoundPlace(run)
+        self.place.begin(run)
         self.page.clear()
         if run is not None:
             self.place.catch_up(run)
@@ -117,13 +113,7 @@ class SpeculationView(View):
     @Slot(object)
     def measured(self, run: Run) -> None:
         """Take the figures of the same run without a draft, and with it."""
-        shown = self.place.run
-        if shown is None:
-            return
-        if _alike(run.request, plain_request(shown.request)):
-            self.cards.show_plain(run.finished)
-        elif _alike(run.request, shown.request):
-            self.cards.show_drafted(run.finished)
+        self._worth.take(run)
 
     @Slot(bool)
     def measuring_changed(self, on: bool) -> None:
@@ -166,29 +156,10 @@ class SpeculationView(View):
         self.place.pick(number)
         self._draw()
 
-    @Slot(int)
-    def _step(self, by: int) -> None:
-        self.place.step(by)
-        self._draw()
-
-    @Slot(int)
-    def _on_node(self, node: int) -> None:
-        entry = self.place.entry
-        self._report(report_on(entry, node, self.place.drafters) if entry is not None and node != 0 else None)
-
-    @Slot()
-    def _on_nothing(self) -> None:
-        self._report(None)
-
+    @Slot(object)
     def _report(self, report: NodeReport | None) -> None:
         self.report = report
         self.signals.reportSelected.emit(report)
-
-    @Slot()
-    def _measure(self) -> None:
-        if self.place.run is not None:
-            request = self.place.run.request
-            self.signals.measureWanted.emit([plain_request(request), request])
 
     def sizeHint(self) -> QSize:
         """Room for everything."""
@@ -200,10 +171,3 @@ class SpeculationView(View):
             painter = QPainter(self)
             paint_empty_page(painter, self.rect(), self._theme, (tr(_TITLE), tr(_HINT)))
             painter.end()
-
-
-def _alike(one: RunRequest, other: RunRequest) -> bool:
-    """Whether two requests ask for the same; a measurement begins from nothing and stays with its cache."""
-    return replace(one, prefix_budget=0, memory_fallback=False) == replace(
-        other, prefix_budget=0, memory_fallback=False
-    )
