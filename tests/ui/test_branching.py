@@ -18,7 +18,8 @@ from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
 from app.views import VIEWS
 from app.views.branches.view import BranchesView
-from app.views.tokens.view import BRANCHED, TokenView
+from app.views.tokens.look_choice import BRANCHED
+from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import STORY, ScriptedEngine
@@ -134,9 +135,9 @@ def test_the_menu_leads_to_the_field_for_words(window: MainWindow) -> None:
 
 def test_the_branch_is_marked_where_it_begins(qtbot: QtBot, window: MainWindow) -> None:
     view = find(window, TokenView, "tokenView")
-    assert BRANCHED not in view._hint()
+    assert BRANCHED not in view.look_choice.hint()
     press(qtbot, window)
-    assert BRANCHED in view._hint()
+    assert BRANCHED in view.look_choice.hint()
     column = view.area.page.shown()
     assert column is not None
     assert column.text.prompt_pieces - column.text.asked_pieces == 5

@@ -12,7 +12,8 @@ from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.text.column import Column
 from app.views.text.paint import Look, paint_rows
-from app.views.tokens.headings import is_waiting, paint_empty, paint_heading
+from app.views.tokens.headings import paint_empty, paint_heading
+from app.views.tokens.marks import take_marks
 from app.views.tokens.page import Page
 from app.views.tokens.reading import TokenParts, passage
 from app.views.tokens.selection import TextChoice
@@ -45,11 +46,6 @@ class TokenArea(HoverArea, Spoken):
     def run(self) -> Run | None:
         """The run that is drawn."""
         return self.page.run
-
-    @property
-    def has_text(self) -> bool:
-        """Whether there is anything to draw but the empty page."""
-        return self.run is not None and bool(self.run.prompt or self.run.tokens)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes; `arrange` comes next."""
@@ -91,7 +87,7 @@ class TokenArea(HoverArea, Spoken):
         """Outline the selected token, and keep it in sight."""
         self.page.run = run
         self.arrange()
-        boxes = self.boxes(run.selected)
+        boxes = self.page.boxes(run.selected)
         if boxes:
             self.reveal(boxes[0].top(), boxes[-1].bottom() - boxes[0].top())
 
@@ -101,7 +97,8 @@ class TokenArea(HoverArea, Spoken):
         at_end = bar.value() >= bar.maximum() - 2
         pad, height = self.padding, self.viewport().height()
         self.page.update(run, self.viewport().width() - 2 * pad.x())
-        self._take_marks(run)
+        take_marks(self.look, run)
+        self._place = (run.shown, run.cursor) if run else None
         bar.setPageStep(height)
         bar.setRange(0, max(0, round(self.page.height) + 2 * pad.y() - height) if run else 0)
         if at_end and run is not None and run.following:
@@ -109,18 +106,6 @@ class TokenArea(HoverArea, Spoken):
         self.arranged.emit()
         if repaint:
             self.viewport().update()
-
-    def _take_marks(self, run: Run | None) -> None:
-        """What is outlined, new, or under a wedge."""
-        look = self.look
-        look.selected = run.selected if run else None
-        lately = run is not None and (is_waiting(run) or not run.following)
-        look.newest = run.cursor - 1 if run and lately and run.cursor else None
-        look.hovered = None if run is None else look.hovered
-        look.changed = frozenset(run.changes) if run else frozenset()
-        look.apart = {one.step: one.divergence for one in run.compared} if run is not None else {}
-        look.branch = run.request.place if run is not None and run.request.is_branch else None
-        self._place = (run.shown, run.cursor) if run else None
 
     # Places
 
@@ -139,14 +124,9 @@ class TokenArea(HoverArea, Spoken):
         pad = self.padding
         return rect.translated(pad.x(), pad.y() - self.verticalScrollBar().value()).toAlignedRect()
 
-    def boxes(self, token: int | None) -> list[QRectF]:
-        """Where a token of the shown sequence stands on the page, a box a row; empty where it does not."""
-        column = self.page.shown()
-        return column.rects(token) if column and token is not None and token < len(column.text.tokens) else []
-
     def token_rect(self, token: int) -> QRect:
         """Where a token of the shown sequence is drawn first, in the viewport; empty when it is not."""
-        boxes = self.boxes(token)
+        boxes = self.page.boxes(token)
         return self.from_page(boxes[0]) if boxes else QRect()
 
     def reveal(self, top: float, height: float, around: int = 0) -> None:
@@ -176,7 +156,7 @@ class TokenArea(HoverArea, Spoken):
         painter = QPainter(self.viewport())
         painter.fillRect(event.rect(), self.look.theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if not self.has_text:
+        if not self.page.has_text:
             paint_empty(painter, QRectF(self.viewport().rect()), self.look.theme, self.run)
             return
         corner = self.to_page(event.rect().topLeft())

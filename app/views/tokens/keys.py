@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtCore import QObject, QPoint, QRect, Qt, Slot
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -120,6 +120,13 @@ class Keys(QObject):
             (tr("Select all"), self.select_all),
         )
         for title, slot in entries:
-            menu.addAction(title, slot).setEnabled(self._area.has_text)
+            menu.addAction(title, slot).setEnabled(self._area.page.has_text)
         menu.actions()[-len(entries)].setEnabled(bool(self._picked_text()))
         return menu
+
+
+def below_picked(area: TokenArea) -> QPoint:
+    """Where on the screen the menu of the selected token opens; without one, in the page's corner."""
+    run, viewport = area.run, area.viewport()
+    rect = area.token_rect(run.selected) if run is not None and run.selected is not None else QRect()
+    return viewport.mapToGlobal(rect.bottomLeft() if rect.isValid() else area.padding)

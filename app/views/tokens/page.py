@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QRectF
+
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.text.column import Column
@@ -28,6 +30,11 @@ class Page:
         self.prompt: Column | None = None
         self.columns: list[Column] = []
         self._made_for: tuple[object, ...] = ()
+
+    @property
+    def has_text(self) -> bool:
+        """Whether there is anything to draw but the empty page."""
+        return self.run is not None and bool(self.run.prompt or self.run.tokens)
 
     @property
     def side_by_side(self) -> bool:
@@ -94,6 +101,11 @@ class Page:
         share = (width - gap * (len(self.columns) - 1)) / len(self.columns)
         for n, column in enumerate(self.columns):
             column.place(n * (share + gap), top + self.head, float(int(share)))
+
+    def boxes(self, token: int | None) -> list[QRectF]:
+        """Where a token of the shown sequence stands, a box a row; empty where it does not."""
+        column = self.shown()
+        return column.rects(token) if column and token is not None and token < len(column.text.tokens) else []
 
     def unsettled(self) -> float:
         """Height of the page from which on the next tokens may change what is drawn (its newest token and one row)."""

@@ -46,7 +46,7 @@ class Pointer(QObject):
     def _press(self, event: QMouseEvent) -> None:
         """Begin a click or a selection of text."""
         area = self._area
-        if event.button() != Qt.MouseButton.LeftButton or not area.has_text:
+        if event.button() != Qt.MouseButton.LeftButton or not area.page.has_text:
             return
         self.leave()
         place = area.to_page(event.position())

@@ -6,56 +6,31 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRect, Slot
-from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent, QContextMenuEvent, QKeyEvent, QResizeEvent
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.state.filling import AS_SET
 from app.state.requests import ModelInfo
 from app.state.run import Run
-from app.state.scores import BAND_NAMES, scores_of, shares
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
 from app.views.shared.empty_page import offer_on
 from app.views.shared.tables import of_tokens
-from app.views.text.origins import KEY
-from app.views.text.paint import BAND_SCORES, COLOURINGS, thickness
-from app.views.text.wording import spoken
+from app.views.tokens.announcing import announce
 from app.views.tokens.area import TokenArea
 from app.views.tokens.excerpt import excerpt_of
 from app.views.tokens.headings import EMPTY, SequenceChips, is_waiting
-from app.views.tokens.keys import Keys
+from app.views.tokens.keys import Keys, below_picked
+from app.views.tokens.look_choice import LookChoice
 from app.views.tokens.pointer import Pointer
 from app.views.tokens.score_strip import ScoreStrip
 from app.views.tokens.tools import TokenTools
 from app.widgets.focus_ring import FocusRing
-from app.widgets.legend import Legend, Step
-from core import strategies
-from resources.language import mark, tr
+from app.widgets.legend import Legend
+from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Event
-
-HINT = mark("click a token, or ← →")
-CHANGED = mark("▾ the search changed its mind here")
-BRANCHED = mark("│ the branch begins here")
-
-
-def _band_steps(run: Run | None) -> tuple[Step, ...]:
-    """GLTR's bands in the key, with their parts of a scored text."""
-    parts = [f": {part}" for part in shares(scores_of(run.tokens))] if run is not None and run.is_scored else None
-    names = [f"{tr(name)}{part}" for name, part in zip(BAND_NAMES, parts or [""] * len(BAND_NAMES), strict=True)]
-    names[0] = tr("rank {band}").format(band=names[0])
-    return tuple(Step(name, score, thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True))
-
-
-def _kind(run: Run | None) -> str:
-    """By which the colours are remembered."""
-    if run is None:
-        return "plain"
-    if run.is_scored:
-        return "compared" if run.request.second or run.compared else "scored"
-    strategy = strategies.registry.get(run.request.strategy)
-    return "drafted" if strategy is not None and strategy.speculates else "plain"
 
 
 class TokenView(View):
@@ -66,10 +41,7 @@ class TokenView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("tokenView", parent)
         theme = theme_for("light")
-        self._kind = "plain"
         self._is_presenting = False
-        self._colourings = {"plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference"}
-        """What tokens are coloured by, by the kind of run."""
         self._chips, self._score = SequenceChips(self), ScoreStrip(self)
         self.area = TokenArea(theme, self)
         self._ring = FocusRing(self.area)
@@ -77,9 +49,14 @@ class TokenView(View):
         self._legend = Legend(theme, self)
         self._tools = TokenTools(self)
         self._tools.hide()
+        self.look_choice = LookChoice(self.area, self._tools, self._legend)
         self.offer = offer_on(self, self.area, tr("Run this prompt"), AS_SET, lambda: ("", tr(EMPTY)), down=12)
         self._lay_out()
-        self._connect()
+        self._chips.chosen.connect(self.signals.sequenceActivated)
+        self._score.chosen.connect(self.signals.tokenActivated)
+        self.area.arranged.connect(self._on_arranged)
+        self.area.focused.connect(lambda: announce(self, self.area))
+        self.area.tokenPicked.connect(self.signals.tokenActivated)
         self.set_theme(theme)
         self.set_colouring("probability")
 
@@ -94,15 +71,6 @@ class TokenView(View):
         self._column.addWidget(self.area, 1)
         self._column.addWidget(self._legend)
         self.setFocusProxy(self.area)
-
-    def _connect(self) -> None:
-        self._chips.chosen.connect(self.signals.sequenceActivated)
-        self._score.chosen.connect(self.signals.tokenActivated)
-        self._tools.colouringChosen.connect(self._choose_colouring)
-        self._tools.whitespaceToggled.connect(self.set_whitespace)
-        self.area.arranged.connect(self._on_arranged)
-        self.area.focused.connect(self._announce)
-        self.area.tokenPicked.connect(self.signals.tokenActivated)
 
     # What the shell calls
 
@@ -135,42 +103,15 @@ class TokenView(View):
         """The run no longer waits for its model."""
         self.area.viewport().update()
 
-    @Slot(str)
     def set_colouring(self, name: str) -> None:
         """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, bands, origin, or not at all (`none`)."""
-        self.area.look.colouring = name
-        self._tools.set_colouring(name)
-        _title, low, high = COLOURINGS[name]
-        self._legend.set_words(tr(low), tr(high), self._hint(), _band_steps(self.area.run) if name == "band" else ())
-        self.area.viewport().update()
-
-    @Slot(str)
-    def _choose_colouring(self, name: str) -> None:
-        """What the reader picks holds for runs of the same kind."""
-        self._colourings[self._kind] = name
-        self.set_colouring(name)
-
-    def _hint(self) -> str:
-        look = self.area.look
-        if look.colouring == "origin":
-            return tr(KEY)
-        marks = [tr(words) for words, there in ((CHANGED, look.changed), (BRANCHED, look.branch is not None)) if there]
-        return "   ".join([*marks, tr(HINT)])
-
-    @Slot(bool)
-    def set_whitespace(self, shown: bool) -> None:
-        """Show or hide ␣ and ↵."""
-        self.area.look.whitespace = shown
-        self._tools.whitespace.setChecked(shown)
-        self.area.viewport().update()
+        self.look_choice.set_colouring(name)
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self.area.show_run(run)
-        self._kind = _kind(run)
-        self._tools.offer("difference", self._kind == "compared")
         self._score.show_run(run)
-        self.set_colouring(self._colourings[self._kind])
+        self.look_choice.begin(run)
         self.area.arrange()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
@@ -188,7 +129,7 @@ class TokenView(View):
     def selection_changed(self, run: Run) -> None:
         """Outline the selected token, and keep it in sight."""
         self.area.reveal_selected(run)
-        self._announce()
+        announce(self, self.area)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """What stands above the text leaves it most of the room."""
@@ -219,9 +160,9 @@ class TokenView(View):
         before = self._chips.isHidden(), self._legend.isHidden()
         self._chips.show_run(self.area.run, hidden=self.area.page.side_by_side)
         waits = is_waiting(self.area.run) or self._is_presenting
-        self.offer.offer(not self.area.has_text and not waits, about=tr(EMPTY))
-        self._legend.setVisible(self.area.has_text and not self._is_presenting)
-        self._legend.set_hint(self._hint())
+        self.offer.offer(not self.area.page.has_text and not waits, about=tr(EMPTY))
+        self._legend.setVisible(self.area.page.has_text and not self._is_presenting)
+        self._legend.set_hint(self.look_choice.hint())
         if before != (self._chips.isHidden(), self._legend.isHidden()):
             self._column.activate()  # at once: the page is never painted over a place that it does not have
 
@@ -237,29 +178,10 @@ class TokenView(View):
         token = self.pointer.token_under(event.globalPos())
         self.pointer.leave()
         if event.reason() == QContextMenuEvent.Reason.Keyboard:
-            self.menu_of_picked().popup(self._below_picked())
+            self.menu_of_picked().popup(below_picked(self.area))
         else:
             self.keys.menu(self, token).popup(event.globalPos())
 
     def menu_of_picked(self) -> QMenu:
         """That of the selected token."""
         return self.keys.menu(self, self.area.run.selected if self.area.run is not None else None)
-
-    def _below_picked(self) -> QPoint:
-        """Where on the screen the menu of the selected token opens; without one, in the page's corner."""
-        run, viewport = self.area.run, self.area.viewport()
-        rect = self.token_rect(run.selected) if run is not None and run.selected is not None else QRect()
-        return viewport.mapToGlobal(rect.bottomLeft() if rect.isValid() else self.area.padding)
-
-    @Slot()
-    def _announce(self) -> None:
-        """Say where one is."""
-        run, column = self.area.run, self.area.page.shown()
-        if run is None or not run.tokens:
-            return
-        place = run.selected if run.selected is not None else max(0, run.cursor - 1)
-        words = spoken(run.tokens[place], place + 1, len(run.tokens))
-        for part in (self, self.area):
-            part.setAccessibleDescription(words)
-        if QAccessible.isActive() and column is not None:
-            QAccessible.updateAccessibility(QAccessibleTextCursorEvent(self.area, column.text.span(place)[0]))

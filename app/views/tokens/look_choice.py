@@ -1,0 +1,85 @@
+"""How the reader wants tokens drawn: coloured by what, and with white space seen or not."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Slot
+
+from app.state.run import Run
+from app.state.scores import BAND_NAMES, scores_of, shares
+from app.views.text.origins import KEY
+from app.views.text.paint import BAND_SCORES, COLOURINGS, thickness
+from app.views.tokens.area import TokenArea
+from app.views.tokens.tools import TokenTools
+from app.widgets.legend import Legend, Step
+from core import strategies
+from resources.language import mark, tr
+
+HINT = mark("click a token, or ← →")
+CHANGED = mark("▾ the search changed its mind here")
+BRANCHED = mark("│ the branch begins here")
+
+
+class LookChoice(QObject):
+    """Takes what is chosen in the tools to the area, and keeps the key to the colours true."""
+
+    def __init__(self, area: TokenArea, tools: TokenTools, legend: Legend) -> None:
+        super().__init__(area)
+        self._area, self._tools, self._legend = area, tools, legend
+        self._kind = "plain"
+        self._colourings = {"plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference"}
+        """What tokens are coloured by, by the kind of run."""
+        tools.colouringChosen.connect(self._choose_colouring)
+        tools.whitespaceToggled.connect(self._set_whitespace)
+
+    def begin(self, run: Run | None) -> None:
+        """Another run: colour it as the last of its kind."""
+        self._kind = _kind(run)
+        self._tools.offer("difference", self._kind == "compared")
+        self.set_colouring(self._colourings[self._kind])
+
+    def set_colouring(self, name: str) -> None:
+        """Colour tokens by one of `COLOURINGS`."""
+        self._area.look.colouring = name
+        self._tools.set_colouring(name)
+        _title, low, high = COLOURINGS[name]
+        steps = _band_steps(self._area.run) if name == "band" else ()
+        self._legend.set_words(tr(low), tr(high), self.hint(), steps)
+        self._area.viewport().update()
+
+    def hint(self) -> str:
+        """What the key says beside the colours: the marks that are there, and what to do."""
+        look = self._area.look
+        if look.colouring == "origin":
+            return tr(KEY)
+        marks = [tr(words) for words, there in ((CHANGED, look.changed), (BRANCHED, look.branch is not None)) if there]
+        return "   ".join([*marks, tr(HINT)])
+
+    @Slot(str)
+    def _choose_colouring(self, name: str) -> None:
+        """What the reader picks holds for runs of the same kind."""
+        self._colourings[self._kind] = name
+        self.set_colouring(name)
+
+    @Slot(bool)
+    def _set_whitespace(self, shown: bool) -> None:
+        """Show or hide ␣ and ↵."""
+        self._area.look.whitespace = shown
+        self._area.viewport().update()
+
+
+def _band_steps(run: Run | None) -> tuple[Step, ...]:
+    """GLTR's bands in the key, with their parts of a scored text."""
+    parts = [f": {part}" for part in shares(scores_of(run.tokens))] if run is not None and run.is_scored else None
+    names = [f"{tr(name)}{part}" for name, part in zip(BAND_NAMES, parts or [""] * len(BAND_NAMES), strict=True)]
+    names[0] = tr("rank {band}").format(band=names[0])
+    return tuple(Step(name, score, thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True))
+
+
+def _kind(run: Run | None) -> str:
+    """By which the colours are remembered."""
+    if run is None:
+        return "plain"
+    if run.is_scored:
+        return "compared" if run.request.second or run.compared else "scored"
+    strategy = strategies.registry.get(run.request.strategy)
+    return "drafted" if strategy is not None and strategy.speculates else "plain"
