@@ -106,7 +106,7 @@ def test_branches_of_one_text_are_hidden_until_they_are_wanted(view: TreeView) -
     Session(view, chorus_run())
     shown = view.canvas.stage.scene.shown
     assert [n for n in labels(view) if shown(n)] == [0, 1, 3]
-    view._on_pruned("shown")
+    view.tree.set_pruned("shown")
     assert [n for n in labels(view) if shown(n)] == [0, 1, 2, 3, 4, 6, 7], "what goes on alone is folded away"
 
 
@@ -122,7 +122,7 @@ def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
     assert [row.cells[:2] for row in report.rows] == [("␣red", "2"), ("␣blue", "1")]
     assert session.run.selected == 1
     assert cells(view, TEXT)[:2] == ["★ a red fox", "▸ a red owl"]
-    view._on_pruned("shown")
+    view.tree.set_pruned("shown")
     view.canvas.selection.pick(8)
     assert session.reports[-1] is not None
     assert session.reports[-1].sentence.endswith("The one text that came to this place drew it.")
@@ -133,7 +133,7 @@ def test_a_node_tells_share_count_text_and_probability(view: TreeView) -> None:
 
 def test_a_node_of_another_text_shows_that_text(view: TreeView) -> None:
     session = Session(view, chorus_run())
-    view._on_pruned("shown")
+    view.tree.set_pruned("shown")
     view.canvas.selection.pick(4)
     assert session.run.shown == 2
     assert view.canvas.selection.selected == 4
@@ -149,7 +149,7 @@ def test_a_click_on_a_text_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
     assert view.canvas.stage.look.trail == [0, 1, 4, 8]
     assert all(view.canvas.stage.scene.shown(n) for n in (4, 8))
     assert (view._path.before, view._path.last) == ("Once upon a time, there was a little a blue", " hen")
-    view._on_sample(3)
+    view.picking.pick_text(3)
     assert not view.canvas.stage.scene.shown(8)
     assert view.canvas.stage.scene.shown(5)
 
@@ -185,7 +185,7 @@ def test_runs_of_other_kinds_are_shown_in_turn(view: TreeView) -> None:
     Session(view, chorus_run())
     view.show_run(make_run(story(5)))
     assert not view.samples.isVisible()
-    assert not view._again.isVisible()
+    assert not view.beginnings.again.isVisible()
     assert view.canvas.stage.scene.last < 0
     view.show_run(chorus_run())
     assert len(labels(view)) == 9
@@ -217,7 +217,7 @@ def test_the_same_prompt_many_times_from_the_empty_page(qtbot: QtBot, config_dir
     assert (request.strategy, request.settings["num_return_sequences"]) == ("sampling", 12)
     assert request.options["seed_each"]
     assert len(view.samples.rows_model.rows) == 12
-    assert sum(view.chorus.chorus.endings().values()) == 12
+    assert sum(view.tree.chorus.chorus.endings().values()) == 12
     assert find(window, TreeView, "treeView").canvas.isVisible()
     window.parts.centre.show_view("compare")
     compare = next(view for view in window.parts.centre.views if isinstance(view, CompareView))

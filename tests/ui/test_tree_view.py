@@ -249,7 +249,7 @@ def test_the_line_below_says_the_text_so_far_and_copies_it(qtbot: QtBot) -> None
     view.canvas.selection.pick(node)
     assert (view._path.before + view._path.last).endswith(run.beams.text(node))
     assert view._path.before.startswith("Once upon a time")
-    view.copy()
+    view.picking.copy()
     assert QGuiApplication.clipboard().text() == run.beams.text(node)
 
 
