@@ -357,7 +357,7 @@ def test_settings_apply_at_once(qtbot: QtBot, window: MainWindow) -> None:
     assert window.parts.requests.request().top_n == 0
     find(dialog, QSpinBox, "threadsChoice").setValue(1)
     assert window.parts.loading.request().threads == 1
-    dialog.allowed.setCurrentRow(0)
+    dialog.permissions.allowed.setCurrentRow(0)
     find(dialog, QPushButton, "revokeButton").click()
     assert window.parts.settings.models.allow_pickle == []
     assert json.loads(window.parts.store.path.read_text(encoding="utf-8"))["compute"]["top_n"] == 0

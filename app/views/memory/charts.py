@@ -82,7 +82,7 @@ class MemoryCharts(QWidget):
         right = self._history.forecast.limit if run.outcome is None else max(run.length, 1)
         self.chart.show_figure(over_the_run(self._history, self._place, right))
         self.chart.set_cursor(self._place, self.tip(self._place))
-        self._axis.setText(tr("{unit} held, by tokens written").format(unit=tr(self.chart.unit()[1])))
+        self._axis.setText(tr("{unit} held, by tokens written").format(unit=tr(self.chart.figure.unit()[1])))
 
     def _draw_tokens(self, run: Run) -> None:
         rows = memory_tokens.rows(self._history, run, self._place)

@@ -150,6 +150,10 @@ class Figure:
         """What the plot's height stands for."""
         return self.top or (self.highest or 1.0) * HEADROOM
 
+    def unit(self) -> tuple[float, str]:
+        """(size, name) of what the upright axis counts in."""
+        return self.y.unit(self.height)
+
     @cached_property
     def end(self) -> float:
         """Where the x axis ends."""

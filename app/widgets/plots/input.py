@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QWidget
 
+from app.theme.theme import Theme
 from app.widgets.plots.canvas import PlotCanvas
 
 _GRASP, _DRAG = 6, 4
@@ -113,3 +115,12 @@ def _passed_on(event: QWheelEvent) -> bool:
     """Let the page below have it: the view itself would swallow it."""
     event.ignore()
     return True
+
+
+def drawing(over: QWidget, theme: Theme) -> tuple[PlotCanvas, PlotInput]:
+    """A new canvas that fills `over`, below whatever lies there, and what takes its mouse."""
+    canvas = PlotCanvas(theme, over)
+    canvas.setGeometry(over.rect())
+    canvas.lower()
+    canvas.show()
+    return canvas, PlotInput(canvas)

@@ -39,7 +39,7 @@ class PlotPanel(QWidget, Spoken):
         self._canvas: PlotCanvas | None = None
         self._input: PlotInput | None = None
         self._cursor: int | None = None
-        self.describe: Callable[[int], str] = self._say
+        self.describe: Callable[[int], str] = lambda place: words.at(self._figure, place)
         """What is told of a place."""
         self._frame, self._tag, self._reset = FocusFrame(self), Tag(self), ResetButton(self)
         self._reset.clicked.connect(self.show_whole)
@@ -100,29 +100,16 @@ class PlotPanel(QWidget, Spoken):
         """Whether only a part is seen."""
         return self._canvas is not None and self._canvas.is_zoomed
 
-    def unit(self) -> tuple[float, str]:
-        """(size, name) of what the upright axis counts in."""
-        return self._figure.y.unit(self._figure.height)
-
     def canvas(self) -> PlotCanvas:
         """The drawing, made when it is first asked for."""
         if self._canvas is None:
-            self._make_canvas()
-        assert self._canvas is not None
+            from app.widgets.plots.input import drawing
+
+            self._canvas, self._input = drawing(self, self._theme)
+            self._input.hovered.connect(self._on_hover)
+            self._input.picked.connect(self.picked)
+            self._input.zoomChanged.connect(self._put_reset)
         return self._canvas
-
-    def _make_canvas(self) -> None:
-        from app.widgets.plots.canvas import PlotCanvas
-        from app.widgets.plots.input import PlotInput
-
-        self._canvas = PlotCanvas(self._theme, self)
-        self._input = PlotInput(self._canvas)
-        self._canvas.setGeometry(self.rect())
-        self._canvas.lower()
-        self._canvas.show()
-        self._input.hovered.connect(self._on_hover)
-        self._input.picked.connect(self.picked)
-        self._input.zoomChanged.connect(self._put_reset)
 
     def _draw(self) -> None:
         if not self.isVisible() or (self._canvas is None and self._figure.is_empty):
@@ -173,9 +160,6 @@ class PlotPanel(QWidget, Spoken):
     def _put_reset(self) -> None:
         """The way back from a zoom, where there is one."""
         self._reset.put(self.is_zoomed)
-
-    def _say(self, place: int) -> str:
-        return words.at(self._figure, place)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows walk, with Shift ten places at a time; Home and End go to the ends; + and − zoom, 0 shows all."""

@@ -1,0 +1,72 @@
+"""What settings are made of: rows of names and editors, and the editors themselves."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QSpinBox, QWidget
+
+from app.widgets.wrapped_label import WrappedLabel
+from resources.language import tr
+
+FIELD_INSET = 7
+
+
+class Form(QWidget):
+    """Names and editors, a row each. `changed` names what was set."""
+
+    changed = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = QFormLayout(self)
+        self.rows.setContentsMargins(0, 0, 0, 0)
+        self.rows.setHorizontalSpacing(18)
+
+    def add(self, label: str, part: QWidget) -> None:
+        """One row more."""
+        part.setMinimumWidth(180)
+        self.rows.addRow(label, part)
+
+
+def check(name: str, title: str, on: bool) -> QCheckBox:
+    """A box to be ticked."""
+    box = QCheckBox(title)
+    box.setObjectName(name)
+    box.setChecked(on)
+    return box
+
+
+def combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
+    """One of (value, marked title); a value that is none of them is listed as itself."""
+    combo = QComboBox()
+    combo.setObjectName(name)
+    combo.setAccessibleName(label)
+    for value, title in choices:
+        combo.addItem(tr(title), value)
+    if combo.findData(chosen) < 0:
+        combo.addItem(chosen, chosen)
+    combo.setCurrentIndex(combo.findData(chosen))
+    return combo
+
+
+def chosen(combo: QComboBox) -> str:
+    """The value that it stands at."""
+    return str(combo.currentData())
+
+
+def spin(name: str, label: str, value: int, least: int = 0, most: int = 1024) -> QSpinBox:
+    """A whole number between two."""
+    spin = QSpinBox()
+    spin.setObjectName(name)
+    spin.setAccessibleName(label)
+    spin.setRange(least, most)
+    spin.setValue(value)
+    spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move a spin box's text
+    return spin
+
+
+def muted(text: str) -> QLabel:
+    """A remark."""
+    label = WrappedLabel(text)
+    label.setProperty("role", "muted")
+    return label
