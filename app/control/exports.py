@@ -10,8 +10,9 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage
 
 import core
-from app.panels.centre import Centre, ViewColumn
+from app.panels.centre import Centre
 from app.panels.export_dialog import HTML, PNG, SVG, TRACE, Offer
+from app.panels.view_column import ViewColumn
 from app.session.session import Session
 from app.storage.tables import CSV, JSON, write_table
 from app.theme.theme import theme_for

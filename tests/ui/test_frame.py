@@ -95,7 +95,7 @@ def tabs_out_of_sight(window: MainWindow) -> list[int]:
 def cut_parts(window: MainWindow) -> list[str]:
     """Parts of the middle's head that reach beyond it."""
     column, cut = window.parts.centre.columns[0], []
-    for part in (column.tabs, column.tabs.more, column.tools, window.parts.centre.split):
+    for part in (column.tabs, column.tabs.more, column.header.tools, window.parts.centre.split):
         left = part.mapTo(window.parts.centre, part.rect().topLeft()).x()
         if part.isVisible() and not 0 <= left <= window.parts.centre.width() - part.width():
             cut.append(type(part).__name__)
@@ -125,11 +125,11 @@ def test_tools_stand_beside_the_tabs_where_there_is_room(window: MainWindow) -> 
     window.parts.centre.show_view("tokens")
     window.resize(1280, 800)
     QApplication.processEvents()
-    assert column.tools.mapTo(column, column.tools.rect().center()).y() < column.tabs.height() + 5
+    assert column.header.tools.mapTo(column, column.header.tools.rect().center()).y() < column.tabs.height() + 5
     assert not column.tabs.more.isVisible()
     window.resize(900, 600)
     QApplication.processEvents()
-    assert column.tools.mapTo(column, column.tools.rect().center()).y() > column.tabs.height()
+    assert column.header.tools.mapTo(column, column.header.tools.rect().center()).y() > column.tabs.height()
 
 
 def test_the_menu_of_tabs_brings_a_view_to_the_front(window: MainWindow) -> None:

@@ -426,10 +426,10 @@ def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypa
     window.parts.centre.show_view("tokens")
     column.resize(1400, 600)
     one = column.header.height()
-    monkeypatch.setattr(column.side, "sizeHint", lambda: QSize(column.width(), 20))
+    monkeypatch.setattr(column.header.side, "sizeHint", lambda: QSize(column.width(), 20))
     column.fit_header()
     assert column.header.height() == 2 * one
-    monkeypatch.setattr(column.side, "sizeHint", lambda: QSize(40, 20))
+    monkeypatch.setattr(column.header.side, "sizeHint", lambda: QSize(40, 20))
     column.fit_header()
     assert column.header.height() == one
 

@@ -1,0 +1,161 @@
+"""A column of views: one of them to be seen, the others behind their tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, Signal, Slot
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+
+from app.panels.view_header import ViewHeader, put_in_place
+from app.state.terms import told
+from app.theme.theme import Theme
+from app.views import ViewSpec
+from app.views.base import View
+from app.widgets.late_tip import LateTip
+from resources.language import tr
+
+
+class ViewColumn(QWidget):
+    """A tab bar over a stack of views, with the shown view's own tools at the right.
+
+    A view is made when it is first shown or asked for; `viewMade` tells of it.
+    """
+
+    viewMade = Signal(object)
+    viewShown = Signal(object)
+
+    def __init__(self, specs: Sequence[ViewSpec], suffix: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._specs = list(specs)
+        self._suffix = suffix
+        self._theme: Theme | None = None
+        self._made: dict[int, View] = {}
+        self._is_presenting = False
+        self.header = ViewHeader(tr(spec.title) for spec in self._specs)
+        self.tabs = self.header.tabs
+        LateTip(self.tabs, lambda place: f"view.{self.name_at(place)}", told)
+        self.stack = QStackedWidget()
+        for _spec in self._specs:
+            self.stack.addWidget(QWidget())
+        self.tabs.currentChanged.connect(self._on_tab)
+        self.header.side.widthChanged.connect(self.fit_header)
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.header)
+        column.addWidget(self.stack, 1)
+        for index, spec in enumerate(self._specs):
+            self.tabs.set_absent(index, spec.comes_later)
+        self._on_tab(0)
+
+    @property
+    def views(self) -> list[View]:
+        """All of them, in the order of their tabs; those that are not there yet are made."""
+        return [self._view(index) for index in range(len(self._specs))]
+
+    @property
+    def made(self) -> list[View]:
+        """Those that have been wanted so far."""
+        return list(self._made.values())
+
+    def make_next(self) -> bool:
+        """Make one that nobody has wanted yet; False when all are there."""
+        missing = [index for index in range(len(self._specs)) if index not in self._made]
+        if missing:
+            self._view(missing[0])
+        return len(missing) > 1
+
+    @property
+    def current(self) -> str:
+        """Name of the view that is shown."""
+        return str(self._specs[self.tabs.currentIndex()].name)
+
+    @property
+    def title(self) -> str:
+        """What stands on the tab of the view that is shown."""
+        return tr(self._specs[self.tabs.currentIndex()].title)
+
+    @property
+    def shown(self) -> View:
+        """The view that is shown."""
+        return self._view(self.tabs.currentIndex())
+
+    @property
+    def offered(self) -> list[str]:
+        """Names of the views that have a tab now."""
+        return [spec.name for index, spec in enumerate(self._specs) if not self.tabs.is_absent(index)]
+
+    def view(self, name: str) -> View:
+        """The view of that name, in front or not. Raises ValueError when there is none."""
+        return self._view([spec.name for spec in self._specs].index(name))
+
+    def name_at(self, place: QPoint) -> str:
+        """Name of the view whose tab lies there in the tab bar; of the one in front where none does."""
+        index = self.tabs.tabAt(place)
+        return str(self._specs[index if index >= 0 else self.tabs.currentIndex()].name)
+
+    def show_view(self, name: str) -> bool:
+        """Bring a view to the front; False when there is none of that name."""
+        names = [spec.name for spec in self._specs]
+        is_there = name in names and not self.tabs.is_absent(names.index(name))
+        if is_there:
+            self.tabs.setCurrentIndex(names.index(name))
+        return is_there
+
+    def offer_view(self, name: str, is_there: bool) -> None:
+        """Whether there is a tab of that name."""
+        index = [spec.name for spec in self._specs].index(name)
+        if self.tabs.set_absent(index, not is_there):
+            self.fit_header()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes, the views' too."""
+        self._theme = theme
+        for view in self.made:
+            view.set_theme(theme)
+        self.header.set_theme(theme)
+        self.fit_header()
+
+    def set_presenting(self, on: bool) -> None:
+        """Only the view is to be seen, as it is on a stage; those that are made meanwhile, too."""
+        self._is_presenting = on
+        self.header.setVisible(not on)
+        for view in self.made:
+            view.set_presenting(on)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit_header()
+
+    def _view(self, index: int) -> View:
+        if index not in self._made:
+            view = self._made[index] = self._specs[index].factory()
+            view.setObjectName(view.objectName() + self._suffix)
+            if self._theme is not None:
+                view.set_theme(self._theme)
+            if self._is_presenting:
+                view.set_presenting(True)
+            put_in_place(self.stack, index, view)
+            self.header.put_tools(index, view.header_widget() or QWidget())
+            self.fit_header()
+            self.viewMade.emit(view)
+        return self._made[index]
+
+    def add_message_area(self, area: QWidget) -> None:
+        """Stand under the tabs, which then keep their place."""
+        self._column.insertWidget(1, area)
+
+    @Slot(int)
+    def _on_tab(self, index: int) -> None:
+        view = self._view(index)
+        self.stack.setCurrentIndex(index)
+        self.header.show_tools(index)
+        self.fit_header()
+        self.viewShown.emit(view)
+
+    @Slot()
+    def fit_header(self) -> None:
+        """Tabs and tools share the column's width anew."""
+        self.header.fit(self.width())
