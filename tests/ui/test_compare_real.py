@@ -56,7 +56,7 @@ def test_a_chorus_writes_what_single_runs_write(qtbot: QtBot, window: MainWindow
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         window.parts.runs.chorus(TEXTS)
     run = window.session.run
-    assert sum(view.chorus.chorus.endings().values()) == TEXTS
+    assert sum(view.tree.chorus.chorus.endings().values()) == TEXTS
     model, rows = core.load("storyteller"), view.samples.rows_model.rows
     assert [row.seed for row in rows] == [run.request.seed + n for n in range(TEXTS)]
     config = {**run.request.config, "num_return_sequences": 1}
