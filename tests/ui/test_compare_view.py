@@ -83,7 +83,7 @@ def view(qtbot: QtBot) -> Iterator[CompareView]:
 
 def row(view: CompareView, number: int) -> dict[str, str]:
     """Everything a row says, by the titles of its columns."""
-    model = view.results.rows_model
+    model = view.outcome.results.rows_model
     titles = ["name", "said", *(column.title for column in COLUMNS)]
     return {title: model.index(number, column).data() for column, title in enumerate(titles)}
 
@@ -138,7 +138,7 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     ]  # fmt: skip
     assert told["said"] == "the same 10 tokens"
     assert row(view, 2)["said"] == f"differs at 10: the end, not “{story(10)[9].piece.replace(' ', '␣')}”"
-    plots = {plot.accessibleName(): plot.figure.bars[0].figures for plot in view.charts.plots}
+    plots = {plot.accessibleName(): plot.figure.bars[0].figures for plot in view.outcome.charts.plots}
     assert plots["Peak bytes"] == ("8.0 KiB", "16.0 KiB", "8.0 KiB")
     assert plots["The same text for"] == ("all 10", "all 10", "9 tokens")
     assert view.button.isEnabled()
@@ -166,9 +166,9 @@ def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
         "the reference", "Static cannot serve: it is too large.", "stopped",
     ]  # fmt: skip
     assert row(view, 1)["Speed"] == "–"
-    assert view.results.columnSpan(1, SAID) > 5, "the reason has the room of the figures"
-    view.results.sortByColumn(NAME, Qt.SortOrder.DescendingOrder)
-    assert [view.results.columnSpan(n, SAID) > 1 for n in range(3)] == [True, False, False]
+    assert view.outcome.results.columnSpan(1, SAID) > 5, "the reason has the room of the figures"
+    view.outcome.results.sortByColumn(NAME, Qt.SortOrder.DescendingOrder)
+    assert [view.outcome.results.columnSpan(n, SAID) > 1 for n in range(3)] == [True, False, False]
 
 
 def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
@@ -180,10 +180,10 @@ def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
     bench.end_next(story(10))
     bench.end_next([*story(4), *story(7, pieces=(" never",) * 7)[4:]])
     view.measuring_changed(False)
-    first, second = (card.text.text() for card in view.texts.cards)
+    first, second = (card.text.text() for card in view.outcome.texts.cards)
     assert "underline" in second
     assert "underline" not in first
-    bits, counts = (plot.figure for plot in view.charts.plots if plot.isVisible())
+    bits, counts = (plot.figure for plot in view.outcome.charts.plots if plot.isVisible())
     assert [line.name for line in bits.lines] == ["Sampling", "Greedy"]
     assert bits.lines[0].points[:5] == bits.lines[1].points[:5], "the texts are one up to there"
     own = -sum(token.raw_log_probability for token in story(10)) / math.log(2)
@@ -199,11 +199,11 @@ def test_another_reference_by_one_click(view: CompareView, qtbot: QtBot) -> None
     assert [request.seed for request in bench.waiting] == [0, 1]
     fill(bench, story(6), story(8))
     assert row(view, 0)["name"] == "◆ Seed 0"
-    qtbot.mouseClick(view.texts.cards[1].compare, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(view.outcome.texts.cards[1].compare, Qt.MouseButton.LeftButton)
     assert row(view, 1)["name"] == "◆ Seed 1"
     assert row(view, 0)["said"].startswith("differs at 7: the end")
-    assert "‸" in view.texts.cards[0].text.text(), "words of the reference are missing"
-    assert not view.texts.cards[1].compare.isVisible()
+    assert "‸" in view.outcome.texts.cards[0].text.text(), "words of the reference are missing"
+    assert not view.outcome.texts.cards[1].compare.isVisible()
 
 
 def test_columns_sort_as_numbers_and_what_is_unknown_comes_last(view: CompareView) -> None:
@@ -219,13 +219,13 @@ def test_columns_sort_as_numbers_and_what_is_unknown_comes_last(view: CompareVie
     tokens = 2 + [column.title for column in COLUMNS].index("Tokens")
     for order, expected in ((Qt.SortOrder.AscendingOrder, ["9", "20", "100", "–"]),
                             (Qt.SortOrder.DescendingOrder, ["100", "20", "9", "–"])):  # fmt: skip
-        view.results.sortByColumn(tokens, order)
+        view.outcome.results.sortByColumn(tokens, order)
         assert [row(view, number)["Tokens"] for number in range(4)] == expected
-    alignment = view.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.TextAlignmentRole)
+    alignment = view.outcome.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.TextAlignmentRole)
     assert alignment & Qt.AlignmentFlag.AlignRight
-    spoken = view.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.AccessibleTextRole)
+    spoken = view.outcome.results.rows_model.index(0, tokens).data(Qt.ItemDataRole.AccessibleTextRole)
     assert spoken == "Tokens ↓: 100"
-    view.results.sortByColumn(NAME, Qt.SortOrder.AscendingOrder)
+    view.outcome.results.sortByColumn(NAME, Qt.SortOrder.AscendingOrder)
     assert [row(view, number)["name"].removeprefix("◆ ") for number in range(4)] == [f"Seed {n}" for n in range(4)]
 
 
@@ -245,19 +245,19 @@ def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot
     form.list.setText("0.5 1 1.5")
     form.seeds.setValue(2)
     assert view.button.text() == "Compare 6"
-    assert "6 runs, about 6 s" in view._words.text().replace("\xa0", " "), "the shown run took a second"
+    assert "6 runs, about 6 s" in view.head.words.text().replace("\xa0", " "), "the shown run took a second"
     view.compare_or_stop()
     told = [(request.settings["temperature"], request.seed) for request in bench.waiting]
     assert told == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1), (1.5, 0), (1.5, 1)]
     fill(bench, story(4), story(8), story(6), story(6), story(10), story(20))
-    plots = {plot.accessibleName(): plot.figure for plot in view.charts.plots}
+    plots = {plot.accessibleName(): plot.figure for plot in view.outcome.charts.plots}
     lengths = plots["Tokens"]
     assert lengths.lines[0].points == ((0, 6), (1, 6), (2, 15))
     assert [(dots.name, dots.points) for dots in lengths.dots] == [
         ("seed 0", ((0, 4), (1, 6), (2, 10))), ("seed 1", ((0, 8), (1, 6), (2, 20))),
     ]  # fmt: skip
     assert lengths.x.labels == ("0.5", "1", "1.5")
-    panel = next(plot for plot in view.charts.plots if plot.accessibleName() == "Tokens")
+    panel = next(plot for plot in view.outcome.charts.plots if plot.accessibleName() == "Tokens")
     assert panel.describe(2) == "Temperature 1.5\nmean 15\nseed 0 10\nseed 1 20"
     assert "mean goes from 6 at 0.5" in panel.accessibleDescription() or "rises" in panel.accessibleDescription()
     head, first = view.figures()[:2]
@@ -310,9 +310,11 @@ def test_nothing_is_cut_at_any_width(view: CompareView, kind: str, width: int, s
     view.resize(width, 640)
     layout.settle(view)
     assert layout.faults(view) == []
-    shown = [n for n in range(view.results.rows_model.columnCount()) if not view.results.isColumnHidden(n)]
+    shown = [
+        n for n in range(view.outcome.results.rows_model.columnCount()) if not view.outcome.results.isColumnHidden(n)
+    ]
     assert {NAME, SAID} <= set(shown)
-    assert sum(view.results.columnWidth(n) for n in shown) <= view.results.width() + 1
+    assert sum(view.outcome.results.columnWidth(n) for n in shown) <= view.outcome.results.width() + 1
 
 
 def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
@@ -321,7 +323,7 @@ def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
     view.measured(finished(RunRequest("", load=LoadRequest("storyteller")), story(3)))
     assert not view.button.isEnabled()
     view.measuring_changed(False)
-    assert view.comparisons["caches"].entries == []
+    assert view.comparing.comparisons["caches"].entries == []
     assert view.button.isEnabled()
 
 
@@ -347,7 +349,7 @@ def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
     view = next(view for view in window.parts.centre.views if view.objectName() == "compareView")
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         view.button.click()
-    entries = view.comparisons["caches"].entries
+    entries = view.comparing.comparisons["caches"].entries
     assert len(entries) > 4
     assert {entry.state for entry in entries} == {"done"}
     assert window.session.run is shown
@@ -362,7 +364,7 @@ def test_a_cache_that_fails_is_a_row_and_the_others_go_on(qtbot: QtBot, config_d
     view = next(view for view in window.parts.centre.views if view.objectName() == "compareView")
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         view.button.click()
-    states = {entry.candidate.key: entry.state for entry in view.comparisons["caches"].entries}
+    states = {entry.candidate.key: entry.state for entry in view.comparing.comparisons["caches"].entries}
     assert {key for key, state in states.items() if state == "failed"} == {"dynamic", "static"}
     assert len([state for state in states.values() if state == "done"]) > 3
     rows = [row(view, number) for number in range(len(entries_of(view)))]
@@ -430,17 +432,17 @@ def test_a_click_shows_a_result_everywhere_and_there_is_a_way_back(qtbot: QtBot,
     run_window(qtbot, window)
     shown, view = window.session.run, compare_view(window)
     compared(qtbot, window, view, "caches")
-    assert not view.way_back.isVisible()
-    index = view.results.rows_model.index(1, NAME)
+    assert not view.outcome.way_back.isVisible()
+    index = view.outcome.results.rows_model.index(1, NAME)
     qtbot.mouseClick(
-        view.results.viewport(), Qt.MouseButton.LeftButton, pos=view.results.visualRect(index).center()
+        view.outcome.results.viewport(), Qt.MouseButton.LeftButton, pos=view.outcome.results.visualRect(index).center()
     )  # fmt: skip
     assert window.session.run is view.comparison.entries[1].run
     assert len(view.comparison.entries) > 4, "the comparison stays"
-    assert view.way_back.isVisible()
-    qtbot.mouseClick(view.way_back.button, Qt.MouseButton.LeftButton)
+    assert view.outcome.way_back.isVisible()
+    qtbot.mouseClick(view.outcome.way_back.button, Qt.MouseButton.LeftButton)
     assert window.session.run is shown
-    assert not view.way_back.isVisible()
+    assert not view.outcome.way_back.isVisible()
     window.close()
 
 
