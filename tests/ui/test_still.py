@@ -27,9 +27,10 @@ from pathlib import Path
 from app.__main__ import main
 
 folder, views = Path(sys.argv[1]), eval(sys.argv[2])
+SHORT = ["--param", "max_new_tokens=24"]
 for view, words in views.items():
     picture = ["--screenshot", str(folder / f"{view}.png"), "--view", view, "--still", "--size", "1000x700"]
-    assert main([*words, "--model", "storyteller", "--prompt", "Once upon a time", "--run", *picture]) == 0
+    assert main([*words, "--model", "storyteller", "--prompt", "Once upon a time", "--run", *picture, *SHORT]) == 0
 """
 
 

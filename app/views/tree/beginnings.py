@@ -31,7 +31,7 @@ class Beginnings(QObject):
         """The model, which may refuse to search."""
         self.again, self.first = ChorusBar(view), ChorusBar(view)
         self.offer = EmptyOffer(
-            tr("Run beam search on this prompt"), view, lambda area, theme: below_words(area, theme, tree.run)
+            tr("Run a beam search"), view, lambda area, theme: below_words(area, theme, tree.run)
         )
         self.foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self.foot.addWidget(legend, 1)
