@@ -58,7 +58,9 @@ ALLOWED = (
     Allowed("app/storage/history", r"[A-Z]{4,}.*|\(?instr.*|texts\.number IN.*|\{…\} is no run's id", "SQL"),
     Allowed("app/storage/history/rows.py", r"(runs|deleted|pinned) .*", "SQL"),
     Allowed("app/storage/settings.py", r"Once upon a time.*", "a prompt for a model that reads English"),
-    Allowed("app/control/palette", r"\{…\} theme|text size .*|tour \{…\}|Seed", "other words that an entry is found by"),
+    Allowed(
+        "app/control/palette", r"\{…\} theme|text size .*|tour \{…\}|Seed", "other words that an entry is found by"
+    ),
     Allowed("app/panels/toolbar.py", r"Token<span.*", "the program's name in two colours"),
     Allowed("core/trace/page/document.py", r".*-src '.*", "a content security policy"),
     Allowed("app", r"(\w+(#\w+)? \{ )?[a-z-]+: [^;]+;.*", "a style sheet"),

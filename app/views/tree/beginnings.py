@@ -30,9 +30,7 @@ class Beginnings(QObject):
         self.info: ModelInfo | None = None
         """The model, which may refuse to search."""
         self.again, self.first = ChorusBar(view), ChorusBar(view)
-        self.offer = EmptyOffer(
-            tr("Run a beam search"), view, lambda area, theme: below_words(area, theme, tree.run)
-        )
+        self.offer = EmptyOffer(tr("Run a beam search"), view, lambda area, theme: below_words(area, theme, tree.run))
         self.foot = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self.foot.addWidget(legend, 1)
         self.foot.addWidget(self.again)
