@@ -65,7 +65,7 @@ ALLOWED = (
     Allowed("core/trace/page/document.py", r".*-src '.*", "a content security policy"),
     Allowed("app", r"(\w+(#\w+)? \{ )?[a-z-]+: [^;]+;.*", "a style sheet"),
     Allowed("app", r".*<(span|table|tr)\b.*", "rich text around words"),
-    Allowed("app/views/inspector/panel.py", r"(row\.\w+|[a-z]+)( (row\.\w+|[a-z]+))*", "names of the glossary"),
+    Allowed("app/views/inspector", r"(row\.\w+|[a-z]+)( (row\.\w+|[a-z]+))*", "names of the glossary"),
     Allowed("app/widgets/tree_canvas", r"(The tree has a|Node|Pruned nodes are) .*", "a programmer's mistake"),
 )
 
