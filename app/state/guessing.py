@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
+import core
 from app.state.run import Run
-from core.events import Alternative, CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.events import Alternative, Event, TokenChosen
 
 CHOICES = 4
 MOST = 8
@@ -106,7 +110,7 @@ def _question(run: Run, place: int) -> Question:
 
 
 def _alternative(token: TokenChosen) -> Alternative:
-    return Alternative(
+    return core.events.Alternative(
         token.id, token.piece, token.raw_probability, token.probability, token.raw_log_probability,
         token.log_probability, token.rank,
     )  # fmt: skip
@@ -120,21 +124,21 @@ def _events(run: Run, start: int, stop: int) -> Iterator[Event]:
     """Every event up to the shown text's token `stop`, from that of token `start` on; none that tells of more."""
     count = 0
     for event in run.events:
-        if count >= stop and start < stop and isinstance(event, TokenChosen):
+        if count >= stop and start < stop and isinstance(event, core.events.TokenChosen):
             return
         if count >= start and _is_known(event, stop):
             yield event
-        if isinstance(event, TokenChosen) and event.sequence == run.shown:
+        if isinstance(event, core.events.TokenChosen) and event.sequence == run.shown:
             count += 1
 
 
 def _is_known(event: Event, stop: int) -> bool:
     """Whether an event tells of nothing behind the first `stop` tokens."""
     match event:
-        case TokenChosen() | CacheMeasured():
+        case core.events.TokenChosen() | core.events.CacheMeasured():
             return event.step < stop
-        case DraftRound():
+        case core.events.DraftRound():
             return event.step + len(event.accepted) + (event.extra_kind != "none") <= stop
-        case Finished() | SequenceFinished():
+        case core.events.Finished() | core.events.SequenceFinished():
             return False
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from PySide6.QtCore import QObject, QRect, Signal
+from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QScrollArea, QWidget
 
 from app.panels.centre import Centre
@@ -15,6 +15,9 @@ from app.views.speculation.view import SpeculationView
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.widgets.in_sight import in_sight
+
+PATIENCE = 1000
+"""Milliseconds for what is pointed at to find its place: what tells of a token is filled and laid out in turns."""
 
 
 class Spot(NamedTuple):
@@ -35,7 +38,9 @@ class Targets(QObject):
         super().__init__(centre)
         self._over, self._centre, self._setup, self._inspector = over, centre, setup, inspector
         self._due = ""
-        """What has been asked for and not been in sight yet."""
+        """What has just been asked for: whatever is laid out meanwhile, it is kept in sight."""
+        self._patience = QTimer(self, interval=PATIENCE, singleShot=True)
+        self._patience.timeout.connect(self._settle)
         self._named: dict[str, Callable[[], Spot | None]] = {
             "token": self._token,
             "node": self._node,
@@ -55,6 +60,7 @@ class Targets(QObject):
         if self._inspector.isAncestorOf(widget) or widget is self._inspector:
             self.inspectorWanted.emit()
         self._due = name
+        self._patience.start()
         _scroll_to(widget)
 
     def find(self, name: str) -> Spot | None:
@@ -65,12 +71,14 @@ class Targets(QObject):
             spot = _whole(widget)
         if spot is None:
             return None
-        if not in_sight(*spot, self._over).isEmpty():
-            self._due = ""
-            return spot
-        if self._due == name:  # what has just been unfolded had no place yet; later nobody's scrolling is undone
+        if in_sight(*spot, self._over).isEmpty() and self._due == name:
             _scroll_to(spot.widget)
         return spot if not in_sight(*spot, self._over).isEmpty() else None
+
+    @Slot()
+    def _settle(self) -> None:
+        """From now on nobody's scrolling is undone."""
+        self._due = ""
 
     def _widget(self, name: str) -> QWidget | None:
         if name in self._named or not name:

@@ -66,8 +66,9 @@ class HistoryView(QFrame):
         self._pages.setCurrentWidget(self.list if ids else self._empty_page)
 
     def offer(self, text: str) -> None:
-        """What the button below the words of an empty list says; there is none where that is empty."""
-        self.fill.button.setText(text)
+        """What the button below the words of an empty list says; hidden where that is empty."""
+        if text:  # a button keeps its name while it is hidden
+            self.fill.button.setText(text)
         self.fill.offer(bool(text), about=self.empty.text())
 
     def event(self, event: QEvent) -> bool:
@@ -100,7 +101,7 @@ class HistoryView(QFrame):
     def _lay_out(self) -> None:
         searching, self._empty_page = QWidget(), QWidget()
         row_of(searching, MARGIN, MARGIN, below=MARGIN // 2).addWidget(self.search)
-        self.fill = EmptyOffer("", self._empty_page)
+        self.fill = EmptyOffer(tr("Run this prompt"), self._empty_page)
         column = QVBoxLayout(self._empty_page)
         column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
         column.setSpacing(MARGIN // 2)
