@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from PySide6.QtCore import QSize
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.control.exports import RUN, Exports
@@ -96,8 +96,13 @@ def _no_figures(exports: Exports, offer: Offer) -> str:
 
 
 def hold_still(window: QWidget) -> None:
-    """No caret, which blinks, and no focus, which a window manager gives when it likes."""
+    """No caret, which blinks, no focus, which a window manager gives when it likes, and nothing below the mouse, which
+    may be anywhere."""
     QApplication.setCursorFlashTime(0)
+    for widget in window.findChildren(QWidget):
+        if widget.underMouse():
+            widget.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, False)
+            widget.update()
     focused = window.focusWidget()
     if focused is not None:
         focused.clearFocus()
