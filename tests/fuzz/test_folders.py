@@ -48,7 +48,7 @@ def check(case: tuple[str, list[Change]], good: dict[str, Path], where: Path, ta
 def test_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> None:
     tally = Tally()
 
-    @short(60)
+    @short(40)
     @given(cases)
     def run(case: tuple[str, list[Change]]) -> None:
         check(case, good, tmp_path, tally)

@@ -114,7 +114,7 @@ def test_damaged_files_are_read_as_far_as_they_go() -> None:
 def test_a_window_opens_over_damaged_files(qtbot: QtBot) -> None:
     tally = Tally()
 
-    @short(8)
+    @short(5)
     @given(files)
     def run(damages: Damages) -> None:
         tally.attempt(damages, lambda: start(qtbot, damages))

@@ -55,7 +55,7 @@ def test_what_was_found_stays_mended(case: Case) -> None:
 def test_requests_end_well_or_named() -> None:
     tally = Tally()
 
-    @short(150)
+    @short(100)
     @given(cases)
     def run(case: Case) -> None:
         tally.attempt(case, lambda: use(case))
