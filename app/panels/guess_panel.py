@@ -4,41 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
+from app.panels.foot_panel import FootPanel
 from app.theme.theme import Theme, theme_for
 from app.widgets.bars import Bars
 from app.widgets.bars_layout import BarRow
-from app.widgets.text_block import TextBlock
 from core import words
 from resources.language import tr
 
 
-class GuessPanel(QFrame):
-    """Keys 1 to 4 choose, Enter goes on, Esc leaves. Of a probability it knows nothing before `reveal`."""
+class GuessPanel(FootPanel):
+    """Keys 1 to 4 choose, Enter goes on, Esc leaves. Of a probability it knows nothing before `tell`."""
 
     picked = Signal(int)
-    nextWanted = Signal()
-    leaveWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(gap=8, parent=parent)
         self.setObjectName("guessPanel")
-        self.setProperty("role", "foot")
-        self.title, self.sentence = QLabel(), TextBlock(self, "spoken")
-        self.title.setProperty("role", "heading")
         self.bars = Bars(theme_for("light"), tr("Choices"), self, whole_labels=True)
         self.choices: list[QPushButton] = []
-        self.next, self.leave = QPushButton(), QPushButton()
-        for button, name, role, signal in (
-            (self.next, "guessNext", "primary", self.nextWanted),
-            (self.leave, "guessLeave", "quiet", self.leaveWanted),
-        ):
-            button.setObjectName(name)
-            button.setProperty("role", role)
-            button.clicked.connect(signal)
+        self.next = self.button("guessNext", self.nextWanted, "primary")
+        self.leave = self.button("guessLeave", self.leaveWanted)
         self._lay_out()
 
     def ask(self, title: str, sentence: str, choices: Sequence[str]) -> None:
@@ -64,22 +53,8 @@ class GuessPanel(QFrame):
         (self.next if next_title else self.leave).setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
-        self.sentence.refit()
+        super().set_theme(theme)
         self.bars.set_theme(theme)
-        self._theme = theme
-        side = theme.space(16)
-        self._column.setContentsMargins(side, theme.space(10), side, theme.space(12))
-        self._column.setSpacing(theme.space(8))
-
-    def event(self, event: QEvent) -> bool:
-        """Esc in here leaves the game, before it stops a run."""
-        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            if event.type() == QEvent.Type.KeyPress:
-                self.leaveWanted.emit()
-            return True
-        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """A number chooses; Enter goes on."""
@@ -109,8 +84,7 @@ class GuessPanel(QFrame):
             button.clicked.connect(lambda _checked=False, number=number: self.picked.emit(number))
             self.choices.append(button)
             row.addWidget(button, 1)
-        self._column = QVBoxLayout(self)
-        self._column.addLayout(head)
-        self._column.addWidget(self.sentence)
-        self._column.addLayout(row)
-        self._column.addWidget(self.bars)
+        self.column.addLayout(head)
+        self.column.addWidget(self.sentence)
+        self.column.addLayout(row)
+        self.column.addWidget(self.bars)

@@ -57,11 +57,6 @@ class Reader(Protocol):
         """What its tokens stand for."""
 
 
-def _no_dice(rows: int) -> torch.Tensor:
-    """Dice are thrown in a run only."""
-    raise NotImplementedError
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """What processors need to know of the run besides their own setting."""
@@ -75,11 +70,11 @@ class Context:
     eos: torch.Tensor | None
     keep: int
     """Fewest tokens that a filter leaves over."""
+    dice: Dice
+    """(rows) → a number of [0, 1) for each row [B], by the run's seed; never twice the same."""
     negative_ids: torch.Tensor | None = None
     options: Settings = field(default_factory=dict)
     """`Request.options`: the settings that GenerationConfig has no field for."""
-    dice: Dice = _no_dice
-    """(rows) → a number of [0, 1) for each row [B], by the run's seed; never twice the same."""
 
 
 def always(context: Context) -> bool:

@@ -29,7 +29,7 @@ def stage(name: str, start: int = 2, dice: float = 0.0, **options: Any) -> Any:
     """The function on scores of one option that is switched on."""
     model, config = tiny.shared("llama"), core.make_config({"do_sample": True})
     ids, eos = torch.tensor([[5, 6]]), torch.tensor([2])
-    made = Context(model, config, start, 12, ids, eos, 1, options=options, dice=lambda rows: torch.full((rows,), dice))
+    made = Context(model, config, start, 12, ids, eos, 1, lambda rows: torch.full((rows,), dice), options=options)
     (found,) = [found for found in build_funnel(made).stages if found.name == name]
     return found.process
 

@@ -32,7 +32,7 @@ def context(**settings: Any) -> Context:
     model = tiny.shared("llama")
     ids, eos = torch.tensor([[5, 6]]), torch.tensor([3])
     config = core.make_config({"do_sample": True, **settings})
-    return Context(model, config, 2, 12, ids, eos, 1)
+    return Context(model, config, 2, 12, ids, eos, 1, torch.zeros)
 
 
 def test_the_order_is_that_of_transformers() -> None:
@@ -64,7 +64,7 @@ def test_every_file_says_what_a_reader_needs(name: str) -> None:
 def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
     plain = context(**({"top_k": 0, name: ON[name]} if name in ON else {"top_k": 0}))
     options = {} if name in ON else {name: 1.0}
-    (stage,) = build_funnel(replace(plain, options=options, dice=lambda rows: torch.zeros(rows))).stages
+    (stage,) = build_funnel(replace(plain, options=options)).stages
     scores = torch.randn(2, 96, generator=torch.Generator().manual_seed(3))
     one, other = torch.tensor([[5, 6], [5, 6]]), torch.tensor([[8, 9, 1], [2, 2, 2]])
     assert torch.equal(stage.process(one, scores), stage.process(other, scores))

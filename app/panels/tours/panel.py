@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from app.panels.foot_panel import FootPanel
 from app.panels.tours.dots import Dots
 from app.theme.theme import Theme
-from app.widgets.text_block import TextBlock
 from resources.language import tr
 
 
-class TourPanel(QFrame):
+class TourPanel(FootPanel):
     """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Left and Right, Page Up and Page Down walk,
     Esc leaves."""
 
     backWanted = Signal()
-    nextWanted = Signal()
     playWanted = Signal()
-    leaveWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(gap=6, parent=parent)
         self.setObjectName("tourPanel")
-        self.setProperty("role", "foot")
         self._comes_back = False
-        self.title, self.dots, self.sentence = QLabel(), Dots(), TextBlock(self, "spoken")
-        self.title.setProperty("role", "heading")
-        self.back, self.play, self.next, self.leave = (QPushButton() for _ in range(4))
-        for button, name, signal in (
-            (self.back, "tourBack", self.backWanted),
-            (self.play, "tourPlay", self.playWanted),
-            (self.next, "tourNext", self.nextWanted),
-            (self.leave, "tourLeave", self.leaveWanted),
-        ):
-            button.setObjectName(name)
-            button.setProperty("role", "quiet")
-            button.clicked.connect(signal)
-        self.next.setProperty("role", "primary")
+        self.dots = Dots()
+        self.back = self.button("tourBack", self.backWanted)
+        self.play = self.button("tourPlay", self.playWanted)
+        self.next = self.button("tourNext", self.nextWanted, "primary")
+        self.leave = self.button("tourLeave", self.leaveWanted)
         self._lay_out()
 
     def show_step(self, title: str, place: int, count: int, text: str, is_busy: bool = False) -> None:
@@ -65,21 +54,8 @@ class TourPanel(QFrame):
         self.next.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
-        """Colours and sizes."""
-        self.sentence.refit()
+        super().set_theme(theme)
         self.dots.set_theme(theme)
-        side = theme.space(16)
-        self._column.setContentsMargins(side, theme.space(10), side, theme.space(12))
-        self._column.setSpacing(theme.space(6))
-
-    def event(self, event: QEvent) -> bool:
-        """Esc in here leaves the tour, before it stops a run."""
-        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            if event.type() == QEvent.Type.KeyPress:
-                self.leaveWanted.emit()
-            return True
-        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk; a clicker's keys do, too."""
@@ -117,6 +93,5 @@ class TourPanel(QFrame):
         row.addStretch(1)
         for button in (self.leave, self.play, self.back, self.next):
             row.addWidget(button)
-        self._column = QVBoxLayout(self)
-        self._column.addLayout(row)
-        self._column.addWidget(self.sentence)
+        self.column.addLayout(row)
+        self.column.addWidget(self.sentence)
