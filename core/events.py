@@ -115,6 +115,103 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """A token that DRY held back, for it stood behind an earlier passage with which the text ends."""
+
+    id: int
+    text: str
+    back: int
+    """How many tokens before the one that is being chosen it stood; the latest place where the passage is longest."""
+    length: int
+    """Tokens of the passage."""
+    penalty: float
+    """Taken off its logit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """DRY at one step."""
+
+    found: tuple[Repeat, ...] = ()
+    """What it held back, the heaviest penalty first; sixteen at most."""
+    count: int = 0
+    """How many tokens it held back in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """A token above XTC's threshold, and its probability before the cut."""
+
+    id: int
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopCut:
+    """XTC at one step: a cut from the top of the distribution, if the die falls for it."""
+
+    chance: float
+    """How often it cuts."""
+    die: float
+    """The number in [0, 1) drawn for this step: it cuts where that is below `chance`."""
+    threshold: float
+    likely: tuple[Likely, ...] = ()
+    """The tokens at least as likely as the threshold, most likely first; sixteen at most."""
+    count: int = 0
+    """How many tokens are so likely in all: a cut leaves the least likely one of them, so it takes two."""
+    removed: int = 0
+    """How many it took away; 0 as well where the end token or a line break would have gone too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSpread:
+    """Top-nσ at one step: where the cut lies among the scores."""
+
+    best: float
+    deviation: float
+    """σ of all finite scores."""
+    floor: float
+    """The least score that stays: best − n · σ."""
+    lowest: float
+    counts: tuple[int, ...] = ()
+    """How many finite scores lie in each of so many equal parts from the lowest to the best."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurpriseAim:
+    """Mirostat at one step, in bits."""
+
+    target: float
+    limit: float
+    """μ: what surprises more was cut, but for the likeliest token."""
+    surprise: float
+    """Of the chosen token, before the cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTemperature:
+    """Dynamic temperature at one step."""
+
+    temperature: float
+    low: float
+    """What it is where one token is certain."""
+    high: float
+    """What it is where all tokens are equally likely."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageDetail:
+    """What a picture of a stage needs beyond its survivors: of what follows, the one that belongs to the stage."""
+
+    repeats: Repeats | None = None
+    top_cut: TopCut | None = None
+    spread: ScoreSpread | None = None
+    aim: SurpriseAim | None = None
+    heat: StepTemperature | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One processor of the funnel and what it left over."""
 
@@ -134,6 +231,8 @@ class Stage:
     kind: StageKind = "shift"
     phrase: str = ""
     """What a sentence calls it: `top-p 0.92`, `the repetition penalty of 1.3`."""
+    detail: StageDetail | None = None
+    """More of this step, from a stage that has a picture of its own; None where nothing is traced."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import torch
 from core.decoding.growing import Growing, growing_ids
 from core.decoding.observe import Reading, alternative, read_step
 from core.decoding.run import DecodingRun
+from core.decoding.witnesses import with_details
 from core.events import Alternative, Event
 from core.models.text import Pieces
 
@@ -99,6 +100,7 @@ def _read(run: DecodingRun, scores: list[torch.Tensor], trial: Trial, chosen: to
     """The step's figures, with every candidate among the alternatives unless tracing is off."""
     names = [stage.heading for stage in run.funnel.stages]
     reading = read_step(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
+    reading = with_details(reading, scores, 0, run.funnel.witnesses())
     return with_candidates(reading, trial, scores[0][0], run.model.pieces) if run.request.top_n else reading
 
 

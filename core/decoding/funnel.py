@@ -21,7 +21,7 @@ from core.processors.base import Context, Processor
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.processors.base import Transform
+    from core.processors.base import Transform, Witness
 
 
 class Heading(NamedTuple):
@@ -47,6 +47,10 @@ class FunnelStage:
         """The setting's name."""
         return self.heading.name
 
+    def witness(self) -> Witness | None:
+        """Who tells of what it did last; None where its survivors say it all."""
+        return self.processor.witness(self.process) if self.processor.witness else None
+
 
 @dataclass(slots=True)
 class Funnel:
@@ -64,6 +68,10 @@ class Funnel:
         for stage in self.stages:
             scores.append(stage.process(ids, scores[-1]))
         return scores
+
+    def witnesses(self) -> list[Witness | None]:
+        """Of the last `trace`, one a stage."""
+        return [stage.witness() for stage in self.stages]
 
 
 def build_funnel(context: Context) -> Funnel:

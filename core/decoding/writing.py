@@ -7,8 +7,9 @@ for two steps as for one; a pair of quick steps is also shown within one frame o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -17,7 +18,11 @@ from core.decoding.funnel import Heading
 from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Note, Track
+from core.decoding.witnesses import with_details
 from core.events import Event, LayerChoice, Method
+
+if TYPE_CHECKING:
+    from core.processors.base import Witness
 
 _PAIR = 2
 """More would let a text grow on after the user stopped it."""
@@ -36,14 +41,21 @@ class _Step:
     choice: LayerChoice | None
     notes: list[tuple[int, Track, Note]]
     """Row, sequence and what was noted, for the sequences that were still being written."""
+    witnesses: list[Witness | None]
+    """Of its last stages."""
 
 
 class Writer:
     """Appends tokens to their sequences and turns them into events."""
 
-    def __init__(self, run: DecodingRun, tracks: Sequence[Track], names: Sequence[Heading], method: Method) -> None:
-        """`names`: headings of the stages whose scores will come."""
+    def __init__(
+        self, run: DecodingRun, tracks: Sequence[Track], names: Sequence[Heading], method: Method,
+        witnesses: Callable[[], list[Witness | None]] | None = None,
+    ) -> None:  # fmt: skip
+        """`names`: headings of the stages whose scores will come; `witnesses`: gives those of the step before each
+        `write`, the run's funnel's where nothing is said."""
         self._run, self._tracks, self._names, self._method = run, tracks, names, method
+        self._witnesses = witnesses or run.funnel.witnesses
         self._waiting: list[_Step] = []
         self._begun = time.perf_counter()
 
@@ -56,7 +68,8 @@ class Writer:
             for row, (track, token) in enumerate(zip(self._tracks, chosen.tolist(), strict=True))
             if track.stop is None
         ]
-        self._waiting.append(_Step(number, scores, chosen, choice, notes))
+        witnesses = self._witnesses() if self._run.request.top_n else []
+        self._waiting.append(_Step(number, scores, chosen, choice, notes, witnesses))
         if self._is_due(number):
             yield from self.flush()
             self._begun = time.perf_counter()
@@ -84,6 +97,6 @@ class Writer:
         share = (time.perf_counter() - begun) / len(waiting)
         for place, step in enumerate(waiting):
             for row, track, note in step.notes:
-                reading = readings[place * len(self._tracks) + row]
+                reading = with_details(readings[place * len(self._tracks) + row], step.scores, row, step.witnesses)
                 yield from run.scribe.tell(track, note, reading, self._method, step.choice, seconds=share)
             yield from run.step_done(step.number)

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     import torch
     from transformers import GenerationConfig
 
-    from core.events import StageKind
+    from core.events import StageDetail, StageKind
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
     Dice = Callable[[int], torch.Tensor]
+    Witness = Callable[[int, torch.Tensor, torch.Tensor, int], StageDetail | None]
+    """(row, its scores [V] before and behind the stage, chosen token) → what a picture of the step needs. It has kept
+    what it tells of: the stage itself has gone on to later steps by then."""
 
 Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """Where a panel shows the setting, and which strategies have it: the first two those that sample."""
@@ -27,6 +30,9 @@ class Spelling(Protocol):
 
     def data(self, token: int) -> bytes | None:
         """The bytes that a token spells; None for special tokens."""
+
+    def __getitem__(self, token: int) -> str:
+        """The token's own text."""
 
 
 class Reader(Protocol):
@@ -126,7 +132,13 @@ class Processor:
     """Group beams: it comes before the penalty for what earlier groups chose."""
     follow: Callable[[Any, torch.Tensor], None] | None = None
     """(transform, rows): beams have changed places, row i was row `rows[i]`; for one that remembers its rows."""
+    witness: Callable[[Any], Witness] | None = None
+    """(transform) → a witness of what it did last, asked for behind each step that is traced."""
     aliases: tuple[str, ...] = ()
+
+
+TOLD = 16
+"""Tokens that a stage's detail names at most."""
 
 
 def library() -> Any:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from core.events import Repeat, Repeats, StageDetail
 from core.parameter import Parameter
-from core.processors.base import Context, Processor
+from core.processors.base import TOLD, Context, Processor
 from resources.language import mark
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
 
-    from core.processors.base import Transform
+    from core.processors.base import Witness
 
 BASE = Parameter(
     "dry_base", mark("DRY base"), "float", 1.75,
@@ -37,8 +38,8 @@ LONGEST = 150
 
 
 def repeated(text: np.ndarray, breaks: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(token, length): each token that stood behind an earlier passage [T] with which the text ends, and how long that
-    passage is; `breaks` [T] marks tokens that end one."""
+    """(place, length): where a token stood behind an earlier passage of `text` [T] with which it ends, and how long
+    that passage is; `breaks` [T] marks tokens that end one."""
     last = len(text) - 1
     if last < 1 or breaks[last]:
         return
@@ -48,41 +49,74 @@ def repeated(text: np.ndarray, breaks: np.ndarray) -> Iterator[tuple[int, int]]:
         reach = places - length
         goes_on = (reach >= 0) & (length < LONGEST)
         goes_on[goes_on] = (text[reach[goes_on]] == text[last - length]) & ~breaks[reach[goes_on]]
-        yield from ((int(text[place + 1]), length) for place in places[~goes_on])
+        yield from ((place + 1, length) for place in places[~goes_on].tolist())
         places = places[goes_on]
         length += 1
 
 
-def make(value: float, context: Context) -> Transform:
-    """Logit − value · base^(n − allowed) for tokens behind a repeated passage of n ≥ allowed tokens."""
-    base = float(context.options.get(BASE.name, BASE.default))
-    allowed = int(context.options.get(ALLOWED.name, ALLOWED.default))
-    window = int(context.options.get(RANGE.name, RANGE.default))
-    known: dict[int, bool] = {}
+class Match(NamedTuple):
+    """The longest passage behind which a token stood."""
 
-    def breaks(token: int) -> bool:
-        if token not in known:
-            data = context.model.pieces.data(token) or b""
-            known[token] = any(breaker in data for breaker in BREAKERS)
-        return known[token]
+    length: int
+    back: int
+    """How many tokens before the next one it stood there last."""
+    penalty: float
 
-    def penalties(row: torch.Tensor) -> dict[int, float]:
-        import numpy as np
 
-        text = row[-window:].cpu().numpy()  # [-0:] is all of it
-        found: dict[int, int] = {}
-        for token, length in repeated(text, np.fromiter(map(breaks, text.tolist()), bool, len(text))):
-            found[token] = max(length, found.get(token, 0))
-        return {token: value * base ** (n - allowed) for token, n in found.items() if n >= allowed}
+class Dry:
+    """Logit − multiplier · base^(n − allowed) for tokens behind a repeated passage of n ≥ allowed tokens."""
 
-    def process(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def __init__(self, multiplier: float, context: Context) -> None:
+        self._multiplier, self._model = multiplier, context.model
+        self._base = float(context.options.get(BASE.name, BASE.default))
+        self._allowed = int(context.options.get(ALLOWED.name, ALLOWED.default))
+        self._window = int(context.options.get(RANGE.name, RANGE.default))
+        self._known: dict[int, bool] = {}
+        self._matches: list[dict[int, Match]] = []
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores [B, V] with the penalties of the texts `ids` [B, T] taken off."""
         scores = scores.clone()
-        for row, text in enumerate(ids):
-            if lost := penalties(text):
-                scores[row, list(lost)] -= scores.new_tensor(list(lost.values()))
+        self._matches = [self._search(text) for text in ids]
+        for row, matches in enumerate(self._matches):
+            if matches:
+                scores[row, list(matches)] -= scores.new_tensor([match.penalty for match in matches.values()])
         return scores
 
-    return process
+    def _search(self, row: torch.Tensor) -> dict[int, Match]:
+        """By token, for those that lose something."""
+        import numpy as np
+
+        text = row[-self._window :].cpu().numpy()  # [-0:] is all of it
+        found: dict[int, Match] = {}
+        for place, length in repeated(text, np.fromiter(map(self._breaks, text.tolist()), bool, len(text))):
+            token, back = int(text[place]), len(text) - place
+            known = found.get(token)
+            if length >= self._allowed and (known is None or (length, -back) > (known.length, -known.back)):
+                found[token] = Match(length, back, self._multiplier * self._base ** (length - self._allowed))
+        return found
+
+    def _breaks(self, token: int) -> bool:
+        if token not in self._known:
+            data = self._model.pieces.data(token) or b""
+            self._known[token] = any(breaker in data for breaker in BREAKERS)
+        return self._known[token]
+
+    def witness(self) -> Witness:
+        """Of the passages found at this step."""
+        matches, pieces = self._matches, self._model.pieces
+
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
+            heaviest = sorted(matches[row].items(), key=lambda item: (-item[1].length, item[1].back))
+            told = (Repeat(token, pieces[token], m.back, m.length, m.penalty) for token, m in heaviest[:TOLD])
+            return StageDetail(repeats=Repeats(tuple(told), len(heaviest)))
+
+        return tell
+
+
+def make(value: float, context: Context) -> Dry:
+    """The penalty of one run."""
+    return Dry(value, context)
 
 
 PROCESSOR = Processor(
@@ -100,4 +134,5 @@ PROCESSOR = Processor(
     beside=(BASE, ALLOWED, RANGE),
     panel="penalties",
     shown=30,
+    witness=Dry.witness,
 )  # fmt: skip

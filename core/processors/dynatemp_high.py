@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.events import StageDetail, StepTemperature
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, given
 from resources.language import mark, tr
@@ -11,7 +12,7 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     import torch
 
-    from core.processors.base import Transform
+    from core.processors.base import Witness
 
 LOW = Parameter(
     "dynatemp_low", mark("Dynamic T from"), "float", 0.5,
@@ -34,17 +35,36 @@ def temperatures(scores: torch.Tensor, low: float, high: float, exponent: float)
     return low + (high - low) * (entropy / most).clamp(0.0, 1.0) ** exponent
 
 
-def make(value: float, context: Context) -> Transform:
-    """Scores divided by the step's own temperature. Raises ValueError where it would fall instead of rise."""
+class ByEntropy:
+    """Scores divided by the step's own temperature."""
+
+    def __init__(self, low: float, high: float, exponent: float) -> None:
+        self._low, self._high, self._exponent = low, high, exponent
+        self._heat: torch.Tensor | None = None
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores [B, V], each row at its temperature."""
+        self._heat = temperatures(scores, self._low, self._high, self._exponent)
+        return scores / self._heat
+
+    def witness(self) -> Witness:
+        """Of the temperatures of this step."""
+        heat = self._heat
+
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
+            assert heat is not None
+            return StageDetail(heat=StepTemperature(float(heat[row]), self._low, self._high))
+
+        return tell
+
+
+def make(value: float, context: Context) -> ByEntropy:
+    """The temperatures of one run. Raises ValueError where they would fall instead of rise."""
     low = float(context.options.get(LOW.name, LOW.default))
     exponent = float(context.options.get(EXPONENT.name, EXPONENT.default))
     if value < low:
         raise ValueError(tr("it ends at {high:g}, below where it begins, {low:g}").format(high=value, low=low))
-
-    def process(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        return scores / temperatures(scores, low, float(value), exponent)
-
-    return process
+    return ByEntropy(low, float(value), exponent)
 
 
 PROCESSOR = Processor(
@@ -65,4 +85,5 @@ PROCESSOR = Processor(
     is_on=given,
     samples=True,
     blind=True,
+    witness=ByEntropy.witness,
 )  # fmt: skip

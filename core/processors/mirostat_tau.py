@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from core.events import StageDetail, SurpriseAim
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
 from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
+
+    from core.processors.base import Witness
 
 ETA = Parameter(
     "mirostat_eta", mark("Mirostat's learning rate"), "float", 0.1,
@@ -41,6 +44,17 @@ class Mirostat:
         self._surprise = surprise
         least = surprise.amin(-1, keepdim=True)
         return scores.masked_fill(surprise > self.mu.maximum(least), -float("inf"))
+
+    def witness(self) -> Witness:
+        """Of μ and the surprises of this step."""
+        limit, surprise = self.mu, self._surprise
+
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
+            assert limit is not None
+            assert surprise is not None
+            return StageDetail(aim=SurpriseAim(self.tau, float(limit[row]), float(surprise[row, chosen])))
+
+        return tell
 
     def follow(self, rows: torch.Tensor) -> None:
         """Row i was row `rows[i]`."""
@@ -73,4 +87,5 @@ PROCESSOR = Processor(
     drafts=False,
     in_turn=True,
     follow=Mirostat.follow,
+    witness=Mirostat.witness,
 )  # fmt: skip

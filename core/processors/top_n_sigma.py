@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from core.events import ScoreSpread, StageDetail
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
 from resources.language import mark
@@ -11,21 +13,51 @@ from resources.language import mark
 if TYPE_CHECKING:
     import torch
 
-    from core.processors.base import Transform
+    from core.processors.base import Witness
 
 
-def make(value: float, context: Context) -> Transform:
-    """Scores below max − value · σ become −∞; σ is the deviation of all finite scores (Tang et al. 2024)."""
+PARTS = 32
+"""Of the histogram that a picture shows."""
 
-    def process(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        infinity = float("inf")
+
+class WithinSigma:
+    """Scores below max − n · σ become −∞; σ is the deviation of all finite scores (Tang et al. 2024)."""
+
+    def __init__(self, width: float) -> None:
+        self._width = width
+        self._best: torch.Tensor | None = None
+        self._deviation: torch.Tensor | None = None
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores [B, V] without those too far below the best."""
         finite = scores.isfinite()
         count = finite.sum(-1, keepdim=True).clamp(min=1)
         mean = scores.masked_fill(~finite, 0.0).sum(-1, keepdim=True) / count
         variance = (scores - mean).masked_fill(~finite, 0.0).square().sum(-1, keepdim=True) / count
-        return scores.masked_fill(scores < scores.amax(-1, keepdim=True) - value * variance.sqrt(), -infinity)
+        self._best, self._deviation = scores.amax(-1, keepdim=True), variance.sqrt()
+        return scores.masked_fill(scores < self._best - self._width * self._deviation, -float("inf"))
 
-    return process
+    def witness(self) -> Witness:
+        """Of the scores at this step."""
+        best, deviation = self._best, self._deviation
+
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail | None:
+            assert best is not None
+            assert deviation is not None
+            top, spread = float(best[row]), float(deviation[row])
+            if not math.isfinite(top):
+                return None
+            known = before[before.isfinite()].float()
+            counts = tuple(map(int, known.histc(PARTS).tolist()))
+            floor, lowest = top - self._width * spread, float(known.amin())
+            return StageDetail(spread=ScoreSpread(top, spread, floor, lowest, counts))
+
+        return tell
+
+
+def make(value: float, context: Context) -> WithinSigma:
+    """The cut of one run."""
+    return WithinSigma(float(value))
 
 
 PROCESSOR = Processor(
@@ -44,4 +76,5 @@ PROCESSOR = Processor(
     shown=50,
     samples=True,
     blind=True,
+    witness=WithinSigma.witness,
 )  # fmt: skip

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.events import Likely, StageDetail, TopCut
 from core.parameter import Parameter
-from core.processors.base import Context, Processor
+from core.processors.base import TOLD, Context, Processor
 from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
-    from core.processors.base import Transform
+    from core.processors.base import Witness
 
 THRESHOLD = Parameter(
     "xtc_threshold", mark("XTC threshold"), "float", 0.1,
@@ -28,25 +29,51 @@ def above_threshold(scores: torch.Tensor, threshold: float) -> torch.Tensor:
     return high.scatter(-1, least, False)
 
 
-def make(value: float, context: Context) -> Transform:
-    """With probability `value` at each step, unless the end token or a line break would go too (p-e-w 2024,
+class TopsOut:
+    """With a given probability at each step, unless the end token or a line break would go too (p-e-w 2024,
     text-generation-webui #6335)."""
-    threshold = float(context.options.get(THRESHOLD.name, THRESHOLD.default))
-    ends = set() if context.eos is None else set(context.eos.tolist())
 
-    def is_spared(removed: torch.Tensor) -> bool:
-        tokens: list[int] = removed.nonzero().flatten().tolist()
-        return any(token in ends or b"\n" in (context.model.pieces.data(token) or b"") for token in tokens)
+    def __init__(self, chance: float, context: Context) -> None:
+        self._chance, self._context = chance, context
+        self._threshold = float(context.options.get(THRESHOLD.name, THRESHOLD.default))
+        self._ends = set() if context.eos is None else set(context.eos.tolist())
+        self._dice: torch.Tensor | None = None
 
-    def process(ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        happens = context.dice(scores.shape[0]) < value
-        gone = above_threshold(scores, threshold) & happens[:, None]
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores [B, V] with what was taken away at −∞; a die for each row."""
+        self._dice = self._context.dice(scores.shape[0])
+        gone = above_threshold(scores, self._threshold) & (self._dice < self._chance)[:, None]
         for row in gone.any(-1).nonzero().flatten().tolist():
-            if is_spared(gone[row]):
+            if self._is_spared(gone[row]):
                 gone[row] = False
         return scores.masked_fill(gone, -float("inf"))
 
-    return process
+    def _is_spared(self, removed: torch.Tensor) -> bool:
+        tokens: list[int] = removed.nonzero().flatten().tolist()
+        pieces = self._context.model.pieces
+        return any(token in self._ends or b"\n" in (pieces.data(token) or b"") for token in tokens)
+
+    def witness(self) -> Witness:
+        """Of the die that was thrown for this step."""
+        dice, pieces = self._dice, self._context.model.pieces
+
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
+            assert dice is not None
+            shares = before.softmax(-1)
+            count = int((shares >= self._threshold).sum())
+            top = shares.topk(min(count, TOLD))
+            pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+            likely = tuple(Likely(token, pieces[token], share) for token, share in pairs)
+            removed = int((before.isfinite() & after.isneginf()).sum())
+            told = TopCut(self._chance, float(dice[row]), self._threshold, likely, count, removed)
+            return StageDetail(top_cut=told)
+
+        return tell
+
+
+def make(value: float, context: Context) -> TopsOut:
+    """The dice of one run."""
+    return TopsOut(float(value), context)
 
 
 PROCESSOR = Processor(
@@ -66,4 +93,5 @@ PROCESSOR = Processor(
     samples=True,
     blind=True,
     drafts=False,
+    witness=TopsOut.witness,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hin
 from core import events
 from core.events import Event
 
-VERSION = (1, 0)
+VERSION = (1, 1)
 """(major, minor). A new field with a default or a new event is a minor version; anything else a major one."""
 
 Kind: TypeAlias = "str | tuple[Kind, ...]"

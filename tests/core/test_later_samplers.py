@@ -124,8 +124,8 @@ def test_mirostat_follows_its_rows() -> None:
 def passages(text: list[int], breaks: tuple[int, ...] = ()) -> dict[int, int]:
     marked = np.array([place in breaks for place in range(len(text))])
     found: dict[int, int] = {}
-    for token, length in repeated(np.array(text), marked):
-        found[token] = max(length, found.get(token, 0))
+    for place, length in repeated(np.array(text), marked):
+        found[text[place]] = max(length, found.get(text[place], 0))
     return found
 
 

@@ -9,7 +9,7 @@ import torch
 
 from core.caches.tensors import editing
 from core.decoding.figures import is_measured
-from core.decoding.observe import read_step
+from core.decoding.observe import Reading, read_step
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.cost import clock_of, remembered_cost
 from core.decoding.speculation.drafters.base import Drafter
@@ -21,6 +21,7 @@ from core.decoding.speculation.target import Target
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, merge
 from core.decoding.speculation.verify import Dice, Verdict, sample_tree, walk_greedy
+from core.decoding.witnesses import with_details
 from core.decoding.writing import Writer
 from core.events import CostCurve, Event, Method, Origin
 
@@ -58,7 +59,7 @@ class Speculation:
         self._dice = Dice(run.generator)
         self._clock = clock_of(run.model.device)
         self._method: Method = "sampled" if shape.samples else "greedy"
-        self._writer = Writer(run, [self.track], target.names, self._method)
+        self._writer = Writer(run, [self.track], target.names, self._method, target.funnel.witnesses)
 
     def decode(self) -> Iterator[Event]:
         """All events between the prompt's pass and the end of the text."""
@@ -182,20 +183,23 @@ class Speculation:
         """Write the accepted tokens and the target's own behind them."""
         tree, verdict = found.tree, found.verdict
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
-        picked = [score[[0, *verdict.path]] for score in scores]
+        rows = [0, *verdict.path]
+        picked = [score[rows] for score in scores]
         self.run.check_scores(picked[-1], picked[0], len(self.track.ids))
         drafted: list[Origin] = ["draft"] * len(verdict.path)
         last: Origin = "bonus" if verdict.is_bonus else "correction"
         chosen = torch.tensor(tokens, device=self.run.model.device)
-        return self._write(picked, chosen, [*drafted, last])
+        readings = read_step(picked, chosen, self.run.request.top_n, self.target.names, self.run.model.pieces)
+        seen = self.target.funnel.witnesses()
+        told = [with_details(reading, scores, row, seen) for reading, row in zip(readings, rows, strict=True)]
+        return self._write(told, chosen, [*drafted, last])
 
-    def _write(self, scores: list[torch.Tensor], chosen: torch.Tensor, origins: list[Origin]) -> list[Event]:
-        """Append tokens [n] until the text ends; scores [n, V] decided them."""
+    def _write(self, readings: list[Reading], chosen: torch.Tensor, origins: list[Origin]) -> list[Event]:
+        """Append tokens [n] until the text ends, as they were read."""
         run, events = self.run, list[Event]()
         step = len(self.track.ids)
         if any(map(is_measured, range(step, step + len(origins)))):
             editing.compact(run.forward.cache)
-        readings = read_step(scores, chosen, run.request.top_n, self.target.names, run.model.pieces)
         for reading, origin in zip(readings, origins, strict=True):
             events += run.scribe.write(self.track, reading, self._method, origin=origin)
             events += run.step_done(len(self.track.ids) - 1)

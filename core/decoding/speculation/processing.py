@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from core.decoding.funnel import FunnelStage
 from core.decoding.speculation.tree import DraftTree
+
+if TYPE_CHECKING:
+    from core.events import StageDetail
+    from core.processors.base import Witness
 
 
 class NodeFunnel:
@@ -17,6 +22,7 @@ class NodeFunnel:
         self.stages = list(stages)
         self.names = [stage.heading for stage in self.stages]
         self.needs_prefix = any(not stage.processor.blind for stage in self.stages)
+        self._witnesses: list[Witness | None] = []
 
     def rows(self, prefixes: list[torch.Tensor], raw: torch.Tensor) -> torch.Tensor:
         """Final scores [n, V]; `prefixes`: ids [1, T_i] of every row (one for all when no stage reads them)."""
@@ -29,17 +35,40 @@ class NodeFunnel:
 
     def trace(self, prefixes: list[torch.Tensor], raw: torch.Tensor) -> list[torch.Tensor]:
         """The scores before the first stage and after each, all [n, V]."""
-        scores = [raw]
+        scores, self._witnesses = [raw], []
         for stage in self.stages:
-            scores.append(_apply(stage, prefixes, scores[-1]))
+            after, witness = _apply(stage, prefixes, scores[-1])
+            scores.append(after)
+            self._witnesses.append(witness)
         return scores
 
+    def witnesses(self) -> list[Witness | None]:
+        """Of the last `trace`, one a stage; they go by the rows of its scores."""
+        return self._witnesses
 
-def _apply(stage: FunnelStage, prefixes: list[torch.Tensor], scores: torch.Tensor) -> torch.Tensor:
+
+def _apply(
+    stage: FunnelStage, prefixes: list[torch.Tensor], scores: torch.Tensor
+) -> tuple[torch.Tensor, Witness | None]:
     if stage.processor.blind or scores.shape[0] == 1:
-        return stage.process(prefixes[0], scores)
-    rows = [stage.process(prefix, scores[row : row + 1]) for row, prefix in enumerate(prefixes)]
-    return torch.cat(rows)
+        return stage.process(prefixes[0], scores), stage.witness()
+    rows, seen = [], []
+    for row, prefix in enumerate(prefixes):
+        rows.append(stage.process(prefix, scores[row : row + 1]))
+        seen.append(stage.witness())
+    return torch.cat(rows), _by_row(seen)
+
+
+def _by_row(witnesses: Sequence[Witness | None]) -> Witness | None:
+    """One for all rows, each of which was a step of its own."""
+    if not any(witnesses):
+        return None
+
+    def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail | None:
+        witness = witnesses[row]
+        return witness(0, before, after, chosen) if witness else None
+
+    return tell
 
 
 def prefixes_of(text: torch.Tensor, tree: DraftTree) -> list[torch.Tensor]:
