@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
-from app.control.exports import Exports
 from app.control.recorded_runs import RecordedRuns
-from app.panels.export_dialog import KINDS, PNG, TRACE, ExportDialog
-from app.storage.tables import CSV, as_csv, as_json
-from app.theme.theme import Theme
-from app.views.shared.portrait import Pose
+from app.theme.theme import Theme, theme_for
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.not_saved import tell_not_saved
 from resources.language import tr
 
+if TYPE_CHECKING:
+    from app.control.exports import Exports
+    from app.views.shared.portrait import Pose
+
 
 class ExportController(QObject):
-    """Speaks above the window that `over` lies in; how a run is recorded, `recorded` knows."""
+    """Speaks above the window that `over` lies in; how a run is recorded, `recorded` knows. What can be taken out is
+    made when somebody first asks."""
 
-    def __init__(self, over: QWidget, exports: Exports, recorded: RecordedRuns) -> None:
+    def __init__(self, over: QWidget, make: Callable[[], Exports], recorded: RecordedRuns) -> None:
         super().__init__(over)
-        self._over, self.exports, self._recorded = over, exports, recorded
+        self._over, self._make, self._recorded = over, make, recorded
+        self._theme = theme_for("light")
+
+    @cached_property
+    def exports(self) -> Exports:
+        """What can be taken out of the window, in the shown theme."""
+        exports = self._make()
+        exports.theme = self._theme
+        return exports
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
         """This is the shown one."""
-        self.exports.theme = theme
+        self._theme = theme
+        if "exports" in vars(self):
+            self.exports.theme = theme
 
     @Slot()
     def ask(self) -> None:
         """Ask what to take out, and how."""
+        from app.panels.export_dialog import ExportDialog
+
         dialog = ExportDialog(self.exports.offers(), self._over.window())
         dialog.chosen.connect(self._ask_where)
         dialog.copyWanted.connect(self.copy)
@@ -42,6 +57,8 @@ class ExportController(QObject):
 
     @Slot(str, str, object)
     def _ask_where(self, name: str, kind: str, pose: Pose) -> None:
+        from app.panels.export_dialog import KINDS, TRACE
+
         if kind == TRACE:
             self._recorded.ask_where_to_save()
             return
@@ -59,6 +76,9 @@ class ExportController(QObject):
     @Slot(str, str, object)
     def copy(self, name: str, kind: str, pose: Pose) -> None:
         """Put a picture, or figures as text, on the clipboard; a failure is told."""
+        from app.panels.export_dialog import PNG
+        from app.storage.tables import CSV, as_csv, as_json
+
         clipboard = QGuiApplication.clipboard()
         if kind != PNG:
             rows = self.exports.figures(name)
@@ -72,5 +92,8 @@ class ExportController(QObject):
     @Slot()
     def copy_picture(self) -> None:
         """Put a picture of the view in front on the clipboard, as large as it is shown and twice as fine."""
+        from app.panels.export_dialog import PNG
+        from app.views.shared.portrait import Pose
+
         offer = self.exports.offers()[0]
         self.copy(offer.name, PNG, Pose(offer.size, scale=2.0))

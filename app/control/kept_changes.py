@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.control.history import History
 from core import words
@@ -58,6 +58,8 @@ class KeptChanges(QObject):
     @Slot()
     def ask_to_forget_all(self) -> None:
         """Ask, then remove everything that is kept."""
+        from PySide6.QtWidgets import QMessageBox
+
         count, size = self._history.ask(lambda store: store.totals(), (0, 0))
         box = QMessageBox(QMessageBox.Icon.Warning, tr("Forget all"), "", parent=self._over.window())
         box.setObjectName("forgetAllQuestion")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Slot
-from PySide6.QtWidgets import QFileDialog, QInputDialog
 
 import resources
 from app.control.messages import Messages
@@ -15,6 +14,7 @@ from app.control.setup import SetupController
 from app.panels.preset_bar import PresetBar
 from app.storage import presets
 from app.storage.files import StorageError
+from app.widgets.ask_file import ask_for_folder, ask_what_to_open
 from resources.language import tr
 
 
@@ -36,7 +36,7 @@ class Library(QObject):
     @Slot()
     def open_folder(self) -> None:
         """Choose a model folder."""
-        self._open(tr("Open a model folder"), QFileDialog.FileMode.Directory, self.use_folder)
+        ask_for_folder(self._bar, tr("Open a model folder"), self.use_folder)
 
     @Slot(str)
     def use_folder(self, folder: str) -> None:
@@ -47,7 +47,8 @@ class Library(QObject):
     @Slot()
     def open_preset(self) -> None:
         """Choose a generation_config.json file."""
-        self._open(tr("Open a generation config"), QFileDialog.FileMode.ExistingFile, self._on_preset_file)
+        kinds = tr("Generation configs (*.json)")
+        ask_what_to_open(self._bar, tr("Open a generation config"), kinds, self._on_preset_file)
 
     @Slot(object)
     def use_preset(self, path: Path) -> None:
@@ -60,6 +61,8 @@ class Library(QObject):
     @Slot()
     def save_preset(self) -> None:
         """Ask for a name and save the settings under it."""
+        from PySide6.QtWidgets import QInputDialog
+
         dialog = QInputDialog(self._bar.window())
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setWindowTitle(tr("Save as a preset"))
@@ -104,12 +107,3 @@ class Library(QObject):
     @Slot(str)
     def _on_preset_file(self, path: str) -> None:
         self.use_preset(Path(path))
-
-    def _open(self, title: str, mode: QFileDialog.FileMode, slot: Callable[[str], None]) -> None:
-        dialog = QFileDialog(self._bar.window(), title)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setFileMode(mode)
-        if mode == QFileDialog.FileMode.ExistingFile:
-            dialog.setNameFilter(tr("Generation configs (*.json)"))
-        dialog.fileSelected.connect(slot)
-        dialog.open()

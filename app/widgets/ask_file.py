@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QWidget
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QFileDialog
 
 
 def ask_where_to_save(parent: QWidget, title: str, name: str, kinds: str, slot: Callable[[str], None]) -> None:
     """`name` is offered, its ending is added where none is typed; `kinds` as `Pictures (*.png)`."""
     dialog = _dialog(parent, title, kinds, slot)
-    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setAcceptMode(dialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix(name.rpartition(".")[2])
     dialog.selectFile(name)
     dialog.open()
@@ -20,11 +24,20 @@ def ask_where_to_save(parent: QWidget, title: str, name: str, kinds: str, slot: 
 def ask_what_to_open(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> None:
     """One file that is there."""
     dialog = _dialog(parent, title, kinds, slot)
-    dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
+    dialog.setFileMode(dialog.FileMode.ExistingFile)
+    dialog.open()
+
+
+def ask_for_folder(parent: QWidget, title: str, slot: Callable[[str], None]) -> None:
+    """One folder that is there."""
+    dialog = _dialog(parent, title, "", slot)
+    dialog.setFileMode(dialog.FileMode.Directory)
     dialog.open()
 
 
 def _dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> QFileDialog:
+    from PySide6.QtWidgets import QFileDialog  # takes longer to import than the window can wait
+
     dialog = QFileDialog(parent.window(), title, "", kinds)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.fileSelected.connect(slot)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QLinearGradient, QPainter, QPaintEvent, QPolygonF
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.widgets.spoken import Spoken
 from resources.language import sentences, tr
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QLinearGradient
 
 WEDGE = 96
 """Its length in pixels at 100 %, where there is room."""
@@ -125,6 +128,8 @@ class Legend(QWidget, Spoken):
 
 
 def _gradient(left: float, right: float, ramp: Callable[[float], object]) -> QLinearGradient:
+    from PySide6.QtGui import QLinearGradient  # the first page has no ramp
+
     gradient = QLinearGradient(left, 0, right, 0)
     for step in range(5):
         gradient.setColorAt(step / 4, ramp(step / 4))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMessageBox, QWidget
+from PySide6.QtWidgets import QWidget
 
 from resources.language import tr
 
 
 def tell_not_saved(parent: QWidget, path: str, error: OSError) -> None:
     """Which file, why, and what to do about it."""
+    from PySide6.QtWidgets import QMessageBox  # takes longer to import than the window can wait
+
     cause = error.strerror or str(error) or tr("the file could not be written")
     box = QMessageBox(
         QMessageBox.Icon.Warning,

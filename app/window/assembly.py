@@ -16,7 +16,6 @@ from app.control.cues import CueController
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
-from app.control.exports import Exports
 from app.control.family import FamilyController
 from app.control.filling import Filling
 from app.control.guess import GuessController
@@ -72,6 +71,7 @@ from core import caches, strategies
 from resources.language import tr
 
 if TYPE_CHECKING:
+    from app.control.exports import Exports
     from app.control.tours.player import TourPlayer
     from app.session.engine import Engine
     from app.window.main_window import MainWindow, Step
@@ -201,7 +201,6 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     changes = ChangeWatch(session, requests, panels.status)
     kept_changes = KeptChanges(panels.setup, history)
     runs = RunController(session, requests, messages)
-    exports = Exports(panels.centre, panels.inspector, panels.timeline, session)
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     tours = _tours(panels, body, session, chosen, setup, requests, runs)
     return Controllers(
@@ -217,7 +216,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
-        export=ExportController(panels.centre, exports, recorded),
+        export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
         copying=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
         recorded=recorded,
@@ -239,6 +238,12 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         filling=Filling(session, chosen, panels.setup.prompt, runs),
         welcome=Welcome(body, panels.setup, session, settings.habits, tours.choose),
     )
+
+
+def _exports(panels: Panels, session: Session) -> Exports:
+    from app.control.exports import Exports
+
+    return Exports(panels.centre, panels.inspector, panels.timeline, session)
 
 
 def _tours(

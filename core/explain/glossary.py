@@ -7,7 +7,6 @@ by), `of` (what in the program it explains: `param.top_k`, `strategy.greedy`, `c
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -49,6 +48,8 @@ class Term:
 @cache
 def terms() -> Mapping[str, Term]:
     """Every term by its id, in the order of the files."""
+    import tomllib  # the window is seen before anybody asks for a term
+
     found: dict[str, Term] = {}
     for file in sorted(resources.path("glossary").glob("*.toml")):
         for entry in tomllib.loads(file.read_text(encoding="utf-8"))["terms"]:

@@ -112,16 +112,17 @@ class Keys(QObject):
         run = self._area.run
         if run is not None and token is not None and not why_not_branch(run):
             add_branches(menu, run, token, self._signals)
+        has_text = self._area.page.has_text
+        is_written = run is not None and bool(run.text)
         entries = (
-            (tr("Copy"), self.copy),
-            (tr("Copy text"), self.copy_text),
-            (tr("Copy with prompt"), self.copy_with_prompt),
-            (tr("Copy text with its colours"), self.copy_coloured),
-            (tr("Select all"), self.select_all),
+            (tr("Copy"), self.copy, bool(self._picked_text())),
+            (tr("Copy text"), self.copy_text, is_written),
+            (tr("Copy with prompt"), self.copy_with_prompt, has_text),
+            (tr("Copy text with its colours"), self.copy_coloured, is_written),
+            (tr("Select all"), self.select_all, has_text),
         )
-        for title, slot in entries:
-            menu.addAction(title, slot).setEnabled(self._area.page.has_text)
-        menu.actions()[-len(entries)].setEnabled(bool(self._picked_text()))
+        for title, slot, is_possible in entries:
+            menu.addAction(title, slot).setEnabled(is_possible)
         return menu
 
 
