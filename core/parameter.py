@@ -12,8 +12,9 @@ from resources.language import mark, tr
 
 Settings = Mapping[str, Any]
 """Values by the names of their settings; which types they have, each `Parameter` says."""
-Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens"]
-"""`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases."""
+Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens", "names"]
+"""`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases; `names`: a list of some
+of its choices, each at most once, in an order that matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +129,15 @@ def _tokens(parameter: Parameter, value: object) -> _Wrong | None:
     return None if fits(form, value) else _wrong(tr("Give {shape}.").format(shape=tr(SHAPES[form])))
 
 
+def _names(parameter: Parameter, value: object) -> _Wrong | None:
+    """Their type; which names there are, and which orders can be, is said by what takes them."""
+    several = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
+    return None if several else _wrong(tr("Give a list of names."))
+
+
 _CHECKS: dict[Kind, Callable[[Parameter, object], _Wrong | None]] = {
     "int": _number, "float": _number, "bool": _truth, "choice": _choice, "text": _text, "lines": _lines,
-    "tokens": _tokens,
+    "tokens": _tokens, "names": _names,
 }  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
@@ -226,14 +228,15 @@ class TextEditor(QLineEdit):
 
 
 class ListEditor(QPlainTextEdit):
-    """Several lines: strings (`lines`), or token ids and phrases (`tokens`) as a JSON list or one a line."""
+    """Several lines: strings (`lines`), names (`names`), or token ids and phrases (`tokens`) as a JSON list or one a
+    line."""
 
     edited = Signal()
 
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(f"param.{parameter.name}")
-        self._read = values.parse_lines if parameter.kind == "lines" else values.parse_tokens
+        self._read = _reader(parameter)
         self.problem = ""
         self._value: Any = None
         self.setTabChangesFocus(True)
@@ -265,6 +268,13 @@ class ListEditor(QPlainTextEdit):
             self.problem = str(error)
 
 
+def _reader(parameter: Parameter) -> Callable[[str], Any]:
+    """What makes a value of what is typed into a list."""
+    if parameter.kind == "names":
+        return partial(values.parse_names, parameter)
+    return values.parse_lines if parameter.kind == "lines" else values.parse_tokens
+
+
 Editor = IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor
 _CLASSES: dict[str, type[Any]] = {
     "int": IntEditor,
@@ -274,6 +284,7 @@ _CLASSES: dict[str, type[Any]] = {
     "text": TextEditor,
     "lines": ListEditor,
     "tokens": ListEditor,
+    "names": ListEditor,
 }
 
 

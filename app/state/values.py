@@ -92,6 +92,24 @@ def parse_tokens(text: str) -> Any:
     return parse_lines(text)
 
 
+def parse_names(parameter: Parameter, text: str) -> list[str] | None:
+    """Names with commas, arrows, spaces or line breaks between them, or a JSON list; None when there is none. Raises
+    ValueProblem."""
+    names = [name.strip("\"'") for name in text.strip().strip("[]").translate(_BETWEEN).split()]
+    if unknown := next((name for name in names if name not in parameter.choices), None):
+        raise ValueProblem(
+            tr("{name} knows {names}; “{text}” is not among them.").format(
+                name=parameter.name, names=", ".join(map(str, parameter.choices)), text=short(unknown)
+            )
+        )
+    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+        raise ValueProblem(tr("{name} holds “{text}” twice.").format(name=parameter.name, text=twice))
+    return names or None
+
+
+_BETWEEN = str.maketrans(",;>→，、", " " * 6)
+
+
 def format_text(value: Any) -> str:
     """The text that `parse_lines` or `parse_tokens` reads back as `value`."""
     if value is None:
@@ -152,6 +170,7 @@ _SHAPES: Mapping[str, Callable[[Parameter, Any], bool]] = {
     "text": lambda _parameter, value: _is_text(value),
     "lines": lambda _parameter, value: _is_text(value) or (isinstance(value, list) and all(map(_is_text, value))),
     "tokens": lambda _parameter, value: _is_listed(value),
+    "names": lambda parameter, value: isinstance(value, list | tuple) and all(n in parameter.choices for n in value),
 }
 
 
@@ -206,4 +225,5 @@ _READERS: Mapping[str, Callable[[Parameter, str], Any]] = {
     "text": lambda _parameter, text: text,
     "lines": lambda _parameter, text: parse_lines(text),
     "tokens": lambda _parameter, text: parse_tokens(text),
+    "names": parse_names,
 }

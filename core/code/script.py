@@ -13,8 +13,10 @@ from core.code import core_form, generate_form
 from core.code.plain import Plain, plain_of
 from core.code.source import Source, source_of
 from core.counterpart import Counterpart
+from core.defaults import DEFAULTS
 from core.errors import CacheError, ParameterError
 from core.models import catalog
+from core.processors.order import OPTION, is_usual
 from core.request import Request
 from resources.language import sentences, tr
 
@@ -103,6 +105,8 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
         )
     if not missing and (own := _own_stages(request, plain)):
         missing = tr("it has no {stages}.").format(stages=", ".join(own))
+    if not missing and not is_usual(request.options.get(OPTION), _active(request, plain, source)):
+        missing = tr("no setting of it changes the order in which its stages act.")
     notes = sentences(*(each.note for each in told))
     return Counterpart({**told[0].settings, **told[1].settings}, missing, notes)
 
@@ -114,6 +118,17 @@ def _own_stages(request: Request, plain: Plain) -> list[str]:
         for stage in processors.registry.values()
         if stage.parameter is not None and stage.parameter.option and (plain.samples or not stage.samples)
         if (value := request.options.get(stage.name)) is not None and stage.is_on(value)
+    ]
+
+
+def _active(request: Request, plain: Plain, source: Source) -> list[str]:
+    """Names of the stages that take part."""
+    settings = {**DEFAULTS, **source.own, **plain.settings, **request.options}
+    return [
+        stage.name
+        for stage in processors.registry.values()
+        if plain.samples or not stage.samples
+        if (value := settings.get(stage.name)) is not None and stage.is_on(value)
     ]
 
 

@@ -1,7 +1,7 @@
 """The funnel of a run: the processors that are switched on, in order, with what each leaves over.
 
-Each processor is one file of `core/processors/`; most are transformers' own classes, in transformers' order: penalties
-and bans first, then, when sampling, the filters, last watermark and renormalisation.
+Each processor is one file of `core/processors/`; most are transformers' own classes, in transformers' order unless the
+request names another: penalties and bans first, then, when sampling, the filters, last watermark and renormalisation.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from core import processors
 from core.device_memory import is_out_of_memory
 from core.errors import ParameterError
 from core.events import StageKind
 from core.parameter import check, check_vocabulary
 from core.processors.base import Context, Processor
+from core.processors.order import OPTION, ordered
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -75,8 +75,9 @@ class Funnel:
 
 
 def build_funnel(context: Context) -> Funnel:
-    """The stages a run's settings switch on. Raises ParameterError when a setting cannot be built."""
-    found = ((processor, value_of(processor, context)) for processor in processors.registry.values())
+    """The stages a run's settings switch on, in the order it gives them (`core.processors.order`). Raises
+    ParameterError when a setting cannot be built, or the order cannot be."""
+    found = ((processor, value_of(processor, context)) for processor in ordered(context.options.get(OPTION)))
     return Funnel([
         FunnelStage(processor, _heading(processor, value), _make(processor, value, context))
         for processor, value in found

@@ -102,7 +102,7 @@ class Processor:
     make: Callable[[Any, Context], Transform]
     """(value, context) → the function on scores. Raises ValueError with a reason for people."""
     order: int
-    """Place in the funnel; those of transformers stand in transformers' order, ten apart."""
+    """Place in the funnel unless a request says otherwise; those of transformers stand in its order, ten apart."""
     label: str
     """A stage's short name; `{v}` is the setting's value."""
     phrase: str = ""
@@ -128,6 +128,8 @@ class Processor:
     """It runs the model a second time, with a memory of its own: speculation takes that over (`_Guide`)."""
     in_turn: bool = False
     """It must see every token drawn before the next is judged: drafts, which are judged together, are refused."""
+    end: Literal["", "first", "last"] = ""
+    """Where it has to stand, whatever order the stages are given."""
     before_diversity: bool = False
     """Group beams: it comes before the penalty for what earlier groups chose."""
     follow: Callable[[Any, torch.Tensor], None] | None = None

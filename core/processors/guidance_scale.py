@@ -44,6 +44,7 @@ PROCESSOR = Processor(
     shown=10,
     is_on=not_one,
     reads=True,
+    end="first",
     drafts=False,
     before_diversity=True,
     follow=_follow,

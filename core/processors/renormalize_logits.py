@@ -17,4 +17,5 @@ PROCESSOR = Processor(
     ),
     shown=120,
     blind=True,
+    end="last",
 )  # fmt: skip

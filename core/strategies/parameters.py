@@ -5,6 +5,7 @@ from __future__ import annotations
 from core import processors
 from core.parameter import Parameter
 from core.processors.base import Panel
+from core.processors.order import OPTION
 from resources.language import mark
 
 NEW_TOKENS = Parameter(
@@ -33,6 +34,14 @@ EOS = Parameter(
 )  # fmt: skip
 
 
+STAGES = Parameter(
+    OPTION, mark("Order of the stages"), "names", None,
+    mark("The stages named here act in this order, in the places that they have among all. Unset, the order is that "
+         "of transformers."),
+    choices=tuple(processors.registry), option=True, advanced=True,
+)  # fmt: skip
+
+
 def _of_panel(panel: Panel) -> tuple[Parameter, ...]:
     """Settings of the processors that are shown there, each with what stands beside it."""
     found = sorted((p for p in processors.registry.values() if p.panel == panel), key=lambda p: p.shown)
@@ -42,7 +51,7 @@ def _of_panel(panel: Panel) -> tuple[Parameter, ...]:
 SAMPLING = _of_panel("sampling")
 SAMPLING_ADVANCED = _of_panel("sampling_advanced")
 PENALTIES = _of_panel("penalties")
-EVERYWHERE = (*_of_panel("length"), MAX_TIME, STOP_STRINGS, EOS, *_of_panel("more"))
+EVERYWHERE = (*_of_panel("length"), MAX_TIME, STOP_STRINGS, EOS, *_of_panel("more"), STAGES)
 """What every strategy understands besides its own settings."""
 
 BEAMS = Parameter(

@@ -7,11 +7,12 @@ from functools import cache
 from typing import Any
 
 import torch
-from transformers import GenerationConfig
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 import core
 from core.events import DraftRound, TokenChosen
 from tests.core import tiny
+from tests.core.spec_tables import SIZE
 
 LENGTH = 32
 NO_END = [tiny.VOCABULARY + 5]
@@ -28,6 +29,22 @@ def near(kind: str, seed: int = 3, noise: float = 0.15) -> core.LoadedModel:
             if parameter.dim() > 1:
                 parameter.add_(torch.randn(parameter.shape, generator=generator) * parameter.std() * noise)
     return core.wrap(network, name=f"near-{kind}-{seed}")
+
+
+@cache
+def six_token_model(seed: int) -> core.LoadedModel:
+    """A decided model that knows six tokens, so that a few hundred runs fill every cell of a table."""
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=SIZE, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
+    )  # fmt: skip
+    network = LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(8.0)
+    return core.wrap(network, name=f"six-{seed}")
 
 
 def config(**more: Any) -> GenerationConfig:

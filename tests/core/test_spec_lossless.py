@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 import torch
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
+from transformers import GenerationConfig
 
 import core
 from core.decoding.speculation.auto_length import Economy
@@ -18,6 +18,7 @@ from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, merge
 from core.decoding.speculation.verify import Dice, sample_tree
+from tests.core.spec_models import six_token_model
 from tests.core.spec_tables import (
     SIZE,
     Path,
@@ -145,20 +146,6 @@ def test_refused_tokens_are_excluded_where_the_draft_was_certain() -> None:
         assert verdict.path or verdict.extra != 3
 
 
-def _six_token_model(seed: int) -> core.LoadedModel:
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=SIZE, hidden_size=16, intermediate_size=32, num_hidden_layers=3, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
-    )  # fmt: skip
-    network = LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(8.0)
-    return core.wrap(network, name=f"six-{seed}")
-
-
 def _xtc(p: torch.Tensor, threshold: float, probability: float) -> torch.Tensor:
     """What is drawn from where XTC throws its die first: a mixture of two distributions [n, 3, V]."""
     cut = p.clone()
@@ -205,7 +192,7 @@ def test_whole_runs_are_distributed_as_the_target_says(strategy: str, xtc: tuple
     """With temperature and top-k, from the prompt on; the second and third token go through speculation. XTC throws
     its die at every drafted token anew."""
     options = {} if xtc is None else {"xtc_threshold": xtc[0], "xtc_probability": xtc[1]}
-    model, drafts = _six_token_model(0), [_six_token_model(1), _six_token_model(2)]
+    model, drafts = six_token_model(0), [six_token_model(1), six_token_model(2)]
     prompt, counts = [1, 2, 3, 1, 2], Counter[Path]()
     needs_drafts = strategy in ("assisted", "token_tree")
     for seed in range(300):

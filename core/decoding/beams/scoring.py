@@ -6,6 +6,7 @@ As in transformers, the processors see log-probabilities here, not logits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 import torch
 
@@ -21,7 +22,7 @@ class Scoring:
         stages = build_funnel(context).stages
         cut = len(stages)
         if groups > 1:
-            cut = sum(stage.processor.before_diversity for stage in stages)
+            cut = len(list(takewhile(lambda stage: stage.processor.before_diversity, stages)))
         self._shared = stages[:cut]
         # Some processors remember their rows, so every group has its own.
         self._own = [build_funnel(context).stages[cut:] for _ in range(groups)] if groups > 1 else [[]]

@@ -1,0 +1,75 @@
+"""The order in which the funnel's stages act: transformers', or one that a request names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from core import processors
+from core.errors import ParameterError
+from core.processors.base import Processor
+from resources.language import tr
+
+OPTION = "stages"
+"""Its key in `Request.options`."""
+
+
+def ordered(names: Sequence[str] | None = None) -> list[Processor]:
+    """All processors, on or off, in the order in which they act.
+
+    The stages that are named share out among themselves the places they have by default, in the order given; every
+    other one keeps its place. So two stages named stand in the order they are named in, and to switch a third on or
+    off changes nothing of it. Raises ParameterError for names that are no stage's, doubled ones, and orders that
+    cannot be.
+    """
+    usual = list(processors.registry.values())
+    named = [_known(name) for name in names or ()]
+    if twice := next((one for place, one in enumerate(named) if one in named[:place]), None):
+        raise _refused(tr("The order names the stage “{name}” twice.").format(name=twice.name), tr("Name it once."))
+    wanted = iter(named)
+    order = [next(wanted) if one in named else one for one in usual]
+    _check_ends(order)
+    return order
+
+
+def is_usual(names: Sequence[str] | None, active: Iterable[str]) -> bool:
+    """Whether the stages that are on act in transformers' order all the same. Raises as `ordered` does."""
+    on = set(active)
+    return [one.name for one in ordered(names) if one.name in on] == [
+        name for name in processors.registry if name in on
+    ]
+
+
+def _known(name: str) -> Processor:
+    known = processors.registry.get(name)
+    if known is None:
+        raise _refused(
+            tr("The order names “{name}”, which is no stage.").format(name=name),
+            tr("The stages are: {names}.").format(names=", ".join(processors.registry)),
+        )
+    return known
+
+
+def _check_ends(order: Sequence[Processor]) -> None:
+    """What has to act first or last does so."""
+    for end, stages in (("first", order), ("last", order[::-1])):
+        there = stages[: sum(stage.end == end for stage in stages)]
+        if other := next((stage for stage in there if stage.end != end), None):
+            raise _misplaced(next(stage for stage in stages if stage.end == end and stage not in there), other)
+
+
+def _misplaced(stage: Processor, other: Processor) -> ParameterError:
+    told, remedy = {
+        "first": (
+            tr("The order puts {stage} behind {other}, and it has to act first."),
+            tr("Leave {stage} out of the order, or name it first."),
+        ),
+        "last": (
+            tr("The order puts {stage} before {other}, and it has to act last."),
+            tr("Leave {stage} out of the order, or name it last."),
+        ),
+    }[stage.end]
+    return _refused(told.format(stage=stage.name, other=other.name), remedy.format(stage=stage.name))
+
+
+def _refused(cause: str, remedy: str) -> ParameterError:
+    return ParameterError(cause, remedy, OPTION)
