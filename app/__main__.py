@@ -16,8 +16,8 @@ from PySide6.QtWidgets import QApplication
 
 import resources
 from app import build_window
-from app.cli import Options, named_before, parse
-from app.screen import choose_screen
+from app.start.cli import Options, named_before, parse
+from app.start.screen import choose_screen
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
 from app.theme.language import speak
@@ -107,7 +107,7 @@ def _album(application: QApplication, path: Path, options: Options, engine: Engi
 def _loop(application: QApplication, window: MainWindow, options: Options) -> int:
     import qasync
 
-    from app.launch import start
+    from app.start.launch import start
 
     with qasync.QEventLoop(application) as loop:
         return int(loop.run_until_complete(start(window, options)))

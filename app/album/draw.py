@@ -12,11 +12,11 @@ from app.album.keys import PANELS
 from app.album.picture import AlbumProblem, Picture
 from app.album.pose import pose
 from app.album.setting import begin
-from app.picture import PictureError, hold_still, save_picture
 from app.session.engine import CoreEngine, Engine
 from app.session.still import StillEngine
+from app.start.picture import PictureError, hold_still, save_picture
+from app.start.waiting import LaunchProblem, draw_anew, painted, settled
 from app.storage.settings_file import SettingsStore
-from app.waiting import LaunchProblem, draw_anew, painted, settled
 from app.window.main_window import MainWindow
 
 

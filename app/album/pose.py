@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from PySide6.QtWidgets import QAbstractButton
 
 from app.album.picture import AlbumProblem, Picture
+from app.start.waiting import next_value, painted
 from app.state.near import unknown
 from app.state.run import Run
 from app.views.base import View
@@ -15,7 +16,6 @@ from app.views.compare.view import CompareView
 from app.views.speculation.view import SpeculationView
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
-from app.waiting import next_value, painted
 from app.window.main_window import MainWindow
 from core import words
 from resources.language import tr

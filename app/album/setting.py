@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.album.picture import AlbumProblem, Picture
-from app.cli import Options
-from app.launch import show_recorded
+from app.start.cli import Options
+from app.start.launch import show_recorded
+from app.start.waiting import loaded, next_value, painted, run_to_the_end
 from app.state import values
 from app.state.branching import Instead
 from app.state.near import near, short
 from app.state.run import Run
 from app.storage import examples
-from app.waiting import loaded, next_value, painted, run_to_the_end
 from app.window.main_window import MainWindow
 from core import caches
 from core.strategies import Parameter

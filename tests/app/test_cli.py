@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app import screen
-from app.cli import Options, parse
+from app.start import screen
+from app.start.cli import Options, parse
 from app.state.near import unknown
 
 ROOT = Path(__file__).parents[2]

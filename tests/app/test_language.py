@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QDialogButtonBox, QDoubleSpinBox
 from pytestqt.qtbot import QtBot
 
 from app.__main__ import main
-from app.cli import named_before
+from app.start.cli import named_before
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
 from app.theme.language import code_of, speak

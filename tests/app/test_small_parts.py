@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app import cli
 from app.panels.shortcuts import SHORTCUTS, key_of
+from app.start import cli
 from app.state import conversation
 from app.state.requests import report
 from app.storage import examples

@@ -10,10 +10,10 @@ from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.cli import parse
 from app.control.stage.filming import Filming, Order, film
 from app.control.stage.scene import FIRST_MS, LAST_MS, Scene
 from app.panels.stage.demo_dialog import Demo, DemoDialog
+from app.start.cli import parse
 from app.storage.film import webm
 from app.storage.film.frame import FilmError
 from app.theme.theme import theme_for

@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from app.cli import parse
-from app.launch import LaunchProblem, apply
 from app.panels.draft_picker import MOST, DraftPicker
+from app.start.cli import parse
+from app.start.launch import LaunchProblem, apply
 from app.storage import presets
 from app.storage.settings import Choices
 from app.theme.theme import theme_for

@@ -15,8 +15,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import __main__ as program
-from app import build_window, launch
-from app.cli import PICTURE_SIZE, parse
+from app import build_window
+from app.start import launch
+from app.start.cli import PICTURE_SIZE, parse
 from app.window.main_window import MainWindow
 from core.errors import NumericError
 from tests.ui.fake_engine import STORY, ScriptedEngine

@@ -16,9 +16,10 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from pytestqt.qtbot import QtBot
 
 import core
-from app import build_window, launch
-from app.cli import parse
+from app import build_window
 from app.session.record_first import RecordingEngine
+from app.start import launch
+from app.start.cli import parse
 from app.state.request_json import to_plain
 from app.state.run import Run
 from app.window.main_window import MainWindow
@@ -234,8 +235,9 @@ from app.control import memory_fit
 memory_fit.FIRST_MS = memory_fit.DELAY_MS = 0
 from PySide6.QtWidgets import QApplication
 application = QApplication([])
-from app import build_window, launch
-from app.cli import parse
+from app import build_window
+from app.start import launch
+from app.start.cli import parse
 from app.views import VIEWS
 window = build_window(sys.argv[1])
 options = parse([sys.argv[2]])

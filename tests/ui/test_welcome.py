@@ -13,10 +13,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app import build_window, launch
-from app.cli import Options, parse
+from app import build_window
 from app.panels.tours.chooser import TourChooser
 from app.panels.welcome.page import WelcomePage
+from app.start import launch
+from app.start.cli import Options, parse
 from app.storage.settings_file import SettingsStore
 from app.theme.theme import theme_for
 from app.window.main_window import MainWindow

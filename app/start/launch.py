@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from app.cli import PICTURE_SIZE, Options
-from app.picture import PictureError, export, hold_still, record_demo, save_picture
+from app.start.cli import PICTURE_SIZE, Options
+from app.start.picture import PictureError, export, hold_still, record_demo, save_picture
+from app.start.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled, toured
 from app.state import values as typed
 from app.state.near import near, short, unknown
 from app.views import VIEWS
-from app.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled, toured
 from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import TokenscopeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from app.cli import Options
+from app.start.cli import Options
 from resources.language import mark
 
 PLATFORM = "QT_QPA_PLATFORM"
