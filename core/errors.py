@@ -51,6 +51,10 @@ class PickledWeightsError(ModelError):
     """Only pickled weights exist, and this model was not allowed them."""
 
 
+class UnpackableError(ModelError):
+    """Its layers cannot be kept in eight or four bits."""
+
+
 class RemoteCodeError(ModelError):
     """The model brings code of its own, and was not allowed to run it."""
 

@@ -57,6 +57,8 @@ class ModelIdentity:
     weights_hash: str = ""
     """SHA-256 of what lists its weights (an index, the headers of the files, or the parameters' shapes): not of the
     weights themselves, which would take minutes to read."""
+    kept_in: str = ""
+    """int8 or int4 where the weights were packed while loading; empty where they are the file's own numbers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def _started(model: LoadedModel, given: Given, second: str) -> RunStarted:
         strategy="score",
         model=model.name,
         device=str(model.device),
-        dtype=str(model.dtype).removeprefix("torch."),
+        dtype=model.weights,
         cache=CACHE,
         seed=0,
         prompt=prompt_tokens(given.prompt, model.pieces),

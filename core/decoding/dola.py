@@ -13,6 +13,7 @@ from core.decoding.single import Greedy, Multinomial, decode_single
 from core.errors import ParameterError, StrategyError
 from core.events import Event, LayerChoice
 from core.models.model import LoadedModel
+from core.models.packed.weighing import is_tied
 from resources.language import tr
 
 Layers = str | int | Sequence[int]
@@ -30,7 +31,7 @@ class LayerContrast:
 
     def __init__(self, model: LoadedModel, layers: Layers) -> None:
         self._head = model.head
-        self._layers = candidate_layers(layers, model.layers, _is_tied(model))
+        self._layers = candidate_layers(layers, model.layers, is_tied(model.model))
 
     def apply(self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, LayerChoice]:
         """Contrasted scores [B, V] from final logits [B, V] and the hidden states of all layers [B, T, D]."""
@@ -44,11 +45,6 @@ class LayerContrast:
         best = int(divergences.argmax())
         choice = LayerChoice(self._layers[best], tuple(zip(self._layers, divergences.tolist(), strict=True)))
         return contrast(logits, premature[best]), choice
-
-
-def _is_tied(model: LoadedModel) -> bool:
-    """Whether input and output share their weights."""
-    return model.model.get_input_embeddings().weight is model.head.weight
 
 
 def candidate_layers(setting: Layers, layers: int, tied: bool) -> list[int]:

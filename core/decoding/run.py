@@ -127,7 +127,7 @@ class DecodingRun:
             strategy=self.strategy.name,
             model=self.model.name,
             device=str(self.model.device),
-            dtype=str(self.model.dtype).removeprefix("torch."),
+            dtype=self.model.weights,
             cache=self.backend.name,
             seed=self.request.seed,
             prompt=self.opening.asked(self.model),

@@ -7,8 +7,9 @@ from pathlib import Path
 import torch
 
 from core.models import catalog
-from core.models.devices import choose_device, choose_dtype
+from core.models.devices import choose_device, choose_weights
 from core.models.model import LoadedModel
+from core.models.packed.loading import outline_packed
 from core.models.plan import plan_model
 from core.models.tokenizers import load_tokenizer
 
@@ -25,8 +26,9 @@ class Blueprint(LoadedModel):
 
 
 def blueprint(
-    name: str | Path, *, device: str = "auto", dtype: str = "auto", allow_remote_code: bool = False
-) -> Blueprint:
+    name: str | Path, *, device: str = "auto", dtype: str = "auto", weights: str = "auto",
+    allow_remote_code: bool = False,
+) -> Blueprint:  # fmt: skip
     """What `core.load` of the same arguments would give, as a module on torch's meta device.
 
     Raises ModelError subclasses, DeviceError or ParameterError.
@@ -34,7 +36,10 @@ def blueprint(
     path = catalog.locate(str(name))
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
-    network = plan.outline(choose_dtype(dtype, where, plan.config))
+    kept = choose_weights(weights, dtype, where, plan.config)
+    network = plan.outline(kept.dtype)
+    if kept.packed is not None:
+        outline_packed(plan, network, kept.packed)
     model = Blueprint(network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path)
     model.planned = where
     return model

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from core.errors import DeviceError, ParameterError
+from core.models.packed.kinds import PACKED, check_kind
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -47,6 +48,28 @@ def choose_dtype(wish: str, device: torch.device, config: PreTrainedConfig) -> t
             "dtype",
         )
     return torch.float32 if device.type == "cpu" else _stored_dtype(config)
+
+
+class Kept(NamedTuple):
+    """How weights are kept: the floats that are computed with, and int8 or int4 where layers are packed."""
+
+    dtype: torch.dtype
+    packed: str | None
+
+
+def choose_weights(wish: str, dtype: str, device: torch.device, config: PreTrainedConfig) -> Kept:
+    """What `core.load`'s arguments of these names mean. Raises ParameterError."""
+    if check_kind(wish) not in PACKED:
+        return Kept(choose_dtype(dtype if wish == "auto" else wish, device, config), None)
+    if device.type != "cpu":
+        raise ParameterError(
+            tr("Weights in {kind} are multiplied by the processor, and this model is to run on {device}.").format(
+                kind=wish, device=device
+            ),
+            tr("Choose bfloat16 weights, or the device “cpu”."),
+            "weights",
+        )
+    return Kept(torch.float32, wish)
 
 
 def _stored_dtype(config: PreTrainedConfig) -> torch.dtype:

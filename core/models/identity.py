@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from core.errors import ModelError
 from core.events import ModelIdentity
 from core.models.files import CONFIG_BYTES, INDEX_BYTES, read_bytes
+from core.models.packed.weighing import packed_kind
 
 if TYPE_CHECKING:
     from core.models.network import Network
@@ -28,6 +29,7 @@ def identify(network: Network, name: str, path: Path | None) -> ModelIdentity:
         type(network).__name__,
         _hash_of([_file(path, "config.json", CONFIG_BYTES) or _own_config(network)]),
         _hash_of(_listed_weights(path) or [_own_weights(network)]),
+        packed_kind(network) or "",
     )
 
 

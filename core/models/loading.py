@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 
 from core.device_memory import is_out_of_memory
-from core.errors import ConfigInvalidError, CorruptWeightsError, ModelFileError, OutOfMemoryError, PickledWeightsError
+from core.errors import (
+    ConfigInvalidError,
+    CorruptWeightsError,
+    ModelFileError,
+    OutOfMemoryError,
+    PickledWeightsError,
+    UnpackableError,
+)
 from core.models.files import is_file, read_json
+from core.models.packed.loading import Report, already_packed, load_converted, load_packed
+from core.models.packed.reading import is_conversion
 from core.models.plan import ModelPlan
 from core.models.weights import WeightFiles, find_weights, shortfall
 from resources.language import tr
@@ -23,23 +31,47 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def load_network(plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool) -> Network:
-    """The module with its weights, on its device, ready to run. Raises ModelError subclasses and OutOfMemoryError."""
+def load_network(
+    plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool, packed: str | None = None
+) -> Network:
+    """The module with its weights, on its device, ready to run; `packed`: int8 or int4, in which they are kept.
+
+    Raises ModelError subclasses and OutOfMemoryError.
+    """
     path = plan.path
     _check_generation_config(path)
     weights = _check_weights(path, allow_pickle)
-    plan.check_size(plan.outline(dtype), weights)
+    outline = plan.outline(dtype)
+    plan.check_size(outline, weights)
     try:
-        network, report = plan.auto.from_pretrained(
-            path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
-            use_safetensors=not weights.pickled, output_loading_info=True,
-        )  # fmt: skip
-        ready: Network = network.to(device).eval()
+        network, report = _read(plan, outline, weights, dtype, packed)
+        ready: Network = _moved(network, device).eval()
+    except UnpackableError:
+        raise
     except Exception as error:  # pickles, headers and checkpoints of other libraries fail in ways of their own
         log.debug("weights of %s", path, exc_info=True)
         raise _loading_error(error, path) from error
     _check_complete(report, path)
     return ready
+
+
+def _moved(network: Any, device: torch.device) -> Any:
+    """As torch's own `to`, whose annotation transformers hides."""
+    return network.to(device)
+
+
+def _read(
+    plan: ModelPlan, outline: Network, weights: WeightFiles, dtype: torch.dtype, packed: str | None
+) -> tuple[Network, Report]:
+    if packed is not None:
+        return load_packed(plan, outline, weights, packed)
+    if is_conversion(weights, dtype) and not already_packed(plan):
+        return load_converted(plan, outline, weights, dtype)
+    loaded: tuple[Network, Report] = plan.auto.from_pretrained(
+        plan.path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
+        use_safetensors=not weights.pickled, output_loading_info=True,
+    )  # fmt: skip
+    return loaded
 
 
 def _check_generation_config(path: Path) -> None:
@@ -92,7 +124,7 @@ def _check_file(file: Path, pickled: bool) -> None:
         ) from error
 
 
-def _check_complete(report: Mapping[str, Iterable[str | tuple[object, ...]]], path: Path) -> None:
+def _check_complete(report: Report, path: Path) -> None:
     missing = sorted(_key(name) for name in report.get("missing_keys", ()))
     shapes = [_key(name) for name in report.get("mismatched_keys", ())]
     if not missing and not shapes:

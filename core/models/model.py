@@ -14,9 +14,10 @@ from transformers import GenerationConfig, PreTrainedConfig
 from core.errors import UnknownArchitectureError
 from core.events import ModelIdentity
 from core.models import catalog
-from core.models.devices import choose_device, choose_dtype
+from core.models.devices import choose_device, choose_weights
 from core.models.identity import identify
 from core.models.loading import load_network
+from core.models.packed.weighing import count_weights, packed_kind, weigh
 from core.models.plan import check_purpose, plan_model
 from core.models.text import Pieces
 from core.models.tokenizers import load_tokenizer
@@ -51,6 +52,11 @@ class LoadedModel:
     def dtype(self) -> torch.dtype:
         """Type of the weights."""
         return self.model.dtype
+
+    @cached_property
+    def weights(self) -> str:
+        """What its layers are kept as: float32, bfloat16, float16, int8 or int4."""
+        return packed_kind(self.model) or str(self.dtype).removeprefix("torch.")
 
     @property
     def counts_finely(self) -> bool:
@@ -112,12 +118,12 @@ class LoadedModel:
     @cached_property
     def parameters(self) -> int:
         """Number of weights, shared ones counted once."""
-        return sum(p.numel() for p in self.model.parameters())
+        return count_weights(self.model)
 
     @cached_property
     def weight_bytes(self) -> int:
         """Bytes of the weights in memory."""
-        return sum(p.numel() * p.element_size() for p in self.model.parameters())
+        return weigh(self.model)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -158,17 +164,21 @@ def load(
     *,
     device: str = "auto",
     dtype: str = "auto",
+    weights: str = "auto",
     allow_pickle: bool = False,
     allow_remote_code: bool = False,
 ) -> LoadedModel:
     """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded.
 
     `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
-    Raises ModelError subclasses, DeviceError or OutOfMemoryError, each with its remedy.
+    `weights`: how they are kept. auto: as `dtype` says; float32, bfloat16 and float16 win over `dtype`; int8 and int4
+    are made layer by layer while loading, on a CPU, and computed with in float32.
+    Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
     path = catalog.locate(str(name))
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
-    network = load_network(plan, choose_dtype(dtype, where, plan.config), where, allow_pickle)
+    kept = choose_weights(weights, dtype, where, plan.config)
+    network = load_network(plan, kept.dtype, where, allow_pickle, kept.packed)
     tokenizer = load_tokenizer(path, allow_remote_code)
     return LoadedModel(network, tokenizer, catalog.display_name(str(name), path), path)

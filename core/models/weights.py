@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import NamedTuple, TypedDict, TypeGuard
+from typing import NamedTuple, NotRequired, TypedDict, TypeGuard
 
 from core.errors import CorruptWeightsError, ModelFileError
 from core.models.files import INDEX_BYTES, is_file, read_json, size_of
@@ -40,6 +40,8 @@ class Entry(TypedDict):
     shape: list[int]
     data_offsets: list[int]
     """Its first byte and the one behind its last, counted from the header's end."""
+    dtype: NotRequired[str]
+    """As safetensors calls it: F32, BF16 …"""
 
 
 def find_weights(path: Path) -> WeightFiles:

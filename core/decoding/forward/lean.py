@@ -22,6 +22,7 @@ from core.caches.tensors.fixed import is_compiled
 from core.caches.tensors.layer import Layer as CacheLayer
 from core.decoding.forward.llama import Block, Llama
 from core.models.model import LoadedModel
+from core.models.packed.weighing import packed_bits
 
 log = logging.getLogger(__name__)
 
@@ -242,7 +243,7 @@ def _fits(network: Llama) -> bool:
         type(network) in _WINDOWED and getattr(config, "sliding_window", None)
     )
     return (
-        network.dtype == torch.float32 and not biased_mlp and not windowed
+        network.dtype == torch.float32 and packed_bits(network.modules()) is None and not biased_mlp and not windowed
         and config.rope_parameters["rope_type"] in _STEADY_ROPES and network.lm_head.bias is None
         and config._attn_implementation == "sdpa"
     )  # fmt: skip

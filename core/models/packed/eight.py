@@ -1,0 +1,97 @@
+"""Matrices of eight-bit numbers, and their product with a text's vectors.
+
+Each output row of a weight matrix is divided by its largest magnitude and rounded to −127 … 127 (absmax, symmetric, one
+scale a row: Dettmers et al. 2022, "LLM.int8()", https://arxiv.org/abs/2208.07339). The vectors are split into two such
+numbers each, a coarse one and what is left of it, so that they keep about fifteen bits; eight alone would lose much
+where single features are large, as that paper shows. Sums of products of eight-bit numbers are whole numbers below 2³¹
+and therefore exact: a row's result does not depend on the rows beside it, so that a draft checked at once gives what
+single steps give.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+
+_LEVELS = 127
+_FINER = 254
+"""Levels of the second number within one step of the first: it reaches half a step to either side."""
+_TINY = 1e-30
+
+
+def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """int8 [n, K] and float32 scales [n] whose product is near `rows` [n, K]: by half a scale at most."""
+    exact = rows.float()
+    scales = exact.abs().amax(-1).div_(_LEVELS).clamp_(min=_TINY)
+    return (exact / scales[:, None]).round_().to(torch.int8), scales
+
+
+def split(vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """int8 [2 · M, K], coarse numbers before fine ones, and float32 sizes [M, 1] of one coarse step, of [M, K]."""
+    steps = torch.linalg.vector_norm(vectors, torch.inf, -1, keepdim=True).div_(_LEVELS).clamp_(min=_TINY)
+    fine = vectors / steps
+    coarse = fine.round()
+    fine.sub_(coarse).mul_(_FINER).round_()
+    return torch.cat([coarse, fine]).to(torch.int8), steps
+
+
+class Matrix(Protocol):
+    """Packed weights [N, K]."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the packed numbers and of what is kept beside them."""
+
+    def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        """float32 [M, N] of vectors that `split` gave."""
+
+
+class Blocked:
+    """Packed by oneDNN in blocks that suit this processor; products of whole numbers by its own kernels."""
+
+    def __init__(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
+        self._scales = scales
+        self._zeros = torch.zeros(len(scales), dtype=torch.int32)
+        self._packed: torch.Tensor = torch.ops.onednn.qlinear_prepack(numbers, None)
+
+    @property
+    def nbytes(self) -> int:
+        """One byte a weight, and a scale and a zero point of four for each row."""
+        return self._packed.numel() + 8 * len(self._scales)
+
+    def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        """float32 [M, N]."""
+        both = torch.ops.onednn.qlinear_pointwise(
+            halves, 1.0, 0, self._packed, self._scales, self._zeros, None, 1.0, 0, torch.float32, "none", [], ""
+        )
+        coarse, fine = both.chunk(2)
+        return torch.add(coarse, fine, alpha=1 / _FINER).mul_(steps)
+
+
+class Plain:
+    """Whole numbers as they are, multiplied by what every build of torch has. Slower; the same results."""
+
+    def __init__(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
+        self._numbers, self._scales = numbers, scales
+
+    @property
+    def nbytes(self) -> int:
+        """One byte a weight, and a scale of four for each row."""
+        return self._numbers.numel() + 4 * len(self._scales)
+
+    def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        """float32 [M, N]."""
+        both = torch._int_mm(halves, self._numbers.t()).float()
+        coarse, fine = both.chunk(2)
+        return torch.add(coarse, fine, alpha=1 / _FINER).mul_(self._scales).mul_(steps)
+
+
+def pack_eight(numbers: torch.Tensor, scales: torch.Tensor) -> Matrix:
+    """The quickest there is on this machine for int8 [N, K] with a scale a row."""
+    return Blocked(numbers, scales) if has_blocks() else Plain(numbers, scales)
+
+
+def has_blocks() -> bool:
+    """Whether oneDNN multiplies whole numbers here: the x86 builds of torch have it."""
+    return torch._C._has_mkldnn and torch.backends.cpu.get_cpu_capability() not in ("NO AVX", "DEFAULT")

@@ -1,0 +1,101 @@
+"""Tensors of safetensors files, read when they are wanted and not mapped into memory.
+
+A mapped file counts as this process's memory once it was read, beside what was made of it; a plain read leaves only the
+portion in hand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from io import RawIOBase
+from pathlib import Path
+from types import EllipsisType
+
+import torch
+
+from core.models.weights import WeightFiles, read_header
+
+_TYPES = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
+    "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
+    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
+}  # fmt: skip
+
+
+class Stored:
+    """One tensor of a file. `stored[...]` reads it whole, as transformers asks; `stored[a:b]` its rows a to b."""
+
+    def __init__(self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        self._file, self._start = file, start
+        self.shape, self.dtype = shape, dtype
+
+    def __getitem__(self, rows: slice | EllipsisType) -> torch.Tensor:
+        if isinstance(rows, EllipsisType):
+            return self._read(0, self.shape)
+        first, last, _ = rows.indices(self.shape[0])
+        width = math.prod(self.shape[1:])
+        return self._read(first * width, (last - first, *self.shape[1:]))
+
+    def _read(self, skipped: int, shape: tuple[int, ...]) -> torch.Tensor:
+        """The numbers behind the first `skipped`. Raises OSError where the file ends before."""
+        buffer = torch.empty(math.prod(shape) * self.dtype.itemsize, dtype=torch.uint8)
+        with self._file.open("rb", buffering=0) as stream:
+            stream.seek(self._start + skipped * self.dtype.itemsize)
+            if _fill(stream, memoryview(buffer.numpy().data)) < len(buffer):
+                raise OSError(f"{self._file.name} ended early")
+        return buffer.view(self.dtype).view(shape)
+
+
+class Unread:
+    """A stored matrix that is handed on unread, to be read by rows where it is packed."""
+
+    def __init__(self, stored: Stored) -> None:
+        self.stored = stored
+
+    def __getitem__(self, everything: EllipsisType) -> Unread:
+        return self
+
+    def to(self, **_: object) -> Unread:
+        """transformers' wish for a device and a type; both are up to whoever reads."""
+        return self
+
+
+def _fill(stream: RawIOBase, view: memoryview) -> int:
+    """Read until `view` is full or the file ends; how many bytes that gave. One read ends at two gigabytes."""
+    done = 0
+    while done < len(view) and (count := stream.readinto(view[done:])):
+        done += count
+    return done
+
+
+def _head(file: Path) -> bytes:
+    """The eight bytes that say how long the header is."""
+    with file.open("rb") as stream:
+        return stream.read(8)
+
+
+def stored_tensors(weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = ()) -> dict[str, Stored | Unread]:
+    """Every tensor of these files by its name; matrices of the shapes `by_rows` are handed on unread."""
+    found: dict[str, Stored | Unread] = {}
+    for file in weights.files:
+        header = read_header(file) or {}
+        begin = 8 + int.from_bytes(_head(file), "little")
+        for name, entry in header.items():
+            shape = tuple(entry["shape"])
+            tensor = Stored(file, begin + entry["data_offsets"][0], shape, _TYPES[entry.get("dtype", "F32")])
+            found[name] = Unread(tensor) if shape in by_rows else tensor
+    return found
+
+
+def is_conversion(weights: WeightFiles, dtype: torch.dtype) -> bool:
+    """Whether most numbers in these files are floats of another type than `dtype`."""
+    if weights.pickled:
+        return False
+    other = same = 0
+    for file in weights.files:
+        for entry in (read_header(file) or {}).values():
+            kind = _TYPES.get(entry.get("dtype", ""))
+            count = math.prod(entry["shape"])
+            other, same = (other, same + count) if kind is dtype else (other + count, same)
+    return other > same
