@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core import caches, errors, events, strategies, trace
+    from core import caches, catalog, errors, events, strategies, trace
     from core.caches.prefixes.store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.decoding.prompt import encode
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from core.explain.sentence import Sentence
     from core.explain.tokens import explain_token
     from core.memory.estimate import Estimate, estimate
-    from core.models import catalog
     from core.models.blueprint import blueprint
     from core.models.catalog import ModelEntry
     from core.models.model import LoadedModel, load, wrap
@@ -89,7 +88,7 @@ __all__ = [
 
 _MODULES = {
     "caches": "core.caches",
-    "catalog": "core.models.catalog",
+    "catalog": "core.catalog",
     "errors": "core.errors",
     "events": "core.events",
     "glossary": "core.explain.glossary",

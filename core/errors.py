@@ -176,3 +176,54 @@ class FileNotWrittenError(TokenscopeError):
     """What was to be kept could not be written: no such folder, no permission, no room."""
 
     title = mark("The file was not written")
+
+
+class DiskFullError(FileNotWrittenError):
+    """The disk has no room for what is to be downloaded."""
+
+
+class HubError(TokenscopeError):
+    """The hub did not give what was asked of it."""
+
+    title = mark("The hub did not give it")
+
+
+class NoNetworkError(HubError):
+    """The hub cannot be reached, or must not be asked."""
+
+    title = mark("No network")
+
+
+class NotOnHubError(HubError):
+    """The hub has no model of that name, or it is no name that one can have."""
+
+
+class AccessError(HubError):
+    """The model is gated or private, or the token is not accepted."""
+
+    title = mark("You have no access to this model")
+
+
+class TooManyRequestsError(HubError):
+    """The hub has been asked too often; `seconds` until it may be asked again, 0 where it did not say."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            tr("The hub has had too many requests from here."),
+            tr("Try again in {seconds:.0f} seconds; what is downloaded already is kept.").format(seconds=seconds)
+            if seconds
+            else tr("Try again in a few minutes; what is downloaded already is kept."),
+        )
+
+
+class TransferError(HubError):
+    """A file did not come whole, or is not what the hub lists."""
+
+    title = mark("The download was broken off")
+
+
+class DownloadStoppedError(HubError):
+    """It was asked to stop; what is there is kept."""
+
+    title = mark("The download is paused")

@@ -10,7 +10,7 @@ from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models import hub
 from core.models.entry import ModelEntry, describe, read_config
 from core.models.files import INDEX_BYTES, is_file, read_bytes
-from core.models.purpose import foreign_input
+from core.models.purpose import foreign_input, has_language_head
 from core.models.room import Fit, fits
 from core.models.weights import find_weights
 from resources.language import tr
@@ -131,6 +131,4 @@ def _generates(snapshot: Path) -> bool:
         return (snapshot / "config.json").exists()
     if foreign_input(config) in ("hears", "speaks") and "audio_config" not in config:
         return False
-    names = config.get("architectures")
-    heads = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-    return isinstance(names, list) and any(str(name).endswith(heads) for name in names)
+    return has_language_head(config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def describe(path: Path, name: str, source: str) -> ModelEntry:
         title=Path(name).name if source == "folder" else name,
         source=source,
         path=path,
-        architecture=_shape(usable),
+        architecture=shape(usable),
         model_type=str(usable.get("model_type", "")),
         parameters=stored.numbers if stored is not None else None,
         bytes=weights.bytes,
@@ -100,14 +101,20 @@ def _weights_problem(weights: WeightFiles) -> str | None:
     return tr("only pickled weights; they must be allowed first") if weights.pickled else None
 
 
-def _shape(config: JsonObject) -> str:
-    family = str(config.get("model_type", "unknown")).replace("_", " ").title()
+def family(config: Mapping[str, object]) -> str:
+    """The model type as a name: `Llama`, `Qwen3 Moe`."""
+    return str(config.get("model_type", "unknown")).replace("_", " ").title()
+
+
+def shape(config: JsonObject) -> str:
+    """Family and shape in a few words, as far as config.json tells: `Llama · 12 layers × 192`."""
+    named = family(config)
     layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
     width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
     return (
-        tr("{family} · {layers} layers × {width}").format(family=family, layers=layers, width=width)
+        tr("{family} · {layers} layers × {width}").format(family=named, layers=layers, width=width)
         if layers and width
-        else family
+        else named
     )
 
 

@@ -9,6 +9,7 @@ from resources.language import mark, tr
 _HEARS = {"audio_config", "num_mel_bins", "input_feat_per_channel", "feat_extract_norm", "audio_encoder"}
 _SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "num_channels", "patch_size"}
 _SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
+_HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 _SENTENCES = {
     "hears": mark("{name} (“{kind}”) takes sound; Tokenscope reads and writes text only."),
     "sees": mark("{name} (“{kind}”) takes pictures; Tokenscope reads and writes text only."),
@@ -23,6 +24,12 @@ def foreign_input(config: Mapping[str, object]) -> str | None:
         if any(config.get(name) is not None for name in names):
             return sense
     return None
+
+
+def has_language_head(config: Mapping[str, object]) -> bool:
+    """Whether one of its architectures is named as those that write text are."""
+    names = config.get("architectures")
+    return isinstance(names, list) and any(str(name).endswith(_HEADS) for name in names)
 
 
 def why_not_text(name: str, kind: object, sense: str | None) -> str:

@@ -33,6 +33,11 @@ def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens
     weights = entry.parameters * _BYTES.get(dtype, 4) if entry.parameters else entry.bytes
     tokens = min(tokens, entry.context or tokens)
     cache = rows * _cache_bytes(entry, tokens, _BYTES.get(dtype, 4)) if tokens else 0
+    return reckoned(weights, cache, tokens, rows)
+
+
+def reckoned(weights: int, cache: int, tokens: int = 0, rows: int = 1) -> Fit:
+    """Whether so many bytes of weights, and of keys and values of `rows` texts of `tokens`, fit into what is free."""
     needed, free = weights + cache, free_memory()
     ok = has_room(needed, free)
     if cache:

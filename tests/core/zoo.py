@@ -106,6 +106,8 @@ def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
             if parameter.dim() > 1 and "position" not in name:  # sinusoids are made anew when a text outgrows them
                 parameter.mul_(scale if not seq2seq else scale / 2)
     network.generation_config.max_length = None
+    if seq2seq and network.generation_config.decoder_start_token_id is None:
+        network.generation_config.decoder_start_token_id = _SMALL["decoder_start_token_id"]
     return core.wrap(network, name=f"tiny-{kind}")
 
 

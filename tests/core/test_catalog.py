@@ -1,0 +1,424 @@
+"""The hub's models found, judged and fetched, from a hub on this machine that can do everything wrong."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pytest
+
+import core
+from core import errors
+from core.catalog import Progress, hub, shelf, transfer
+from core.catalog.found import HubFile
+from core.catalog.progress import Meter
+from core.catalog.selection import is_safe, select
+from tests import fake_hub
+from tests.core import tiny
+from tests.fake_hub import Hub
+
+NAME, WEIGHTS = "someone/small-stories", "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model as it would be uploaded."""
+    place = tmp_path_factory.mktemp("uploaded")
+    tiny.make("llama").model.save_pretrained(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Hub]:
+    with fake_hub.running() as running:
+        yield running
+
+
+@pytest.fixture
+def here(server: Hub, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    """The hub with one model, and an empty cache; nobody is logged in."""
+    for name in ("refusals", "asked", "models"):
+        getattr(server, name).clear()
+    server.ignores_ranges = False
+    server.held.set()
+    server.put(NAME, folder)
+    monkeypatch.setenv("HF_ENDPOINT", server.address)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(hub, "USUAL_WAIT", 0.0)
+    monkeypatch.setattr("core.catalog.progress._TELL_SECONDS", 0.0)
+    return server
+
+
+def whole(model: fake_hub.Repository) -> int:
+    return sum(map(len, model.files.values()))
+
+
+def test_a_search_tells_what_is_needed_to_choose_before_a_byte_of_weights_is_asked_for(here: Hub, folder: Path) -> None:
+    vast = {**json.loads((folder / "config.json").read_text()), "hidden_size": 2**17, "intermediate_size": 2**18}
+    here.put("someone/vast-stories", {"config.json": json.dumps(vast).encode(), WEIGHTS: b"x"}, downloads=9)
+    here.put("someone/stories-gguf", {"config.json": (folder / "config.json").read_bytes(), "stories.gguf": b"x"})
+    vast_one, small, other = core.catalog.search("stories")
+    assert (small.name, small.licence, small.downloads, small.gated) == (NAME, "apache-2.0", 7, False)
+    assert small.size == whole(here.models[NAME])
+    assert small.architecture == "Llama · 4 layers × 32"
+    assert small.parameters == core.load(folder).parameters
+    assert (small.fits, small.why_not) == (True, "")
+    assert not vast_one.fits
+    assert vast_one.why_not.endswith("it does not fit")
+    assert "GGUF" in other.why_not
+    assert not here.sent(WEIGHTS)
+
+
+def test_what_cannot_be_loaded_is_told_beforehand(here: Hub, folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    own_code = {**config, "model_type": "mine", "auto_map": {"AutoModelForCausalLM": "mine.Mine"}}
+    here.put("a/code", {"config.json": json.dumps(own_code).encode(), WEIGHTS: b"x", "mine.py": b"x"})
+    here.put("b/pickle", {"config.json": json.dumps(config).encode(), "pytorch_model.bin": b"x"})
+    here.put("c/none", {"config.json": json.dumps(config).encode()})
+    told = {model.name: model.why_not for model in core.catalog.search("/")}
+    assert "program code of its own" in told["a/code"]
+    assert "pickled weights" in told["b/pickle"]
+    assert "no weights" in told["c/none"]
+    with pytest.raises(errors.PickledWeightsError):
+        core.catalog.download("b/pickle")
+    allowed = core.catalog.look("b/pickle", allow_pickle=True)
+    assert {file.path for file in allowed.files} == {"config.json", "pytorch_model.bin"}
+
+
+def test_a_download_is_loaded_by_its_name_and_says_how_far_it_is(here: Hub) -> None:
+    told: list[Progress] = []
+    place = core.catalog.download(NAME, told.append)
+    assert told[-1].state == "finished"
+    assert told[-1].done == told[-1].total == whole(here.models[NAME])
+    assert [one.done for one in told] == sorted(one.done for one in told)
+    assert {one.state for one in told} >= {"downloading", "verifying"}
+    assert core.load(NAME).path == place
+    assert [entry.name for entry in core.catalog.hub_cached()] == [NAME]
+    assert huggingface_hub.try_to_load_from_cache(NAME, "config.json", place.parents[2]) == str(place / "config.json")
+    assert not list(place.parents[1].rglob("*.incomplete"))
+    here.asked.clear()
+    core.catalog.download(NAME)
+    assert not here.sent("resolve"), "what is there was fetched again"
+
+
+def test_shards_and_nothing_that_is_code_or_a_pickle(here: Hub, folder: Path, tmp_path: Path) -> None:
+    core.load(folder).model.save_pretrained(tmp_path / "cut", max_shard_size="40KB")
+    cut = here.put("someone/cut", tmp_path / "cut")
+    cut.files |= {"pytorch_model.bin": b"x", "run.py": b"x", "../../evil.json": b"x", "a.onnx": b"x"}
+    place = core.catalog.download("someone/cut")
+    assert len(list(place.glob("*.safetensors"))) > 1
+    assert {file.name for file in place.iterdir()} == {path.name for path in (tmp_path / "cut").iterdir()}
+    assert core.load("someone/cut").parameters == core.load(folder).parameters
+    lost = next(path for path in cut.files if path.startswith("model-00002"))
+    here.put("someone/lost", {path: content for path, content in cut.files.items() if path != lost})
+    with pytest.raises(errors.TransferError, match="missing"):
+        core.catalog.download("someone/lost")
+
+
+def test_a_pause_is_gone_on_from_where_it_was(here: Hub) -> None:
+    stop = threading.Event()
+    here.held.clear()
+    small = whole(here.models[NAME]) - len(here.models[NAME].files[WEIGHTS])
+
+    def until_weights(now: Progress) -> None:
+        if now.done > small + 500:
+            stop.set()
+            here.held.set()
+
+    here.models[NAME].cuts[WEIGHTS] = [30_000]
+    with pytest.raises(errors.DownloadStoppedError):
+        core.catalog.download(NAME, until_weights, stop=stop)
+    with pytest.raises(errors.ModelNotFoundError):
+        core.load(NAME)
+    (left,) = core.catalog.unfinished()
+    assert (left.name, left.total) == (NAME, whole(here.models[NAME]))
+    assert 0 < left.done < left.total
+    assert core.catalog.hub_cached() == [], "half a model is listed as one"
+    core.catalog.download(NAME)
+    assert core.catalog.unfinished() == ()
+    assert here.sent("store") == ["", f"bytes={left.done - small}-"]
+    assert core.load(NAME).parameters
+
+
+def test_a_killed_download_is_gone_on_with_by_the_next_program(here: Hub, tmp_path: Path) -> None:
+    here.held.clear()
+    script = f"import core.catalog as c; c.download({NAME!r})"
+    program = subprocess.Popen([sys.executable, "-c", script], env=_environment(here))
+    while not any(file.stat().st_size for file in tmp_path.rglob("*.incomplete")):
+        assert program.poll() is None
+        time.sleep(0.01)
+    program.kill()
+    program.wait()
+    here.held.set()
+    assert [left.name for left in core.catalog.unfinished()] == [NAME]
+    core.catalog.download(NAME)
+    assert here.sent("store") == ["", "bytes=1000-"]
+    assert core.catalog.verify(NAME) == ()
+
+
+def _environment(here: Hub) -> dict[str, str]:
+    return {**os.environ, "HF_ENDPOINT": here.address, "HF_HUB_OFFLINE": "0", "PYTHONPATH": str(Path.cwd())}
+
+
+def test_cut_connections_cost_nothing_but_the_asking(here: Hub) -> None:
+    here.models[NAME].cuts[WEIGHTS] = [20_000, 0, 0, 15_000, 0]
+    core.catalog.download(NAME)
+    assert here.sent("store") == ["", *["bytes=20000-"] * 3, *["bytes=35000-"] * 2]
+    assert core.catalog.verify(NAME) == ()
+
+
+def test_a_connection_that_stays_cut_is_told_and_what_came_is_kept(here: Hub) -> None:
+    here.models[NAME].cuts[WEIGHTS] = [20_000, *[0] * 20]
+    with pytest.raises(errors.TransferError, match="20,000 of"):
+        core.catalog.download(NAME)
+    assert core.catalog.unfinished()[0].done > 20_000
+
+
+def test_a_hub_that_does_not_go_on_from_the_middle_is_begun_anew(here: Hub) -> None:
+    told: list[Progress] = []
+    here.models[NAME].cuts[WEIGHTS] = [20_000]
+    here.ignores_ranges = True
+    core.catalog.download(NAME, told.append)
+    assert told[-1].done == told[-1].total
+    assert core.catalog.verify(NAME) == ()
+
+
+@pytest.mark.parametrize("lie", [b"changed" * 9000, b"more", b"less"])
+def test_what_is_not_as_listed_is_not_kept(here: Hub, lie: bytes) -> None:
+    content = here.models[NAME].files[WEIGHTS]
+    sent = {b"more": content + b"more", b"less": content[:-40]}.get(lie, (lie * 9)[: len(content)])
+    here.models[NAME].lies[WEIGHTS] = sent
+    with pytest.raises(errors.TransferError) as told:
+        core.catalog.download(NAME)
+    assert WEIGHTS in told.value.cause
+    assert told.value.remedy
+    with pytest.raises(errors.ModelNotFoundError):
+        core.load(NAME)
+    here.models[NAME].lies.clear()
+    core.catalog.download(NAME)
+    assert core.catalog.verify(NAME) == ()
+
+
+def test_who_may_not_have_it_is_told_how_to_get_it(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.models[NAME].gated = True
+    (found,) = core.catalog.search("stories")
+    assert found.gated
+    assert "gated" in found.why_not
+    with pytest.raises(errors.AccessError, match=f"{here.address}/{NAME}.*hf auth login"):
+        core.catalog.download(NAME)
+    monkeypatch.setenv("HF_TOKEN", fake_hub.LOGGED_IN)
+    here.models[NAME].granted = False
+    with pytest.raises(errors.AccessError, match="not granted your account"):
+        core.catalog.download(NAME)
+    here.models[NAME].granted = True
+    assert core.catalog.download(NAME)
+
+
+def test_a_private_model_is_found_by_its_name_by_who_is_logged_in(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    here.models[NAME].private = True
+    with pytest.raises(errors.AccessError, match="hf auth login"):
+        core.catalog.search(NAME)
+    monkeypatch.setenv("HF_TOKEN", fake_hub.LOGGED_IN)
+    assert [model.private for model in core.catalog.search(NAME)] == [True]
+    with pytest.raises(errors.NotOnHubError):
+        core.catalog.download("someone/else")
+
+
+def test_the_token_goes_to_the_hub_alone(
+    here: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", fake_hub.LOGGED_IN)
+    with caplog.at_level(logging.DEBUG):
+        core.catalog.download(NAME)
+    assert {token for path, _, token in here.asked if "/store/" not in path} == {fake_hub.LOGGED_IN}
+    assert {token for path, _, token in here.asked if "/store/" in path} == {""}
+    assert fake_hub.LOGGED_IN not in caplog.text
+    kept = [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix != ".safetensors"]
+    assert kept
+    assert not any(fake_hub.LOGGED_IN.encode() in file.read_bytes() for file in kept)
+
+
+def test_a_hub_that_wants_to_be_asked_later_is(here: Hub) -> None:
+    told: list[Progress] = []
+    busy = (429, {"Retry-After": "0"})
+    here.refusals[:] = [busy, busy]
+    assert core.catalog.find("stories")
+    here.models[NAME].cuts[WEIGHTS] = [20_000]
+
+    def once(now: Progress) -> None:
+        told.append(now)
+        if now.done > 20_000 and not any(one.state == "waiting" for one in told):
+            here.refusals[:] = [(429, {"RateLimit": '"resolvers";r=0;t=0'})]
+
+    core.catalog.download(NAME, once)
+    assert core.catalog.verify(NAME) == ()
+    here.refusals[:] = [(429, {"Retry-After": "7200"})]
+    with pytest.raises(errors.TooManyRequestsError, match="7200 seconds") as late:
+        core.catalog.search("stories")
+    assert late.value.seconds == 7200
+
+
+def test_seconds_that_the_hub_names_are_waited_and_can_be_broken_off() -> None:
+    stop, waited = threading.Event(), []
+
+    def refuse() -> None:
+        raise errors.TooManyRequestsError(300.0)
+
+    def look(seconds: float) -> None:
+        waited.append(seconds)
+        stop.set()
+
+    with pytest.raises(errors.DownloadStoppedError):
+        hub.patiently(refuse, stop, look)
+    assert waited == [300.0]
+
+
+@pytest.mark.parametrize(("status", "error"), [(500, errors.HubError), (404, errors.NotOnHubError)])
+def test_other_answers_are_told(here: Hub, status: int, error: type[errors.HubError]) -> None:
+    here.refusals[:] = [(status, {})]
+    with pytest.raises(error) as told:
+        core.catalog.search("stories")
+    assert told.value.remedy
+
+
+def test_a_file_that_the_hub_fails_to_give_for_a_moment_is_asked_for_again(here: Hub) -> None:
+    here.refusals[:] = []
+    tried = []
+
+    def trouble(now: Progress) -> None:
+        if now.file == WEIGHTS and not tried:
+            tried.append(now)
+            here.refusals[:] = [(503, {})]
+
+    core.catalog.download(NAME, trouble)
+    assert tried
+    assert core.catalog.verify(NAME) == ()
+
+
+def test_no_network_is_told_at_once(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    for ask in (core.catalog.search, core.catalog.download):
+        with pytest.raises(errors.NoNetworkError, match="cannot be reached"):
+            ask(NAME)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(errors.NoNetworkError, match="HF_HUB_OFFLINE"):
+        core.catalog.search("stories")
+    assert core.load("storyteller-draft")
+
+
+def test_a_full_disk_is_seen_before_and_while(here: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = type(shutil.disk_usage("/"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage(10**6, 10**6 - 5000, 5000))
+    with pytest.raises(errors.DiskFullError, match=r"4\.9 KiB are free"):
+        core.catalog.download(NAME)
+    assert not here.sent("resolve"), "the disk was not looked at before"
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage(10**12, 0, 10**12))
+
+    def full(answer: Any, write: Callable[[bytes], object], *rest: Any) -> None:
+        write(next(answer.iter_bytes(1000)))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transfer, "_append", full)
+        with pytest.raises(errors.DiskFullError):
+            core.catalog.download(NAME)
+    monkeypatch.setattr(transfer, "_LOOK_BYTES", 1000)
+    monkeypatch.setattr(transfer, "free_bytes", lambda _folder: 10)
+    with pytest.raises(errors.DiskFullError):
+        core.catalog.download(NAME)
+    assert core.catalog.unfinished()
+
+
+def test_a_cache_that_cannot_be_written_is_told(here: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "file" / "hub"))
+    with pytest.raises(errors.FileNotWrittenError, match="HF_HUB_CACHE"):
+        core.catalog.download(NAME)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a/b/c", "../etc", "a b", "some/..", "x--y/z", "owner/name.git", "ä/ö", "a" * 200]
+)
+def test_a_name_that_cannot_be_is_told_without_asking(here: Hub, name: str) -> None:
+    for ask in (core.catalog.download, core.catalog.delete, core.catalog.verify):
+        with pytest.raises(errors.NotOnHubError, match="cannot be the name"):
+            ask(name)
+    assert not here.asked
+
+
+def test_damage_is_found_and_mended(here: Hub) -> None:
+    place = core.catalog.download(NAME)
+    blob = (place / WEIGHTS).resolve()
+    blob.write_bytes(blob.read_bytes()[:-1] + b"x")
+    damaged = core.catalog.verify(NAME)
+    assert damaged == (WEIGHTS,)
+    here.asked.clear()
+    core.catalog.download(NAME, anew=damaged)
+    assert core.catalog.verify(NAME) == ()
+    assert not here.sent("resolve/" + here.models[NAME].commit + "/config.json")
+
+
+def test_what_is_not_wanted_any_more_is_deleted(here: Hub, tmp_path: Path) -> None:
+    core.catalog.download(NAME)
+    here.models[NAME].commit = "f" * 40
+    here.models[NAME].files[WEIGHTS] = here.models[NAME].files[WEIGHTS][:-8] + b"another!"
+    here.models[NAME].cuts[WEIGHTS] = [20_000, *[0] * 20]
+    with pytest.raises(errors.TransferError):
+        core.catalog.download(NAME)
+    assert core.catalog.discard(NAME) >= 20_000
+    assert core.catalog.unfinished() == ()
+    assert core.catalog.verify(NAME) == ()
+    assert core.catalog.delete(NAME) > 40_000
+    with pytest.raises(errors.ModelNotFoundError):
+        core.load(NAME)
+    assert not list((tmp_path / "hub").glob("models--*"))
+
+
+def test_one_model_is_downloaded_once_at_a_time(here: Hub) -> None:
+    with shelf.Shelf(NAME).taken(), pytest.raises(errors.HubError, match="already"):
+        core.catalog.download(NAME)
+
+
+def test_speed_is_that_of_late_and_tells_the_time_left() -> None:
+    now, told = [0.0], []
+    meter = Meter("m", 1000, told.append, clock=lambda: now[0])
+    meter.begin("f", 100)
+    for _ in range(10):
+        now[0] += 1.0
+        meter.add(20)
+    assert told[-1].speed == pytest.approx(120 / 5)
+    assert told[-1].left == pytest.approx((1000 - 300) / 24)
+
+
+def test_files_of_a_repository_are_chosen_by_name() -> None:
+    def chosen(*paths: str, **more: bool) -> list[str]:
+        return [file.path for file in select([HubFile(path, 1, "0" * 40) for path in paths], **more).taken]
+
+    assert chosen(WEIGHTS, "model-00001-of-00002.safetensors", "consolidated.safetensors") == [WEIGHTS]
+    assert chosen("pytorch_model.bin", "config.json") == ["config.json"]
+    assert chosen("pytorch_model.bin", WEIGHTS, allow_pickle=True) == [WEIGHTS]
+    assert set(chosen("modeling.py", "config.json", allow_code=True)) == {"config.json", "modeling.py"}
+    assert set(chosen("LICENSE", "spiece.model", "a/config.json", "training_args.bin")) == {"LICENSE", "spiece.model"}
+    assert not any(map(is_safe, ("../x", "a//b", "/etc/x", "x.", "a\\b", "c:d", "")))
+
+
+def test_importing_it_imports_neither_torch_nor_the_hubs_library() -> None:
+    code = (
+        "import sys, core.catalog as c; c.available(); c.download; c.search\n"
+        "sys.exit('torch' in sys.modules or 'huggingface_hub' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

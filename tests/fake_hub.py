@@ -1,0 +1,210 @@
+"""A hub on this machine, with every fault one can have: what the tests of search and download talk to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+LARGE = 10_000
+"""Bytes from which on a file is stored as the hub stores large ones: elsewhere, by its SHA-256."""
+LOGGED_IN = "hf_a_token_that_is_known"
+
+
+@dataclass
+class Repository:
+    """One model of the hub, and what it does wrong."""
+
+    files: dict[str, bytes]
+    licence: str = "apache-2.0"
+    downloads: int = 7
+    gated: bool = False
+    private: bool = False
+    granted: bool = True
+    """Whether who is logged in may have a gated one."""
+    commit: str = "c0ffee" * 6 + "0000"
+    cuts: dict[str, list[int]] = field(default_factory=dict)
+    """Bytes after which the connection ends, a number for each answer in turn."""
+    lies: dict[str, bytes] = field(default_factory=dict)
+    """What is sent in the place of a file."""
+
+    def config(self) -> dict[str, Any]:
+        return json.loads(self.files.get("config.json", b"{}"))
+
+
+@dataclass
+class Hub:
+    """What it has, what goes wrong with it, and what it was asked."""
+
+    models: dict[str, Repository] = field(default_factory=dict)
+    refusals: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    """Status and headers of the next answers, whatever is asked."""
+    ignores_ranges: bool = False
+    held: threading.Event = field(default_factory=threading.Event)
+    """Large files are sent once it is set."""
+    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    """Path, range and token of every request, in turn."""
+    address: str = ""
+
+    def put(self, name: str, files: dict[str, bytes] | Path, **more: Any) -> Repository:
+        """Have a model; of a folder all files."""
+        if isinstance(files, Path):
+            files = {file.name: file.read_bytes() for file in files.iterdir() if file.is_file()}
+        self.models[name] = Repository(files, **more)
+        return self.models[name]
+
+    def sent(self, part: str) -> list[str]:
+        """Ranges that were asked for of paths with that in them."""
+        return [ranged for path, ranged, _ in self.asked if part in path]
+
+
+@contextmanager
+def running() -> Iterator[Hub]:
+    """A hub that answers until the end of the block."""
+    hub = Hub()
+    hub.held.set()
+    server = _Server(("127.0.0.1", 0), type("Answer", (_Answer,), {"hub": hub}))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    hub.address = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield hub
+    finally:
+        hub.held.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def digest(content: bytes) -> str:
+    """As the hub names it."""
+    if len(content) >= LARGE:
+        return hashlib.sha256(content).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *args: object) -> None:
+        """Who asked has gone, as some tests want it."""
+
+
+class _Answer(BaseHTTPRequestHandler):
+    hub: Hub
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args: object) -> None:
+        """Nothing."""
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        path = unquote(url.path)
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.hub.asked.append((path, self.headers.get("Range", ""), token))
+        if self.hub.refusals:
+            status, headers = self.hub.refusals.pop(0)
+            self._say(status, headers)
+        elif path == "/api/models":
+            self._list({name: values[0] for name, values in parse_qs(url.query).items()})
+        elif found := re.fullmatch(r"/api/models/(.+)", path):
+            self._tell(found[1], token)
+        elif found := re.fullmatch(r"/(.+)/resolve/([^/]+)/(.+)", path):
+            self._resolve(found[1], found[3], token)
+        elif found := re.fullmatch(r"/store/(.+?)//(.+)", path):
+            self._send(self.hub.models[found[1]], found[2])
+        else:
+            self._say(404)
+
+    do_HEAD = do_GET
+
+    def _list(self, asked: dict[str, str]) -> None:
+        wanted = asked.get("search", "").lower()
+        seen = [name for name, model in self.hub.models.items() if wanted in name.lower() and not model.private]
+        seen.sort(key=lambda name: -self.hub.models[name].downloads)
+        told = [self._about(name) for name in seen[: int(asked.get("limit", 1000))]]
+        self._json([{key: value for key, value in one.items() if key != "siblings"} for one in told])
+
+    def _tell(self, name: str, token: str) -> None:
+        if self._is_known(name, token):
+            self._json(self._about(name))
+
+    def _about(self, name: str) -> dict[str, Any]:
+        model = self.hub.models[name]
+        config = model.config()
+        return {
+            "id": name, "modelId": name, "sha": model.commit, "private": model.private, "downloads": model.downloads,
+            "gated": "auto" if model.gated else False, "tags": ["safetensors", f"license:{model.licence}"],
+            "config": {key: config[key] for key in ("architectures", "model_type") if key in config},
+            "siblings": [_sibling(path, content) for path, content in model.files.items()],
+        }  # fmt: skip
+
+    def _is_known(self, name: str, token: str) -> bool:
+        model = self.hub.models.get(name)
+        if model is not None and (not model.private or token == LOGGED_IN):
+            return True
+        self._say(401 if not token else 404, {"X-Error-Code": "RepoNotFound"})
+        return False
+
+    def _resolve(self, name: str, path: str, token: str) -> None:
+        if not self._is_known(name, token):
+            return
+        model = self.hub.models[name]
+        if model.gated and not (token == LOGGED_IN and model.granted):
+            self._say(403 if token else 401, {"X-Error-Code": "GatedRepo"})
+        elif path not in model.files:
+            self._say(404, {"X-Error-Code": "EntryNotFound"})
+        elif len(model.files[path]) >= LARGE:
+            elsewhere = self.hub.address.replace("127.0.0.1", "localhost")
+            self._say(302, {"Location": f"{elsewhere}/store/{name}//{path}", "X-Repo-Commit": model.commit})
+        else:
+            self._send(model, path)
+
+    def _send(self, model: Repository, path: str) -> None:
+        """With what is asked of ranges, and as much as the faults let through."""
+        content = model.lies.get(path, model.files[path])
+        start = 0
+        if (ranged := self.headers.get("Range")) and not self.hub.ignores_ranges:
+            start = int(ranged.removeprefix("bytes=").rstrip("-"))
+        if start >= len(content) > 0:
+            self._say(416, {"Content-Range": f"bytes */{len(content)}"})
+            return
+        headers = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"} if start else {}
+        cuts = model.cuts.get(path, [])
+        most = cuts.pop(0) if cuts else len(content)
+        self.send_response(206 if start else 200)
+        for name, value in {**headers, "Content-Length": str(len(content) - start)}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if len(content) >= LARGE:
+            self.wfile.write(content[start : start + min(most, 1000)])
+            self.hub.held.wait(20)
+            self.wfile.write(content[start + min(most, 1000) : start + most])
+        else:
+            self.wfile.write(content[start : start + most])
+        self.close_connection = most < len(content) - start
+
+    def _json(self, data: object) -> None:
+        self._say(200, {"Content-Type": "application/json"}, json.dumps(data).encode())
+
+    def _say(self, status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
+        self.send_response(status)
+        for name, value in {**(headers or {}), "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def _sibling(path: str, content: bytes) -> dict[str, Any]:
+    told: dict[str, Any] = {"rfilename": path, "size": len(content), "blobId": digest(content)}
+    if len(content) >= LARGE:
+        told |= {"blobId": "0" * 40, "lfs": {"sha256": digest(content), "size": len(content), "pointerSize": 134}}
+    return told
