@@ -42,7 +42,7 @@ class DraftChoice(QObject):
         """Why no run can start with this choice, a sentence each."""
         if self.names or not self._strategy.strategy.takes_drafters:
             return []
-        return [tr("No draft model is chosen: this strategy needs a smaller one with the same tokenizer.")]
+        return [tr("No draft model is chosen: this strategy needs one that is smaller than the model.")]
 
     def restore(self, names: Sequence[str]) -> None:
         """Choose those that are still there."""

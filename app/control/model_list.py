@@ -89,13 +89,14 @@ class ModelList:
         return [*(_item(entry, *self._size) for entry in self._entries.values()), _folder()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
-        """Every other model as a draft for `name`: those that fit first, the smallest foremost; the others with the
-        reason."""
+        """Every other model as a draft for `name`: those that fit first, the smallest foremost, then those that write
+        with another tokenizer; the others with the reason."""
         target = self.get(name)
+        if target is None:
+            return []
         others = [entry for entry in self._entries.values() if entry.name != name]
-        others.sort(key=lambda entry: entry.parameters or 0)
-        items = [_draft_item(entry, target) for entry in others] if target is not None else []
-        return sorted(items, key=lambda item: bool(item.reason))
+        others.sort(key=lambda entry: (not catalog.same_tokenizer(entry, target), entry.parameters or 0))
+        return sorted((_draft_item(entry, target) for entry in others), key=lambda item: bool(item.reason))
 
     def fits(self, name: str) -> bool:
         """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory."""
@@ -120,8 +121,13 @@ def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
 
 
 def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
-    count = f"{words.magnitude(draft.parameters)} · {tr(draft.source)}" if draft.parameters else tr(draft.source)
-    return PickerItem(draft.title, draft.name, count, _why_no_draft(draft, target))
+    parts = [words.magnitude(draft.parameters)] if draft.parameters else []
+    parts.append(tr(draft.source))
+    help_text, reason = "", _why_no_draft(draft, target)
+    if not reason and not catalog.same_tokenizer(draft, target):
+        parts.append(tr("another tokenizer"))
+        help_text = tr("It writes with another tokenizer: the text of its guesses is read anew by the model's own.")
+    return PickerItem(draft.title, draft.name, " · ".join(parts), reason, help_text)
 
 
 def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
@@ -134,8 +140,6 @@ def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
         return tr("It keeps a recurrent state, and refused guesses cannot be taken back out of it.")
     if (draft.parameters or 0) >= (target.parameters or 0):
         return tr("It is not smaller than the model.")
-    if not catalog.same_tokenizer(draft, target):
-        return tr("It writes with another tokenizer.")
     return ""
 
 

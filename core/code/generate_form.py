@@ -8,7 +8,7 @@ from typing import Any
 from core.code.core_form import is_constructed, prompt_of
 from core.code.literals import call, literal, quoted
 from core.code.plain import Plain, differing
-from core.code.source import Source
+from core.code.source import Source, writes_otherwise
 from core.defaults import DEFAULTS
 from core.parameter import Settings
 from core.request import Request
@@ -27,16 +27,19 @@ def lines(
     settings = differing({**plain.settings, **told}, source.own, DEFAULTS)
     drafting = {name: settings.pop(name) for name in _OF_DRAFTER if name in settings}
     prompt = _Prompt(request, plain, source)
+    foreign = [draft for draft in drafts if writes_otherwise(source, draft)]
+    prompt.tokenizer |= bool(foreign)
     return [
         *_imports(source, settings, prompt),
         "",
         *([f"tokenizer = {call('AutoTokenizer.from_pretrained', quoted(source.place))}"] if prompt.tokenizer else []),
         f"model = {_load(source)}",
         *(f"draft = {_load(draft)}" for draft in drafts),
+        *(f"draft_tokenizer = {call('AutoTokenizer.from_pretrained', quoted(draft.place))}" for draft in foreign),
         *_drafting("draft" if drafts else "model", drafting),
         "",
         *prompt.lines,
-        *_generation(request, plain, settings, prompt, bool(drafts)),
+        *_generation(request, plain, settings, prompt, bool(drafts), bool(foreign)),
         *prompt.printing,
     ]
 
@@ -103,13 +106,15 @@ def _drafting(name: str, settings: dict[str, Any]) -> list[str]:
 
 
 def _generation(
-    request: Request, plain: Plain, settings: dict[str, Any], prompt: _Prompt, drafts: bool
+    request: Request, plain: Plain, settings: dict[str, Any], prompt: _Prompt, drafts: bool, foreign: bool
 ) -> list[str]:  # fmt: skip
     named = {name: literal(value) for name, value in settings.items()}
     if drafts:
         named["assistant_model"] = "draft"
-    if "stop_strings" in settings:
+    if "stop_strings" in settings or foreign:
         named["tokenizer"] = "tokenizer"
+    if foreign:
+        named["assistant_tokenizer"] = "draft_tokenizer"
     before = []
     if request.negative_prompt is not None:
         before, named["negative_prompt_ids"] = [_negative(request.negative_prompt)], "negative"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from core import caches, processors
 from core.code import core_form, generate_form
 from core.code.plain import Plain, plain_of
-from core.code.source import Source, source_of
+from core.code.source import Source, source_of, writes_otherwise
 from core.counterpart import Counterpart
 from core.defaults import DEFAULTS
 from core.errors import CacheError, ParameterError
@@ -99,6 +99,10 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
     missing = next((each.missing for each in told if each.missing), "")
     if not missing and len(drafts) > 1:
         missing = tr("it takes one draft model, and here are several.")
+    if not missing and any(
+        writes_otherwise(source, draft) and source.vocabulary == draft.vocabulary for draft in drafts
+    ):
+        missing = tr("it takes two vocabularies of one size for the same, and these are not.")
     if not missing and request.beginning:
         missing = tr(
             "it takes an answer that is begun already for a part of the prompt, and would count places otherwise."

@@ -31,6 +31,10 @@ class Source:
     is_encoder_decoder: bool = False
     own: Mapping[str, Any] = field(default_factory=dict)
     """The settings of its own generation_config."""
+    tokenizer: bytes = b""
+    """What its tokenizer.json holds; empty where that cannot be told."""
+    vocabulary: int = 0
+    """Token ids that it scores; 0 where that cannot be told."""
 
 
 def source_of(model: LoadedModel | str | Path, device: str, dtype: str) -> Source:
@@ -44,7 +48,13 @@ def source_of(model: LoadedModel | str | Path, device: str, dtype: str) -> Sourc
     except ModelError:
         return Source(name, name, device, dtype)
     encodes = bool(config.get("is_encoder_decoder"))
-    return Source(name, _place(name, folder), device, dtype, encodes, _own(folder, config))
+    own, tokenizer = _own(folder, config), catalog.tokenizer_of(folder)
+    return Source(name, _place(name, folder), device, dtype, encodes, own, tokenizer, _count(config))
+
+
+def writes_otherwise(one: Source, other: Source) -> bool:
+    """Whether the two are known to have different tokenizers."""
+    return bool(one.tokenizer and other.tokenizer) and one.tokenizer != other.tokenizer
 
 
 def _of_loaded(model: LoadedModel) -> Source:
@@ -53,15 +63,21 @@ def _of_loaded(model: LoadedModel) -> Source:
         is_named = model.path == catalog.BUNDLED / model.name or "/" in model.name
         name = model.name if is_named else str(model.path)
         place = _place(name, model.path)
+    tokenizer = b"" if model.path is None else catalog.tokenizer_of(model.path)
     own = {key: value for key, value in vars(model.generation_config).items() if value is not None}
     dtype = str(model.dtype).removeprefix("torch.")
-    return Source(name, place, str(model.device), dtype, model.is_encoder_decoder, own)
+    return Source(name, place, str(model.device), dtype, model.is_encoder_decoder, own, tokenizer, model.vocabulary)
 
 
 def _place(name: str, folder: Path) -> str:
     """A hub id stands for itself; a bundled model's folder is where the program lies."""
     is_hub_id = name.count("/") == 1 and not Path(name).expanduser().is_dir()
     return name if is_hub_id else str(folder.resolve())
+
+
+def _count(config: JsonObject) -> int:
+    count = config.get("vocab_size")
+    return count if isinstance(count, int) else 0
 
 
 def _own(folder: Path, config: JsonObject) -> JsonObject:

@@ -32,6 +32,7 @@ __all__ = [
     "locate",
     "read_config",
     "same_tokenizer",
+    "tokenizer_of",
 ]
 
 BUNDLED = Path(__file__).resolve().parents[2] / "resources" / "models"
@@ -107,12 +108,13 @@ def locate(name: str) -> Path:
 
 def same_tokenizer(one: ModelEntry, other: ModelEntry) -> bool:
     """Whether two folders hold the same tokenizer.json; both may lack one that can be read."""
-    return _tokenizer(one) == _tokenizer(other)
+    return tokenizer_of(one.path) == tokenizer_of(other.path)
 
 
-def _tokenizer(entry: ModelEntry) -> bytes:
+def tokenizer_of(folder: Path) -> bytes:
+    """What a folder's tokenizer.json holds; empty without one that can be read."""
     try:
-        return read_bytes(entry.path / "tokenizer.json", INDEX_BYTES)
+        return read_bytes(folder / "tokenizer.json", INDEX_BYTES)
     except (FileNotFoundError, ModelFileError):
         return b""
 

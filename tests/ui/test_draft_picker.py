@@ -34,11 +34,12 @@ def picker(qtbot: QtBot) -> DraftPicker:
 
 @pytest.fixture
 def drafts(tmp_path: Path) -> list[str]:
-    """Two that fit, one that writes otherwise."""
+    """Two that fit, one that writes with another tokenizer, one that keeps a state."""
     return [
         model_folder(tmp_path / "one", 2),
         model_folder(tmp_path / "two", 3),
-        model_folder(tmp_path / "other", 2, "b"),
+        model_folder(tmp_path / "other", 1, "b"),
+        model_folder(tmp_path / "state", 2, model_type="mamba"),
     ]
 
 
@@ -118,11 +119,24 @@ def test_the_command_line_takes_several(window: MainWindow, drafts: list[str]) -
     assert window.parts.requests.request().draft_names == (drafts[1], drafts[0])
 
 
-def test_a_draft_that_is_missing_or_writes_otherwise_is_told(window: MainWindow, drafts: list[str]) -> None:
+def test_one_with_another_tokenizer_is_offered_behind_the_others_and_said_to_be_one(
+    window: MainWindow, drafts: list[str]
+) -> None:
+    picker = window.parts.toolbar.draft
+    window.parts.controller.choose(drafts=drafts[:3])
+    row = picker.findData(drafts[2])
+    assert row > picker.findData(drafts[1])
+    told = " ".join(str(value) for value in picker.model().itemData(picker.model().index(row, 0)).values())
+    assert "another tokenizer" in told
+    apply(window, parse(["--draft", drafts[2]]))
+    assert window.parts.requests.request().draft_names == (drafts[2],)
+
+
+def test_a_draft_that_is_missing_or_cannot_be_is_told(window: MainWindow, drafts: list[str]) -> None:
     with pytest.raises(LaunchProblem, match="no draft model “nowhere”"):
         apply(window, parse(["--draft", "nowhere"]))
-    with pytest.raises(LaunchProblem, match="another tokenizer"):
-        apply(window, parse(["--draft", drafts[2]]))
+    with pytest.raises(LaunchProblem, match="recurrent state"):
+        apply(window, parse(["--draft", drafts[3]]))
 
 
 def test_without_any_draft_nothing_starts(window: MainWindow) -> None:

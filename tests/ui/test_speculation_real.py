@@ -10,7 +10,6 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-import core
 import resources
 from app import build_window
 from app.state.requests import Outcome
@@ -139,7 +138,7 @@ def test_a_draft_that_has_gone_is_told_and_another_takes_its_place(
     assert not window.parts.centre.error_banner.isVisible()
 
 
-def test_a_draft_with_another_tokenizer_is_refused_with_the_reason(
+def test_a_draft_with_another_tokenizer_drafts_through_the_text(
     qtbot: QtBot, window: MainWindow, tmp_path: Path
 ) -> None:
     folder = copy_of_the_draft(tmp_path / "other")
@@ -147,16 +146,14 @@ def test_a_draft_with_another_tokenizer_is_refused_with_the_reason(
     words = json.loads(path.read_text(encoding="utf-8"))
     words["added_tokens"].append({**words["added_tokens"][-1], "id": 60_000, "content": "<other>"})
     path.write_text(json.dumps(words), encoding="utf-8")
-    window.parts.controller.choose(strategy="assisted")
-    problems = window.parts.controller.choose(drafts=[str(folder)])
-    assert "another tokenizer" in problems[0]
-    picker = window.parts.toolbar.draft
-    assert not picker.model().item(picker.findData(str(folder))).isEnabled()
-    assert window.parts.chosen.drafts.names == ONE
-    model, draft = core.load("storyteller"), core.load(str(folder))
-    reason = core.strategies.registry["assisted"].why_not(model, core.Request("Once", drafters=(draft,)))
-    assert reason is not None
-    assert "tokenizer" in reason
+    set_up(window, "assisted", ONE)
+    assert run(qtbot, window).kind == "completed"
+    expected = window.session.run.text
+    assert window.parts.controller.choose(drafts=[str(folder)]) == []
+    assert window.parts.chosen.drafts.names == (str(folder),)
+    assert run(qtbot, window).kind == "completed"
+    assert window.session.run.text == expected
+    assert (window.session.run.rounds.acceptance() or 0) > 0.5
 
 
 def test_without_a_draft_the_window_says_what_is_missing(qtbot: QtBot, window: MainWindow) -> None:

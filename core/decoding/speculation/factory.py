@@ -14,8 +14,11 @@ from core.decoding.speculation.cost import USUAL_COST, verify_cost
 from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.drafters.early_exit import lower_layers
+from core.decoding.speculation.drafters.fit import same_tokens
 from core.decoding.speculation.drafters.lookup import Lookup
-from core.decoding.speculation.drafters.model import ModelDrafter
+from core.decoding.speculation.drafters.model import ModelDrafter, Reader
+from core.decoding.speculation.drafters.spelling import Spelling
+from core.decoding.speculation.drafters.translated import Language, TranslatedDrafter
 from core.decoding.speculation.loop import Shape, Speculation
 from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.processing import NodeFunnel
@@ -170,12 +173,25 @@ def _draws(run: DecodingRun, samples: bool) -> bool:
     return samples or named == "drawn"
 
 
-def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> ModelDrafter:
+def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> Drafter:
+    reader: Reader = array_passes(model) or _tensor_passes(run, model)
+    if not same_tokens(run.model, model):
+        return TranslatedDrafter(
+            model.name, reader, _language(model), _language(run.model), number, run.is_cancelled, model.context,
+            model.device, model.parameters,
+        )  # fmt: skip
     stages = [stage for stage in run.funnel.stages if stage.processor.drafts]
     return ModelDrafter(
-        model.name, array_passes(model) or _tensor_passes(run, model), NodeFunnel(stages), run.generator, number,
-        run.is_cancelled, run.model.vocabulary, model.context, model.parameters,
+        model.name, reader, NodeFunnel(stages), run.generator, number, run.is_cancelled, run.model.vocabulary,
+        model.context, model.parameters,
     )  # fmt: skip
+
+
+def _language(model: LoadedModel) -> Language:
+    """How a model writes: its tokenizer, and what it ends with."""
+    named = model.generation_config.eos_token_id
+    ends = [named] if isinstance(named, int) else [] if named is None else list(named)
+    return Language(Spelling(model.tokenizer, model.pieces), frozenset(ends), ends[0] if ends else None)
 
 
 def _tensor_passes(run: DecodingRun, model: LoadedModel) -> Passes:

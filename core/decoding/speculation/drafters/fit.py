@@ -35,7 +35,7 @@ def _why_not_read(model: LoadedModel) -> str | None:
 
 
 def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
-    """Why `draft` cannot draft for `target`; None when it fits. Drafters are not translated between tokenizers."""
+    """Why `draft` cannot draft for `target`; None when it fits, or when its guesses can go through the text."""
     if reason := why_not_target(draft):
         return reason
     if draft.is_encoder_decoder != target.is_encoder_decoder:
@@ -46,12 +46,36 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
             target=target.name,
             other_kind=kinds[target.is_encoder_decoder],
         )
-    if not same_tokens(target, draft):
+    return None if same_tokens(target, draft) else _why_not_told(target, draft)
+
+
+def _why_not_told(target: LoadedModel, draft: LoadedModel) -> str | None:
+    """Why what a draft model with other tokens writes cannot be read by the target's tokenizer."""
+    if target.is_encoder_decoder:
         return tr(
-            "{draft} writes with another tokenizer than {target}, so its tokens mean something else. "
-            "Drafts are not translated; choose a draft model of the same family."
+            "{draft} has another tokenizer than {target}, and the source of an encoder–decoder is not read anew "
+            "for it. Choose a draft model of the same family."
         ).format(draft=draft.name, target=target.name)
+    for model in (target, draft):
+        if not spells(model):
+            return tr(
+                "{draft} has another tokenizer than {target}. Its guesses would have to go through the text, and "
+                "{model} has no tokenizer that gives a text back as it was. Choose a draft model of the same family."
+            ).format(draft=draft.name, target=target.name, model=model.name)
     return None
+
+
+def spells(model: LoadedModel) -> bool:
+    """Whether its tokenizer gives a text back as it was; tried once and remembered."""
+    from transformers import PreTrainedTokenizerBase  # a model is there, so it is loaded
+
+    from core.decoding.speculation.drafters.spelling import Spelling
+
+    if not isinstance(model.tokenizer, PreTrainedTokenizerBase):
+        return False
+    if "spells" not in model.remembered:
+        model.remembered["spells"] = Spelling(model.tokenizer, model.pieces).is_exact
+    return bool(model.remembered["spells"])
 
 
 def same_tokens(one: LoadedModel, other: LoadedModel) -> bool:
