@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core.decoding.speculation.drafters.fit import why_not_draft
     from core.explain import glossary, sizes, words
     from core.explain.beams import explain_candidate
+    from core.explain.details import explain_stage
     from core.explain.figures import share
     from core.explain.rounds import explain_draft, explain_round
     from core.explain.sentence import Sentence
@@ -61,6 +62,7 @@ __all__ = [
     "explain_draft",
     "explain_extra",
     "explain_round",
+    "explain_stage",
     "explain_token",
     "glossary",
     "load",
@@ -116,6 +118,7 @@ _HOMES = {
     "explain_draft": "core.explain.rounds",
     "explain_extra": "core.explain.rounds",
     "explain_round": "core.explain.rounds",
+    "explain_stage": "core.explain.details",
     "explain_token": "core.explain.tokens",
     "load": "core.models.model",
     "make_config": "core.settings",

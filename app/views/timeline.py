@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
+from app.views.curves import StageCurves
 from app.views.replay import BY_STEP, SPEEDS, Replay
 from app.views.shared.tables import of_track
 from app.views.text.wording import bits, bits_told, token_text
@@ -64,6 +65,7 @@ class Timeline(View):
         self.replay = Replay(self)
         self._values: list[float] = []
         self._shown: tuple[int, int] = (0, 0)
+        self._curves = StageCurves()
         self.play_button = PlayButton(self)
         self.back_button = IconButton("step-back", tr("One token back"), self)
         self.forward_button = IconButton("step-forward", tr("One token forward"), self)
@@ -145,6 +147,7 @@ class Timeline(View):
         """Show another run from its beginning."""
         self.replay.pause()
         self.replay.run, self._values, self._shown = run, [], (0, 0)
+        self._curves.clear()
         self._draw()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
@@ -163,17 +166,19 @@ class Timeline(View):
         place = (id(run), run.shown if run else 0)
         if place != self._shown or len(tokens) < len(self._values):
             self._shown, self._values = place, []
+            self._curves.clear()
         new = tokens[len(self._values) :]
         self._values += [min(bits(token.raw_log_probability), 4 * CEILING) for token in new]
+        self._curves.add(new)
         cursor = run.cursor if run else 0
         known = self._values[:cursor] if self._is_veiled else self._values
         self.sparkline.set_values(known, cursor, self._expected())
+        self.sparkline.set_curves(self._curves.curves(len(known)))
         self.count_label.setText(f"{cursor:,} / {len(tokens):,}" if tokens else "")
         for button in (self.play_button, self.back_button, self.forward_button, self.speed_button, self.guess_button):
             button.setEnabled(bool(tokens))
-        self.sparkline.setAccessibleDescription(
-            tr("{cursor} of {count} tokens").format(cursor=cursor, count=len(tokens))
-        )
+        said = tr("{cursor} of {count} tokens").format(cursor=cursor, count=len(tokens))
+        self.sparkline.setAccessibleDescription("; ".join((said, *self._curves.told(cursor - 1 if cursor else 0))))
 
     def _expected(self) -> int:
         """Room for what is still to come, so that bars do not shrink with every token."""
@@ -189,7 +194,7 @@ class Timeline(View):
         if token is None:
             return ""
         surprise = bits(token.raw_log_probability)
-        return pick(
+        tip = pick(
             tr("{number:,}  {piece}\nthe model saw it coming: {chance}"),
             tr("{number:,}  {piece}\nsurprise {surprise} ({share})"),
             tr("{number:,}  {piece}\n−log₂ p = {bits:.4f} bits, p = {chance}"),
@@ -197,6 +202,7 @@ class Timeline(View):
             number=index + 1, piece=token_text(token.piece), surprise=bits_told(surprise), bits=surprise,
             share=words.percent(token.raw_probability), chance=share(token.raw_probability),
         )  # fmt: skip
+        return "\n".join((tip, *self._curves.told(index)))
 
     @Slot()
     def veil(self) -> None:

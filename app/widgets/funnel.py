@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPolygonF
+from PySide6.QtGui import QBrush, QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme
@@ -28,6 +28,8 @@ class FunnelStage(NamedTuple):
     tip: str = ""
     last: bool = False
     """The outcome, drawn in full colour."""
+    top_removed: float = 0.0
+    """Share of the distribution that was cut from the top, not from the bottom: the bar's upper end is hatched."""
 
 
 def heights(survivors: Sequence[int]) -> list[float]:
@@ -128,7 +130,20 @@ class Funnel(QWidget, Spoken):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(self._theme.color("accent", 1.0 if stage.last else 0.8))
             painter.drawRoundedRect(bar, 2, 2)
+            self._paint_top(painter, stage, bar, bar.height())
             self._paint_words(painter, stage, bar)
+
+    def _paint_top(self, painter: QPainter, stage: FunnelStage, bar: QRectF, length: float) -> None:
+        """What was cut from the top: a hatched end, `length` being that of the whole bar."""
+        if stage.top_removed:
+            theme, cut = self._theme, max(self._theme.px(4), length * stage.top_removed)
+            lies = length == bar.width() and self.listed
+            end = bar.adjusted(bar.width() - cut, 0, 0, 0) if lies else bar.adjusted(0, 0, 0, cut - bar.height())
+            painter.fillRect(end, theme.color("window"))
+            painter.fillRect(end, QBrush(theme.color("refused"), Qt.BrushStyle.BDiagPattern))
+            painter.setPen(QPen(theme.color("refused"), theme.scale))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(end)
 
     def _paint_words(self, painter: QPainter, stage: FunnelStage, bar: QRectF) -> None:
         theme = self._theme
@@ -160,6 +175,7 @@ class Funnel(QWidget, Spoken):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color("accent", 1.0 if stage.last else 0.8))
             painter.drawRoundedRect(bar, 2, 2)
+            self._paint_top(painter, stage, bar, bar.width())
 
     def stage_at(self, x: float, y: float) -> FunnelStage | None:
         """The stage under a point of the widget."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme
@@ -32,6 +33,16 @@ def binned(values: Sequence[float], count: int) -> list[tuple[int, int, float]]:
     return [(a, b, max(values[a:b])) for a, b in itertools.pairwise(edges)]
 
 
+class Curve(NamedTuple):
+    """A line over the bars, a value for each of them."""
+
+    name: str
+    colour: str
+    values: tuple[float | None, ...]
+    """Shares of the full height; None where it is broken."""
+    dashed: bool = False
+
+
 class Sparkline(QWidget, Spoken):
     """Bars up to the cursor in the accent colour, the rest faint. `picked(n)`: the user wants n of them played."""
 
@@ -42,6 +53,7 @@ class Sparkline(QWidget, Spoken):
         super().__init__(parent)
         self._theme = theme
         self._values: Sequence[float] = ()
+        self._curves: Sequence[Curve] = ()
         self._tip: Callable[[int], str] = str
         self._cursor = self._slots = self._count = 0
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -64,6 +76,17 @@ class Sparkline(QWidget, Spoken):
             left = self.x_of(min(before, cursor, len(values) - grown)) - slot - 4
             right = self.x_of(max(before, cursor, len(values) if grown else 0)) + slot + 4
             self.update(QRectF(left, 0, right - left, self.height()).toAlignedRect())
+
+    def set_curves(self, curves: Sequence[Curve]) -> None:
+        """Draw these over the bars from the next painting on."""
+        if curves or self._curves:
+            self._curves = tuple(curves)
+            self.update()
+
+    @property
+    def curves(self) -> Sequence[Curve]:
+        """What is drawn over the bars."""
+        return self._curves
 
     @property
     def cursor_place(self) -> int:
@@ -95,6 +118,8 @@ class Sparkline(QWidget, Spoken):
         if self._values:
             self._paint_values(painter, foot, event.rect())
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            for curve in self._curves:
+                self._paint_curve(painter, foot, curve)
             painter.setPen(QPen(theme.color("text"), theme.px(2)))
             x = self.x_of(self._cursor)
             painter.drawLine(QPointF(x, theme.px(2)), QPointF(x, self.height() - 2.0))
@@ -122,6 +147,17 @@ class Sparkline(QWidget, Spoken):
             if bars:
                 painter.setBrush(color)
                 painter.drawRects(bars)
+
+    def _paint_curve(self, painter: QPainter, foot: float, curve: Curve) -> None:
+        room, slot = foot - self._theme.px(6), self.slot
+        dots = [
+            QPointF(2 + (place + 0.5) * slot, foot - room * min(max(value, 0.0), 1.0))
+            for place, value in enumerate(curve.values)
+            if value is not None
+        ]
+        look = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
+        painter.setPen(QPen(self._theme.color(curve.colour), self._theme.scale * 1.6, look))
+        painter.drawPolyline(QPolygonF(dots))
 
     def _pick(self, x: float) -> None:
         self._go(round((x - 2) / self.slot) if self.slot else 0)

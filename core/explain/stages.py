@@ -40,6 +40,11 @@ _PLAIN = {
     "renormalize_logits": mark("the new sharing out"),
     "watermarking_config": mark("the hidden mark"),
     "dola_layers": mark("the look at the early guess"),
+    "dry_multiplier": mark("the brake on repeated passages"),
+    "xtc_probability": mark("the dice that take the likeliest away"),
+    "top_n_sigma": mark("the rule “only scores close to the best”"),
+    "mirostat_tau": mark("the aim of a steady surprise"),
+    "dynatemp_high": mark("the heat that follows the doubt"),
 }
 
 

@@ -31,6 +31,7 @@ from core import explain_token
 from resources.language import tr
 
 if TYPE_CHECKING:
+    from app.views.inspector.pictures import StagePictures
     from core.events import Event, TokenChosen
 
 FOLLOW_MS = 100
@@ -66,6 +67,7 @@ class Inspector(View):
         self._second = Section(tr("Second model"), self._second_bars, "divergence", self._body)
         self._layers = Section(tr("Layers"), self._layer_bars, "row.layers", self._body)
         self._funnel = Section(tr("Funnel"), self._stages, "row.funnel", self._body)
+        self._pictures: StagePictures | None = None
         self._numbers = Section(tr("This step"), self._figures, "row.entropy row.perplexity row.time", self._body)
         for part, name in ((self._card, "reason"), (self._bars, "alternatives"), (self._stages, "funnel")):
             part.setObjectName(name)
@@ -129,6 +131,8 @@ class Inspector(View):
             block.refit()
         for part in (self._bars, self._second_bars, self._layer_bars, self._stages, self.branch):
             part.set_theme(theme)
+        if self._pictures is not None:
+            self._pictures.set_theme(theme)
         for section in self._sections:
             section.set_theme(theme)
             section.setContentsMargins(0, theme.px(14), 0, 0)
@@ -215,7 +219,8 @@ class Inspector(View):
         self._facts.set_text(
             "" if waiting else tr("Run something, then click a token: here you read why it was chosen.")
         )
-        for part in (self._card, self.branch, *self._sections):
+        pictures = (self._pictures,) if self._pictures is not None else ()
+        for part in (self._card, self.branch, *pictures, *self._sections):
             part.hide()
         self.offer.offer(not waiting)
         self._settle()
@@ -234,13 +239,29 @@ class Inspector(View):
         stages = rows.funnel_stages(token)
         self._stages.set_stages(stages)
         self._funnel.setVisible(bool(stages))
+        self._tell_pictures(token)
         self._figures.set_text(rows.joined(rows.numbers(token)))
         self._numbers.show()
         self._settle()
 
+    def _tell_pictures(self, token: TokenChosen) -> None:
+        """Of stages that tell more than how many they left; made with the first step that has one."""
+        told = any(stage.detail is not None for stage in token.funnel)
+        if told and self._pictures is None:
+            from app.views.inspector.pictures import StagePictures
+
+            self._pictures = StagePictures(self._theme, self._body)
+            self._column.insertWidget(self._column.indexOf(self._funnel) + 1, self._pictures)
+        if self._pictures is not None:
+            self._pictures.setVisible(told)
+            if told and self._run is not None:
+                self._pictures.tell(self._run, token)
+
     def _settle(self) -> None:
         """Give every part its place at once, so that no half-arranged state is ever painted."""
         self._inside.activate()
+        if self._pictures is not None:
+            self._pictures.settle()
         for section in self._sections:
             section.settle()
         self._column.activate()

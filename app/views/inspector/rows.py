@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.views.text.wording import bits, bits_told, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
-from core import Sentence, stage_label, words
+from core import Sentence, explain_stage, stage_label, words
 from core import share as share_told
 from resources import depth
 from resources.language import mark, tr
@@ -225,13 +225,19 @@ def _layer_tip(is_chosen: bool) -> str:
 def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
     """The stages of the funnel, and the one token that came out."""
     stages = [
-        FunnelStage(stage.survivors, stage_label(stage), _stage_tip(stage, before))
+        FunnelStage(stage.survivors, stage_label(stage), _stage_tip(stage, before), top_removed=_top_removed(stage))
         for before, stage in zip((None, *token.funnel), token.funnel, strict=False)
     ]
     if stages:
         tip = _done_tip(token.method).format(piece=token_text(token.piece))
         stages.append(FunnelStage(1, _done(token.method), tip, last=True))
     return stages
+
+
+def _top_removed(stage: Stage) -> float:
+    """Share of what came in that was cut from the top."""
+    cut = stage.detail.top_cut if stage.detail is not None else None
+    return 1 - stage.mass if cut is not None and cut.removed else 0.0
 
 
 def _done_tip(method: Method) -> str:
@@ -241,6 +247,11 @@ def _done_tip(method: Method) -> str:
 
 
 def _stage_tip(stage: Stage, before: Stage | None) -> str:
+    """What it cut, and what more it tells of the step."""
+    return "\n".join(filter(None, (_cut_tip(stage, before), explain_stage(stage))))
+
+
+def _cut_tip(stage: Stage, before: Stage | None) -> str:
     if before is None:
         return tr("The model's own distribution over {survivors:,} tokens.").format(survivors=stage.survivors)
     cut = before.survivors - stage.survivors
@@ -261,9 +272,23 @@ def _stage_tip(stage: Stage, before: Stage | None) -> str:
 
 def numbers(token: TokenChosen) -> list[tuple[str, str]]:
     """Facts about the step, each with its name, at the depth of now."""
-    rows = depth.pick(_plain_doubt, _usual_doubt, _exact_doubt)(token)
+    rows = depth.pick(_plain_doubt, _usual_doubt, _exact_doubt)(token) + _of_stages(token)
     if token.seconds:  # a still picture tells no times
         rows.append((tr("Time"), tr("{seconds:,.1f} ms").format(seconds=token.seconds * 1000)))
+    return rows
+
+
+def _of_stages(token: TokenChosen) -> list[tuple[str, str]]:
+    """Figures that are those of this step alone: its temperature, how far it was from the surprise asked for."""
+    rows, digits = [], depth.pick(1, 2, 4)
+    for detail in (stage.detail for stage in token.funnel if stage.detail is not None):
+        if detail.heat is not None:
+            name = depth.pick(tr("Heat"), tr("Temperature"), tr("Temperature T"))
+            rows.append((name, words.decimal(detail.heat.temperature, digits)))
+        if detail.aim is not None and depth.current() != depth.PLAIN:
+            told = tr("{surprise} bits, {target:g} asked for")
+            surprise = words.decimal(detail.aim.surprise, digits)
+            rows.append((tr("Surprise"), told.format(surprise=surprise, target=detail.aim.target)))
     return rows
 
 

@@ -24,7 +24,7 @@ class Section(QWidget):
     def __init__(self, title: str, part: QWidget, term: str, parent: QWidget | None = None) -> None:
         """`term`: what of the glossary explains it."""
         super().__init__(parent)
-        self._title, self._remark = QLabel(title.upper(), self), QLabel("", self)
+        self._title, self._remark = QLabel(_capitals(title), self), QLabel("", self)
         self._title.setProperty("role", "heading")
         self._remark.setProperty("role", "muted")
         self._remark.setWordWrap(True)
@@ -46,9 +46,14 @@ class Section(QWidget):
 
     def set_title(self, title: str, remark: str = "") -> None:
         """Change the heading, and say something below it."""
-        self._title.setText(title.upper())
+        self._title.setText(_capitals(title))
         self._remark.setText(remark)
         self._remark.setVisible(bool(remark))
+
+
+def _capitals(title: str) -> str:
+    """In capital letters, but for Greek ones: σ and τ are symbols."""
+    return "".join(letter.upper() if letter.isascii() else letter for letter in title)
 
 
 def tell_alternatives(section: Section, bars: Bars, token: TokenChosen) -> None:

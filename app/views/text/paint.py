@@ -18,7 +18,7 @@ from app.views.text.shape import Mark, RowArt
 from resources.language import mark
 
 if TYPE_CHECKING:
-    from core.events import TokenChosen
+    from core.events import Repeat, TokenChosen
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {
     "probability": (mark("Probability"), mark("unlikely"), mark("certain")),
@@ -84,6 +84,8 @@ class Look:
     """Tokens at which a beam search once let another text lead."""
     branch: int | None = None
     """Of a branch: how many tokens of its beginning are its parent's."""
+    repeats: tuple[Repeat, ...] = ()
+    """What the selected token would have repeated."""
     apart: Mapping[int, float] = field(default_factory=dict)
     """With a second model: bits between the two, by the token's place."""
 

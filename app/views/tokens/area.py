@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.views.text.arcs import paint_repeats
 from app.views.text.column import Column
 from app.views.text.paint import Look, paint_rows
 from app.views.tokens.headings import paint_empty, paint_heading
@@ -198,4 +199,6 @@ def _paint_column(painter: QPainter, area: TokenArea, column: Column, sight: tup
     if not shown:
         look.selected, look.hovered, look.changed = None, None, frozenset()
     paint_rows(painter, column, look, *sight)
+    if look.selected is not None and look.repeats:
+        paint_repeats(painter, column, look.theme, look.selected, look.repeats)
     look.selected, look.hovered, look.changed = selected, hovered, changed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.state.run import Run
+from app.views.text.arcs import repeats_of
 from app.views.text.paint import Look
 from app.views.tokens.headings import is_waiting
 
@@ -13,6 +14,8 @@ def take_marks(look: Look, run: Run | None) -> None:
     lately = run is not None and (is_waiting(run) or not run.following)
     look.newest = run.cursor - 1 if run and lately and run.cursor else None
     look.hovered = None if run is None else look.hovered
+    chosen = run.tokens[run.selected] if run and run.selected is not None and run.selected < len(run.tokens) else None
+    look.repeats = repeats_of(chosen)
     look.changed = frozenset(run.changes) if run else frozenset()
     look.apart = {one.step: one.divergence for one in run.compared} if run is not None else {}
     look.branch = run.request.place if run is not None and run.request.is_branch else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.events import Alternative, LayerChoice, Stage, TokenChosen, TokenCompared
+from core.explain.details import explain_stage
 from core.explain.tokens import explain_token
 from core.explain.words import visible
 from core.processors.wording import stage_label
@@ -83,6 +84,8 @@ def _particular(token: TokenChosen) -> Plain:
         found["drawn"] = True
     if token.layer_choice is not None:
         found["layers"] = _layers(token.layer_choice)
+    if told := [explain_stage(stage) for stage in token.funnel if stage.detail is not None]:
+        found["did"] = [parts(sentence, sentence.figures) for sentence in told]
     return found
 
 

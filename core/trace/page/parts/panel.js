@@ -56,6 +56,7 @@ function aboutToken(at) {
     `${moved(percent(token.raw), percent(token.final))} · ${surprise}`), verdict(token.why),
     make("h3", {}, isContrastive(token) ? tr("Candidates") : tr("Alternatives")), ...alternatives(token),
     ...(token.second ? secondModel(token.second) : []), ...(token.layers ? layers(token.layers) : []), ...(token.funnel.length ? [make("h3", {}, tr("Funnel")), funnel(token)] : []),
+    ...(token.did ?? []).map((told) => make("p", { class: "remark" }, ...sentence(told))),
     make("h3", {}, tr("This step")), numbers(token)];
 }
 

@@ -1,0 +1,62 @@
+"""Curves over the timeline, from stages that tell more of each step: mirostat's aim, a temperature that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from app.widgets.sparkline import Curve, height_of
+from core import words
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.events import StageDetail, TokenChosen
+
+
+class StageCurves:
+    """What the steps told, token by token; asked for anew with every token, so it reads each once."""
+
+    def __init__(self) -> None:
+        self._details: list[list[StageDetail]] = []
+        self._any = False
+
+    def clear(self) -> None:
+        """Begin another text."""
+        self._details, self._any = [], False
+
+    def add(self, tokens: Iterable[TokenChosen]) -> None:
+        """Read what was written next."""
+        for token in tokens:
+            found = [stage.detail for stage in token.funnel if stage.detail is not None]
+            self._any = self._any or bool(found)
+            self._details.append(found)
+
+    def curves(self, count: int) -> list[Curve]:
+        """Those of the first `count` tokens; none where no stage tells of one."""
+        if not self._any:
+            return []
+        surprise, target, heat = [], [], []
+        for details in self._details[:count]:
+            aim = next((detail.aim for detail in details if detail.aim is not None), None)
+            surprise.append(height_of(aim.surprise) if aim else None)
+            target.append(height_of(aim.target) if aim else None)
+            warm = next((detail.heat for detail in details if detail.heat is not None), None)
+            heat.append(warm.temperature / warm.high if warm else None)
+        made = (
+            Curve(tr("surprise"), "best", tuple(surprise)),
+            Curve(tr("target"), "best", tuple(target), dashed=True),
+            Curve(tr("temperature"), "refused", tuple(heat)),
+        )
+        return [curve for curve in made if any(value is not None for value in curve.values)]
+
+    def told(self, index: int) -> list[str]:
+        """What the curves have at one token, in words."""
+        lines = []
+        for detail in self._details[index] if index < len(self._details) else ():
+            if detail.aim is not None:
+                line = tr("mirostat: {surprise} bits, {target:g} asked for, up to {limit} let through")
+                surprise, limit = words.decimal(detail.aim.surprise, 1), words.decimal(detail.aim.limit, 1)
+                lines.append(line.format(surprise=surprise, target=detail.aim.target, limit=limit))
+            if detail.heat is not None:
+                lines.append(tr("temperature {heat}").format(heat=words.decimal(detail.heat.temperature)))
+        return lines

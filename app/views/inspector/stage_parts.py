@@ -1,0 +1,149 @@
+"""The pictures of single stages: an arc, a cut from the top, a histogram of scores, figures on a scale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.views.inspector import stage_values as values
+from app.widgets.bars import Bars
+from app.widgets.plots import PlotPanel
+from app.widgets.repeat_arc import RepeatArc
+from app.widgets.scale import Scale
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.events import StageDetail, TokenChosen
+
+
+class StagePicture(QWidget):
+    """One stage's picture: parts below each other."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 0, 0, 0)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.column.setSpacing(theme.px(6))
+
+    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+        """Show the detail of one step; `said`: the same in words."""
+
+
+class PassagePicture(StagePicture):
+    """DRY: the passage that stands twice, and all that was held back."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.arc, self.bars = RepeatArc(theme), Bars(theme, tr("Held back"))
+        self.column.addWidget(self.arc)
+        self.column.addWidget(self.bars)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.arc.set_theme(theme)
+        self.bars.set_theme(theme)
+
+    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+        """The arc to the longest passage; the bars where several tokens were held back."""
+        found = detail.repeats.found if detail.repeats is not None else ()
+        self.arc.setVisible(bool(found))
+        self.bars.setVisible(len(found) > 1)
+        if found:
+            self.arc.show_passage(values.passage(found[0], run, token), said)
+        self.bars.set_rows(values.repeat_rows(found, token), (tr("passage"), tr("penalty")), "00.00")
+
+
+class TopPicture(StagePicture):
+    """XTC: the die on its scale, and the words at the top that it took, or left."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.die, self.bars = Scale(theme, tr("The die")), Bars(theme, tr("The likeliest"))
+        self.column.addWidget(self.die)
+        self.column.addWidget(self.bars)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.die.set_theme(theme)
+        self.bars.set_theme(theme)
+
+    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+        """Where the die fell, and on what."""
+        if detail.top_cut is None:
+            return
+        cut = detail.top_cut
+        self.die.show_marks(0.0, 1.0, (0.0, cut.chance), values.die_marks(cut), said)
+        self.bars.setVisible(bool(cut.likely))
+        self.bars.set_rows(values.top_rows(cut, token.id), widest=values.WIDEST_TOP)
+
+
+class ScoresPicture(StagePicture):
+    """Top-nσ: one line on the histogram of the scores."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.plot = PlotPanel(tr("Scores of all tokens"), self, size=(240, 130), least=(120, 110))
+        self.column.addWidget(self.plot)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.plot.set_theme(theme)
+        self.plot.setFixedHeight(theme.px(130))
+
+    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+        """The histogram of this step."""
+        if detail.spread is not None:
+            self.plot.show_figure(values.histogram(detail.spread))
+
+
+class AimPicture(StagePicture):
+    """Mirostat: how much it surprised, beside what was asked for and what was let through."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.scale = Scale(theme, tr("Surprise"))
+        self.column.addWidget(self.scale)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.scale.set_theme(theme)
+
+    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+        """Bits, from none to what is let through."""
+        if detail.aim is not None:
+            aim = detail.aim
+            end = max(aim.limit, aim.surprise, 2 * aim.target)
+            self.scale.show_marks(0.0, end, (0.0, max(aim.limit, 0.0)), values.aim_marks(aim), said)
+
+
+class HeatPicture(StagePicture):
+    """Dynamic temperature: that of the step, between the least and the greatest."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.scale = Scale(theme, tr("Temperature"))
+        self.column.addWidget(self.scale)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.scale.set_theme(theme)
+
+    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+        """Where between its two ends it was."""
+        if detail.heat is not None:
+            heat = detail.heat
+            filled = (heat.low, heat.temperature)
+            self.scale.show_marks(heat.low, heat.high, filled, values.heat_marks(heat), said)

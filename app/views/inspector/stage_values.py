@@ -1,0 +1,132 @@
+"""What the pictures of single stages show, as plain values. No Qt in here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.state.run import Run
+from app.views.text.wording import bits_told, token_text
+from app.widgets.bars_layout import BarRow
+from app.widgets.plots import Axis, Bars, Figure, Line
+from app.widgets.repeat_arc import RepeatedPassage
+from app.widgets.scale import ScaleMark
+from core import words
+from resources import depth
+from resources.language import tr, trn
+
+if TYPE_CHECKING:
+    from core.events import Likely, Repeat, ScoreSpread, StepTemperature, SurpriseAim, TokenChosen, TopCut
+
+_LONGEST = 24
+"""Tokens of a passage that are spelled: there is no room for more."""
+
+
+def passage(repeat: Repeat, run: Run, token: TokenChosen) -> RepeatedPassage:
+    """The passage with which the text ended before `token`, as it is spelled."""
+    own = [*(asked.text for asked in run.before), *(each.text for each in run.tokens[: token.step])]
+    spelled = "".join(own[-min(repeat.length, _LONGEST) :])
+    again = words.visible(spelled).replace("\n", "↵")
+    penalty = f"−{words.decimal(repeat.penalty)}"
+    return RepeatedPassage(f"…{again}", token_text(repeat.text), token_text(token.piece), penalty)
+
+
+def repeat_rows(found: Sequence[Repeat], token: TokenChosen) -> list[BarRow]:
+    """What was held back, the heaviest first."""
+    most = max((repeat.penalty for repeat in found), default=1.0) or 1.0
+    return [
+        BarRow(
+            token_text(repeat.text),
+            (repeat.penalty / most,),
+            (f"{repeat.length:,}", words.decimal(repeat.penalty)),
+            strong=repeat.id == token.id,
+            tip=trn(
+                "stood {back:,} token ago behind the same passage", "stood {back:,} tokens ago behind the same passage",
+                repeat.back,
+            ).format(back=repeat.back),
+            strokes=("refused",),
+        )
+        for repeat in found
+    ]  # fmt: skip
+
+
+WIDEST_TOP = f"✕ {words.WIDEST_PERCENT}"
+"""The longest figure of `top_rows`."""
+
+
+def die_marks(cut: TopCut) -> list[ScaleMark]:
+    """Where the die fell, and up to where it cuts."""
+    return [
+        ScaleMark(cut.die, words.decimal(cut.die), strong=True),
+        ScaleMark(cut.chance, tr("cuts below {chance:g}").format(chance=cut.chance)),
+    ]
+
+
+def top_rows(cut: TopCut, chosen: int) -> list[BarRow]:
+    """The likely tokens; those that were taken away are faint and say so."""
+    most = max((item.probability for item in cut.likely), default=1.0) or 1.0
+    return [
+        _top_row(item, place < cut.removed, item.id == chosen, most) for place, item in enumerate(cut.likely)
+    ]  # fmt: skip
+
+
+def _top_row(item: Likely, gone: bool, chosen: bool, most: float) -> BarRow:
+    label = token_text(item.text)
+    share, exact = words.brief_percent(item.probability), words.percent(item.probability)
+    template = tr("{token} was taken away: it had {share}") if gone else tr("{token} stayed: it had {share}")
+    return BarRow(
+        label,
+        (item.probability / most,),
+        (f"✕ {share}" if gone else share,),
+        strong=chosen,
+        faint=gone,
+        tip=template.format(token=label, share=exact),
+        strokes=("refused" if gone else "accent",),
+    )
+
+
+def histogram(spread: ScoreSpread) -> Figure:
+    """How many tokens have about such a score: those that stayed stand out; two lines say where the cut lies."""
+    count = len(spread.counts)
+    width = (spread.best - spread.lowest) / count if count else 1.0
+    tall = [math.log10(1 + number) for number in spread.counts]
+    edges = [spread.lowest + width * n for n in range(count)]
+    stays = [edge + width > spread.floor for edge in edges]
+    tips = tuple(
+        trn("{number:,} token, scores {low} to {high}", "{number:,} tokens, scores {low} to {high}", number).format(
+            number=number, low=words.decimal(edge, 1), high=words.decimal(edge + width, 1)
+        )
+        for edge, number in zip(edges, spread.counts, strict=True)
+    )
+    top = max(tall, default=1.0) * 1.25
+    gone = Bars(tr("cut"), "faint", tuple(0.0 if stay else n for n, stay in zip(tall, stays, strict=True)), tips=tips)
+    kept = Bars(tr("kept"), "accent", tuple(n if stay else 0.0 for n, stay in zip(tall, stays, strict=True)),
+                tips=("",) * count)  # fmt: skip
+    place = (spread.floor - spread.lowest) / width - 0.5 if width else 0.0
+    lines = (
+        Line(tr("max − nσ"), "refused", ((place, 0.0), (place, top)), (4.0, 3.0), hovered=False),
+        Line(tr("max"), "text", ((count - 0.5, 0.0), (count - 0.5, top)), hovered=False),
+    )
+    labels = tuple(words.decimal(round(edge + width / 2), 0) for edge in edges)
+    counted = Axis(tr("tokens"), lambda value: f"{10**value - 1:,.0f}", shown=False)
+    return Figure(Axis(tr("score"), labels=labels), counted, lines=lines, bars=(gone, kept), top=top, stacked=True)
+
+
+def aim_marks(aim: SurpriseAim) -> list[ScaleMark]:
+    """Bits that it surprised by, that were asked for, that are let through."""
+    is_plain = depth.current() == depth.PLAIN
+    return [
+        ScaleMark(aim.surprise, tr("this one") if is_plain else bits_told(aim.surprise), strong=True),
+        ScaleMark(aim.target, tr("asked for") if is_plain else f"τ {aim.target:g}"),
+        ScaleMark(max(aim.limit, 0.0), tr("at most") if is_plain else f"μ {words.decimal(aim.limit, 1)}"),
+    ]
+
+
+def heat_marks(heat: StepTemperature) -> list[ScaleMark]:
+    """The step's temperature, and its two ends."""
+    return [
+        ScaleMark(heat.temperature, f"T {words.decimal(heat.temperature)}", strong=True),
+        ScaleMark(heat.low, f"{heat.low:g}"),
+        ScaleMark(heat.high, f"{heat.high:g}"),
+    ]

@@ -1,0 +1,111 @@
+"""A short scale of numbers: a stretch of it stands out, and marks say where a step's figures lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme
+
+
+class ScaleMark(NamedTuple):
+    """One figure on the scale."""
+
+    value: float
+    label: str
+    strong: bool = False
+    """What happened: a wedge from above, its label there too; else a line with its label below."""
+
+
+class Scale(QWidget):
+    """From `low` to `high`, with one stretch filled. What it says in words is its owner's to say."""
+
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._low, self._high = 0.0, 1.0
+        self._filled: tuple[float, float] = (0.0, 0.0)
+        self._marks: tuple[ScaleMark, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(label)
+
+    @property
+    def marks(self) -> tuple[ScaleMark, ...]:
+        """What stands on it."""
+        return self._marks
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def show_marks(
+        self, low: float, high: float, filled: tuple[float, float], marks: Sequence[ScaleMark], said: str
+    ) -> None:
+        """Show these; `said`: all of it in words, for those who hear it and as a tip."""
+        self._low, self._high, self._filled, self._marks = low, max(high, low + 1e-9), filled, tuple(marks)
+        self.setAccessibleDescription(said)
+        self.setToolTip(said)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """A line with words above and below."""
+        return QSize(self._theme.px(200), self._line * 2 + self._theme.px(20))
+
+    def minimumSizeHint(self) -> QSize:
+        """Narrow, but never cut off below."""
+        return QSize(self._theme.px(120), self.sizeHint().height())
+
+    @property
+    def _line(self) -> int:
+        """Height of a line of its labels."""
+        return round(QFontMetricsF(self._theme.font(11)).height())
+
+    def _x(self, value: float) -> float:
+        edge = self._theme.px(6)
+        share = min(max((value - self._low) / (self._high - self._low), 0.0), 1.0)
+        return edge + share * (self.width() - 2 * edge)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The line, what stands out of it, the marks."""
+        theme, painter = self._theme, QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        middle, thick = self._line + theme.px(10), theme.px(6)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("line"))
+        painter.drawRoundedRect(QRectF(self._x(self._low), middle - thick / 2, self._x(self._high) - self._x(self._low),
+                                       thick), thick / 2, thick / 2)  # fmt: skip
+        left, right = map(self._x, self._filled)
+        painter.setBrush(theme.color("accent", 0.7))
+        painter.drawRoundedRect(QRectF(left, middle - thick / 2, right - left, thick), thick / 2, thick / 2)
+        taken: list[tuple[float, float]] = []
+        for mark in self._marks:
+            self._paint_mark(painter, mark, middle, taken)
+
+    def _paint_mark(self, painter: QPainter, mark: ScaleMark, middle: float, taken: list[tuple[float, float]]) -> None:
+        theme, x = self._theme, self._x(mark.value)
+        painter.setFont(theme.font(11, 600 if mark.strong else 400, tabular=True))
+        wide = QFontMetricsF(painter.font()).horizontalAdvance(mark.label) + 2
+        left = min(max(x - wide / 2, 0.0), self.width() - wide)
+        if mark.strong:
+            half = theme.px(4)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.color("text"))
+            tip = middle - theme.px(4)
+            painter.drawPolygon(
+                QPolygonF([QPointF(x, tip), QPointF(x - half, tip - 1.4 * half), QPointF(x + half, tip - 1.4 * half)])
+            )
+        else:
+            painter.setPen(QPen(theme.color("muted"), theme.px(2)))
+            painter.drawLine(QPointF(x, middle - theme.px(5)), QPointF(x, middle + theme.px(5)))
+            if any(left < end and start < left + wide for start, end in taken):
+                return  # its figure stands in the words as well
+            taken.append((left, left + wide))
+        painter.setPen(theme.color("text" if mark.strong else "muted"))
+        top = 0.0 if mark.strong else middle + theme.px(7)
+        painter.drawText(QRectF(left, top, wide, self._line), Qt.AlignmentFlag.AlignCenter, mark.label)

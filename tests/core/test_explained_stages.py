@@ -1,0 +1,71 @@
+"""What is said of a stage at one step: every figure is the event's own, and each claim fits it, at every depth."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import core
+from core.events import (
+    Likely,
+    Repeat,
+    Repeats,
+    ScoreSpread,
+    Stage,
+    StageDetail,
+    StepTemperature,
+    SurpriseAim,
+    TopCut,
+)  # fmt: skip
+from core.explain import details
+from core.explain.sentence import Saying
+from core.trace.page.collect import collect
+from resources import depth
+from tests.core.sayings import WAYS, speaking
+
+LIKELY = (Likely(5, " red", 0.5), Likely(6, " blue", 0.25), Likely(7, " green", 0.125))
+DOG = Repeat(9, " dog", 5, 7, 13.13)
+CASES: dict[str, tuple[StageDetail, str, tuple[str, ...]]] = {
+    "no repeat": (StageDetail(repeats=Repeats()), "_NO_REPEAT", ()),
+    "one repeat": (StageDetail(repeats=Repeats((DOG,), 1)), "_ONE_REPEAT", ("7", "5", "13.13")),
+    "repeats": (StageDetail(repeats=Repeats((DOG, DOG), 4)), "_REPEATS", ("7", "5", "13.13", "4")),
+    "few": (StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY[:1], 1)), "_FEW_LIKELY", ()),
+    "no cut": (StageDetail(top_cut=TopCut(0.5, 0.75, 0.125, LIKELY, 3)), "_NO_CUT", ("0.75", "0.5", "3")),
+    "on the edge": (StageDetail(top_cut=TopCut(0.5, 0.5, 0.125, LIKELY, 3)), "_NO_CUT", ("0.5", "3")),
+    "spared": (StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY, 3)), "_SPARED", ("0.25", "0.5", "3")),
+    "cut": (StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY, 3, 2)), "_TOP_CUT", ("0.25", "0.5", "3", "2")),
+    "spread": (StageDetail(spread=ScoreSpread(8.5, 3.75, 4.75, -9.0, (3, 1))), "_SPREAD", ("8.5", "4.75", "3.75")),
+    "too much": (StageDetail(aim=SurpriseAim(2.0, 3.5, 2.25)), "_TOO_MUCH", ("2.25", "2", "3.5")),
+    "as asked": (StageDetail(aim=SurpriseAim(2.0, 3.5, 2.0)), "_TOO_LITTLE", ("2", "3.5")),
+    "too little": (StageDetail(aim=SurpriseAim(2.0, 3.5, 0.5)), "_TOO_LITTLE", ("0.5", "2", "3.5")),
+    "heat": (StageDetail(heat=StepTemperature(0.75, 0.5, 1.5)), "_HEAT", ("0.75", "0.5", "1.5")),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_says_what_the_event_holds(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    detail, wanted, figures = CASES[case]
+    said_by: list[Saying] = []
+    usual = Saying.words
+    monkeypatch.setattr(Saying, "words", lambda saying, **v: (said_by.append(saying), usual(saying, **v))[1])
+    for each, code in WAYS:
+        with speaking(each, code):
+            told = core.explain_stage(Stage("x", "x", 5, 1.0, 1.0, detail=detail))
+        assert said_by.pop() is vars(details)[wanted]
+        assert "{" not in told
+        if each != depth.PLAIN:
+            known = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", told.replace("−log₂", ""))}
+            assert {float(figure) for figure in figures} <= known, told
+
+
+def test_a_stage_that_tells_nothing_more_gets_no_words() -> None:
+    assert core.explain_stage(Stage("top_k", "top-k 50", 50, 1.0, 1.0)) == ""
+
+
+def test_the_page_has_the_words_of_it() -> None:
+    request = core.Request("Once upon", {"max_new_tokens": 2}, "sampling", {"top_n_sigma": 1.0})
+    events = list(core.stream(core.load("storyteller"), request))
+    chosen = [event for event in events if isinstance(event, core.events.TokenChosen)]
+    told = [token["did"] for token in collect(events)["texts"][0]["tokens"]]  # type: ignore[index]
+    assert ["".join(said) for (said,) in told] == [core.explain_stage(event.funnel[1]) for event in chosen]

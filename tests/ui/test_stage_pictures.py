@@ -1,0 +1,144 @@
+"""Pictures of DRY, XTC, top-nσ, mirostat and dynamic temperature: inspector, funnel, token view, timeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app.state.run import Run
+from app.theme.theme import theme_for
+from app.views.inspector import rows, stage_values
+from app.views.inspector.panel import Inspector
+from app.views.inspector.stage_parts import PassagePicture, ScoresPicture, TopPicture
+from app.views.timeline import Timeline
+from app.views.tokens.view import TokenView
+from app.widgets.scale import Scale
+from core import explain_stage
+from core.events import (
+    Likely,
+    Repeat,
+    Repeats,
+    ScoreSpread,
+    Stage,
+    StageDetail,
+    StepTemperature,
+    SurpriseAim,
+    TokenChosen,
+    TopCut,
+)  # fmt: skip
+from tests.ui.scripted import make_run, token
+
+REPEATS = Repeats((Repeat(9, " fox", 2, 1, 0.8), Repeat(8, " hen", 3, 1, 0.8)), 2)
+CUT = TopCut(0.5, 0.2, 0.1, (Likely(1, " red", 0.5), Likely(2, " blue", 0.3), Likely(3, " green", 0.1)), 3, 2)
+SPREAD = ScoreSpread(10.0, 3.0, 7.0, 0.0, (50, 9, 0, 3, 1))
+AIM, HEAT = SurpriseAim(2.0, 3.5, 2.5), StepTemperature(0.9, 0.5, 1.5)
+DETAILS = {
+    "dry_multiplier": StageDetail(repeats=REPEATS),
+    "xtc_probability": StageDetail(top_cut=CUT),
+    "top_n_sigma": StageDetail(spread=SPREAD),
+    "mirostat_tau": StageDetail(aim=AIM),
+    "dynatemp_high": StageDetail(heat=HEAT),
+}
+
+
+def with_stages(chosen: TokenChosen, *names: str) -> TokenChosen:
+    stages = [Stage(n, n, 20, 0.4, 0.4, value=0.5, detail=DETAILS[n]) for n in names]
+    return replace(chosen, method="sampled", funnel=(Stage("raw", "raw", 30, 1.0, 1.0, kind="model"), *stages))
+
+
+def story(*names: str) -> Run:
+    pieces = (" a", " fox", " a", " hen", " a")
+    return make_run([with_stages(token(step, piece, 0.3), *names) for step, piece in enumerate(pieces)])
+
+
+@pytest.fixture
+def inspector(qtbot: QtBot) -> Inspector:
+    made = Inspector()
+    qtbot.addWidget(made)
+    made.set_theme(theme_for("light"))
+    made.resize(324, 1200)
+    with qtbot.waitExposed(made):
+        made.show()
+    return made
+
+
+def test_every_stage_has_its_words_and_its_picture(inspector: Inspector) -> None:
+    run = story(*DETAILS)
+    inspector.show_run(run)
+    said = [label.text().replace("\u00a0", " ") for label in inspector.findChildren(QLabel) if label.isVisible()]
+    for stage in run.tokens[-1].funnel[1:]:
+        assert explain_stage(stage) in said
+    scales = [scale for scale in inspector.findChildren(Scale) if scale.isVisible()]
+    assert [scale.marks[0].value for scale in scales] == [CUT.die, AIM.surprise, HEAT.temperature]
+    assert all(scale.accessibleDescription() for scale in scales)
+    passage = inspector.findChild(PassagePicture)
+    assert (passage.arc.shown.went_on, passage.arc.shown.now) == ("␣fox", "␣a")
+    assert passage.arc.shown.passage == "… hen"
+    inspector.show_run(make_run([token(0, " a", 0.3)]))
+    assert not any(scale.isVisible() for scale in inspector.findChildren(Scale))
+
+
+def test_what_was_cut_from_the_top_is_told_with_its_share(inspector: Inspector) -> None:
+    inspector.show_run(story("xtc_probability"))
+    top = inspector.findChild(TopPicture)
+    assert [row.label for row in stage_values.top_rows(CUT, 3)] == ["␣red", "␣blue", "␣green"]
+    assert [row.figures for row in stage_values.top_rows(CUT, 3)] == [("✕ 50 %",), ("✕ 30 %",), ("10 %",)]
+    assert "␣red ✕ 50 %" in top.bars.accessibleDescription()
+    stages = rows.funnel_stages(story("xtc_probability").tokens[0])
+    assert [stage.top_removed for stage in stages] == [0.0, pytest.approx(0.6), 0.0]
+    plain = rows.funnel_stages(story("top_n_sigma").tokens[0])
+    assert not any(stage.top_removed for stage in plain)
+
+
+def test_the_funnel_draws_a_cut_from_the_top_otherwise(inspector: Inspector) -> None:
+    run = story("xtc_probability")
+    inspector.show_run(run)
+    cut = inspector._stages.grab().toImage()
+    inspector._stages.set_stages([stage._replace(top_removed=0.0) for stage in inspector._stages.stages])
+    assert inspector._stages.grab().toImage() != cut
+
+
+def test_the_line_stands_between_what_stays_and_what_goes(inspector: Inspector) -> None:
+    inspector.show_run(story("top_n_sigma"))
+    figure = inspector.findChild(ScoresPicture).plot.figure
+    gone, kept = figure.bars
+    assert [bool(value) for value in gone.values] == [True, True, False, False, False]
+    assert [bool(value) for value in kept.values] == [False, False, False, True, True]
+    cut, best = (line.points[0][0] for line in figure.lines)
+    assert cut == pytest.approx(3.0)  # 7 of 10, five parts: half a part right of the left edge of the fourth
+    assert best == 4.5
+
+
+def test_a_curve_of_temperatures_and_of_surprise_over_the_timeline(qtbot: QtBot) -> None:
+    made = Timeline()
+    qtbot.addWidget(made)
+    made.show_run(make_run([token(0, " a", 0.3)]))
+    assert made.sparkline.curves == ()
+    made.show_run(story("mirostat_tau", "dynatemp_high"))
+    surprise, target, heat = made.sparkline.curves
+    assert [len(curve.values) for curve in (surprise, target, heat)] == [5, 5, 5]
+    assert target.dashed
+    assert (surprise.values[0] or 0) > (target.values[0] or 0)
+    assert heat.values[0] == pytest.approx(0.6)
+    assert "temperature 0.90" in made._tip(1)
+    assert "2.5 bits, 2 asked for, up to 3.5" in made.sparkline.accessibleDescription()
+
+
+def test_an_arc_leads_from_the_selected_token_to_the_earlier_passage(qtbot: QtBot) -> None:
+    view = TokenView()
+    qtbot.addWidget(view)
+    view.set_theme(theme_for("light"))
+    view.resize(500, 300)
+    with qtbot.waitExposed(view):
+        view.show()
+    pictures = []
+    for run in (story("dry_multiplier"), story("top_n_sigma")):
+        view.show_run(run)
+        run.select(3)
+        view.selection_changed(run)
+        pictures.append(view.area.grab().toImage())
+    assert view.area.look.repeats == ()
+    assert pictures[0] != pictures[1]
