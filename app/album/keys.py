@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from app.start.cli import LARGEST_RATIO, LARGEST_SIDE, LEAST_RATIO, PICTURES
+from app.start.cli.values import LARGEST_RATIO, LARGEST_SIDE, LEAST_RATIO, PICTURES
 from app.state.near import short, unknown
 from app.storage import examples
 from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.start.cli import PICTURE_SIZE
+from app.start.cli.values import PICTURE_SIZE
 from app.views import VIEWS
 from resources.language import tr
 

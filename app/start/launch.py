@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from app.start.cli import PICTURE_SIZE, Options
+from app.start.cli import Options
+from app.start.cli.values import PICTURE_SIZE
 from app.start.picture import PictureError, export, hold_still, record_demo, save_picture
 from app.start.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled, toured
 from app.state import values as typed

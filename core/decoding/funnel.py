@@ -115,7 +115,9 @@ def _make(processor: Processor, value: object, context: Context) -> Transform:
         if is_out_of_memory(error):
             raise
         raise ParameterError(
-            tr("The setting {setting} cannot be used: {error}").format(setting=processor.name, error=error),
+            tr("The setting {setting} cannot be used: {error}.").format(
+                setting=processor.name, error=str(error).rstrip(".")
+            ),
             tr("Correct it or switch it off."),
             processor.name,
         ) from error

@@ -8,7 +8,7 @@ import pytest
 
 from app.album.picture import AlbumProblem, Picture
 from app.album.script import read_script
-from app.start.cli import SCRIPT
+from app.start.cli.parser import SCRIPT
 
 
 def read(folder: Path, text: str, scale: float = 1.0, still: bool = False) -> tuple[Picture, ...]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app.start import screen
-from app.start.cli import Options, parse
+from app.start.cli import Options, argparse_words, parse
 from app.state.near import unknown
+from resources.language import tr, use
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +38,9 @@ def test_help_lists_every_name(capsys: pytest.CaptureFixture[str]) -> None:
         (["--scale", "4", "--size", "3000x3000"], "too large: 64,000,000"),
         (["--scale", "nan"], "not a number from 0.5 to 4.0"),
         (["--font-scale", "9" * 5000], "not a number from 0.8 to 2.0"),
+        (["--demo-speed", "1e400"], "not a number from 0.1 to 25.0"),
+        (["--record-demo", "run.mp4"], "end the name with .apng, .gif, .webm or .png"),
+        (["--tour", "../heat"], "Did you mean “heat”?"),
         (["--seed", "²"], "not a whole number"),
         (["--seed", "9" * 5000], "not a whole number"),
         (["--screenshot", "out.gif"], "“.gif” is no kind of picture"),
@@ -54,6 +60,57 @@ def test_what_is_refused_is_refused_in_words(
     said = capsys.readouterr().err
     assert (caught.value.code, message in said) == (2, True)
     assert len(said.splitlines()[-1]) < 200
+
+
+class Chinese:
+    """Speaks Chinese while a test lasts, and keeps what argparse asks for."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
+    def tr(self, text: str) -> str:
+        self.asked.add(text)
+        return tr(text)
+
+
+@pytest.fixture
+def chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chinese]:
+    spy = Chinese()
+    monkeypatch.setattr(argparse_words, "tr", spy.tr)
+    use("zh_CN")
+    yield spy
+    use("en")
+
+
+def test_argparse_speaks_the_language_too(chinese: Chinese, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for line in ("--help", "--seed", "--run=5", "--theme pink", "--seed x", "--sead=4"):
+        with pytest.raises(SystemExit):
+            parse(line.split())
+        said.append("".join(capsys.readouterr()))
+    since_3_13 = {"%(heading)s:"}
+    assert chinese.asked <= set(argparse_words.WORDS) <= chinese.asked | since_3_13
+    assert all(tr(words) != words for words in argparse_words.WORDS)
+    assert [text.splitlines()[-1] for text in said[1:]] == [
+        "tokenscope：错误：参数 --seed：需要一个值",
+        "tokenscope：错误：参数 --run：不接受值 '5'",
+        said[3].splitlines()[-1],  # how choices are written differs between Pythons
+        "tokenscope：错误：参数 --seed：“x”不是 0 到 2147483647 之间的整数",
+        "tokenscope：错误：无法识别的参数：--sead=4。是不是“--seed”？",
+    ]
+    assert argparse.ArgumentParser(prog="other").format_usage() == "usage: other [-h]\n"  # others are left alone
+
+
+def test_lines_of_chinese_help_are_no_wider_than_the_terminal(
+    chinese: Chinese, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "82")  # argparse leaves two free
+    with pytest.raises(SystemExit):
+        parse(["--help"])
+    lines = capsys.readouterr().out.split("--pictures 的")[0].splitlines()
+    assert any("然后退出" in line for line in lines)
+    assert [line for line in lines if argparse_words.columns(line) > 82] == []
+    assert [line for line in lines if line.lstrip().startswith(tuple("，。；：、）”"))] == []
 
 
 def test_a_name_that_nothing_is_like() -> None:

@@ -73,7 +73,7 @@ def test_dynamic_temperature_by_hand() -> None:
 
 
 def test_a_dynamic_temperature_that_falls_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"ends at 0\.4, below where it begins, 0\.5"):
+    with pytest.raises(ParameterError, match=r"ends at 0\.4, below where it begins, 0\.5\. Correct"):
         stage("dynatemp_high", dynatemp_high=0.4)
 
 

@@ -51,7 +51,6 @@ ALLOWED = (
     Allowed("app/state/filling.py", r"as it is set", "the name of a way"),
     Allowed("app/album/script.py", r"instead = .*", "a line of a script"),
     Allowed("app/album/pose.py", r"Segment", "the class of a button"),
-    Allowed("app/start/cli.py", r"unrecognized arguments.*", "what argparse writes"),
     Allowed("app/control/messages.py", r"Setup", "a kind of message"),
     Allowed("app/session/still.py", r"Free memory .*", "told to nobody: what asks is told that it is unknown"),
     Allowed("app/state/comparison/sweep.py", r"\{title\} \{label\}", "two that are translated, side by side"),

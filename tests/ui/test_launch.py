@@ -17,7 +17,8 @@ from pytestqt.qtbot import QtBot
 from app import __main__ as program
 from app import build_window
 from app.start import launch
-from app.start.cli import PICTURE_SIZE, parse
+from app.start.cli import parse
+from app.start.cli.values import PICTURE_SIZE
 from app.window.main_window import MainWindow
 from core.errors import NumericError
 from tests.ui.fake_engine import STORY, ScriptedEngine

@@ -148,7 +148,7 @@ def test_a_run_that_is_stopped_is_not_spoken_of(qtbot: QtBot, window: MainWindow
 NAMES = [tour.name for tour in load()[0]]
 LOOKS = list(product(("en", "zh_CN"), ("light", "dark"), (1.0, 2.0)))
 """Language, theme, size of the text."""
-SOME = [(name, *LOOKS[(7 * number) % len(LOOKS)]) for number, name in enumerate(NAMES) if number % 3 == 0]
+SOME = [(name, *LOOKS[(7 * number) % len(LOOKS)]) for number, name in enumerate(NAMES) if number in (0, 3, 7, 9)]
 """In the suite a few scenes, each in another look; with -m fuzz every scene in every look."""
 ALL = [
     pytest.param(name, *look, marks=() if (name, *look) in SOME else pytest.mark.fuzz)

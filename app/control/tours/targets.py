@@ -49,6 +49,8 @@ class Targets(QObject):
 
     def bring_into_sight(self, name: str) -> None:
         """Open the panel that it stands in, and scroll to it."""
+        self._due = name
+        self._patience.start()
         widget = self._widget(name)
         if widget is None:
             return
@@ -59,9 +61,7 @@ class Targets(QObject):
                 self._setup.parameters.set_advanced(True)
         if self._inspector.isAncestorOf(widget) or widget is self._inspector:
             self.inspectorWanted.emit()
-        self._due = name
-        self._patience.start()
-        _scroll_to(widget)
+        _scroll_to(_whole(widget))
 
     def find(self, name: str) -> Spot | None:
         """Where it is now; None where it is not to be seen."""
@@ -72,7 +72,7 @@ class Targets(QObject):
         if spot is None:
             return None
         if in_sight(*spot, self._over).isEmpty() and self._due == name:
-            _scroll_to(spot.widget)
+            _scroll_to(spot)
         return spot if not in_sight(*spot, self._over).isEmpty() else None
 
     @Slot()
@@ -107,10 +107,12 @@ def _whole(widget: QWidget) -> Spot:
     return Spot(widget, widget.rect())
 
 
-def _scroll_to(widget: QWidget) -> None:
-    """Let every area that it stands in show it."""
-    above = widget.parentWidget()
+def _scroll_to(spot: Spot) -> None:
+    """Let every area that it stands in show it, and of what is larger than the area its middle."""
+    above = spot.widget.parentWidget()
     while above is not None:
-        if isinstance(above, QScrollArea):
-            above.ensureWidgetVisible(widget)
+        inside = above.widget() if isinstance(above, QScrollArea) else None
+        if isinstance(above, QScrollArea) and inside is not None:
+            middle = spot.widget.mapTo(inside, spot.rect.center())
+            above.ensureVisible(middle.x(), middle.y(), spot.rect.width() // 2 + 1, spot.rect.height() // 2 + 1)
         above = above.parentWidget()

@@ -1,0 +1,8 @@
+"""The command line: what to set, whether to run at once, whether to leave a picture and go."""
+
+from __future__ import annotations
+
+from app.start.cli.options import Options
+from app.start.cli.reading import named_before, parse
+
+__all__ = ["Options", "named_before", "parse"]

@@ -1,0 +1,55 @@
+"""The command line: from words to options that fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from app.start.cli.argparse_words import spoken
+from app.start.cli.options import Options
+from app.start.cli.parser import make
+from app.start.cli.values import LARGEST_AREA, PICTURE_SIZE
+from app.state.near import near
+from resources.language import tr
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Read the command line; argparse ends the program for --help and for what it cannot read."""
+    with spoken():
+        parser = make()
+        read, unknown = parser.parse_known_args(list(arguments))
+        if unknown:
+            meant = near(unknown[0].partition("=")[0], parser.options)
+            parser.error(tr("unrecognized arguments: {names}.{near}").format(names=" ".join(unknown), near=meant))
+        options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
+        if problem := next(_conflicts(options), ""):
+            parser.error(problem)
+    return options
+
+
+def _conflicts(options: Options) -> Iterator[str]:
+    """What of it does not go together."""
+    if options.still and not options.leaves and options.pictures is None:
+        yield tr("--still is for pictures: say where with --screenshot, --export or --pictures")
+    if options.record is not None and not options.run:
+        yield tr("--record is for a run: add --run")
+    if options.recorded is not None and options.run:
+        yield tr("a recorded run is shown as it was: leave --run out, or the file")
+    if options.tour and (options.run or options.recorded is not None or options.pictures is not None):
+        yield tr("a tour sets and runs everything itself: leave out --run, --pictures and the recorded run")
+    width, height = (side * (options.scale or 1.0) for side in options.size or PICTURE_SIZE)
+    if width * height > LARGEST_AREA:
+        told = tr("a picture of {width:.0f}x{height:.0f} pixels is too large: {most:,} are the most")
+        yield told.format(width=width, height=height, most=LARGEST_AREA)
+
+
+def named_before(arguments: Sequence[str], option: str, known: Sequence[str] = ()) -> str:
+    """What an option is given, found before the line is read in full: its mistakes are told in that language already.
+
+    Empty where it is not given, or not one of those `known`.
+    """
+    given = ""
+    for argument, following in zip(arguments, (*arguments[1:], ""), strict=False):
+        name, equals, value = argument.partition("=")
+        if name == option:
+            given = value if equals else following
+    return given if not known or given in known else ""
