@@ -34,14 +34,15 @@ class Collector(QObject):
             gc.disable()
             self._timer.start()
 
-    def stop(self) -> None:
-        """Give it back, once no other window needs it off."""
+    def stop(self, give_back: bool = True) -> None:
+        """Give it back, once no other window needs it off; not while a worker's thread that did not come back may
+        still collect."""
         global _users
         self._timer.stop()
         if self._running:
             self._running = False
             _users -= 1
-            if not _users:
+            if not _users and give_back:
                 gc.enable()
 
     @Slot()

@@ -14,7 +14,7 @@ from app.session.held_model import HeldModel
 from app.session.mailbox import Ended, Job
 from app.session.measuring import Measuring
 from app.session.shown_run import ShownRun
-from app.session.thread import WorkerThread
+from app.session.thread import WorkerThread, is_any_stuck
 from app.session.worker import Worker
 from app.state import outcomes
 from app.state.requests import LoadRequest, ModelInfo, PrefixRequest, RunRequest
@@ -160,7 +160,7 @@ class Session(ShownRun):
         self._thread.end()
         if self._underway is not None:
             self._on_ended(Ended(self._underway.job.number))
-        self._collector.stop()
+        self._collector.stop(give_back=not is_any_stuck())
 
     def _connect(self, worker: Worker) -> None:
         held, queued = self._held, Qt.ConnectionType.QueuedConnection

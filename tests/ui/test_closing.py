@@ -46,9 +46,12 @@ def test_a_worker_that_hangs_does_not_keep_the_window_open(
         window.close()
     assert window.session.run.outcome.kind == "stopped"
     assert thread.is_any_stuck()
+    assert not gc.isenabled(), "it would destroy widgets from the thread that hangs"
     engine.release.set()
     assert thread._stuck.pop()[0].wait(WAIT_MS)
     assert not thread.is_any_stuck()
+    open_window(qtbot, config_dir, ScriptedEngine()).close()
+    assert gc.isenabled()
 
 
 def test_a_stop_that_takes_long_is_explained(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
