@@ -25,7 +25,7 @@ def main() -> int:
     """The exit code: 1 where a picture could not be made, or matches no more."""
     parser = argparse.ArgumentParser(prog="python -m tests.guide", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the pictures into docs/guide")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these, as “greedy”; else all")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these, as “greedy” or “zh_CN/window”; else all")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tokenscope-guide-") as folder:
         fonts.choose(Path(folder))
@@ -41,9 +41,9 @@ def main() -> int:
 
 def _pairs(folder: Path, write: bool, names: set[str]) -> list[tuple[Picture, Picture]]:
     """Each picture that is wanted, and the same as it is to be written now."""
-    from tests.guide.pages import GUIDE, pictures
+    from tests.guide.pages import GUIDE, all_pictures
 
-    wanted = [picture for name, picture in pictures().items() if not names or name in names]
+    wanted = [picture for name, picture in all_pictures().items() if not names or name in names]
     target = GUIDE if write else folder
     return [(picture, replace(picture, out=target / picture.out.relative_to(GUIDE))) for picture in wanted]
 
@@ -62,9 +62,9 @@ def _compare(pairs: list[tuple[Picture, Picture]]) -> int:
     from PySide6.QtGui import QImage
 
     from tests.guide.matching import difference
-    from tests.guide.pages import PAGES, name_of, shown
+    from tests.guide.pages import CHINESE_PAGES, PAGES, name_of, shown
 
-    page_of = {path: name_of(page) for page in PAGES for path in shown(page)}
+    page_of = {path: name_of(page) for page in (*CHINESE_PAGES, *PAGES) for path in shown(page)}
     wrong = 0
     for kept, made in pairs:
         found = difference(QImage(str(kept.out)), QImage(str(made.out)))

@@ -10,8 +10,10 @@ from app.album.picture import Picture
 from app.album.script import read_script
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
-SCRIPT = GUIDE / "pictures.toml"
-PAGES = sorted(GUIDE.rglob("*.md"))
+CHINESE = GUIDE / "zh_CN"
+"""Holds a page for each English one, in the same place, and the few pictures that are its own."""
+CHINESE_PAGES = sorted(CHINESE.rglob("*.md"))
+PAGES = sorted(set(GUIDE.rglob("*.md")) - set(CHINESE_PAGES))
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)[^)]*\)")
 
 
@@ -33,6 +35,11 @@ def shown(page: Path) -> dict[Path, str]:
     return {(page.parent / target).resolve(): words for mark, words, target in found if mark}
 
 
-def pictures() -> dict[str, Picture]:
-    """What the script makes, by the names of the files without their ends."""
-    return {picture.out.stem: picture for picture in read_script(SCRIPT)}
+def pictures(folder: Path = GUIDE) -> dict[str, Picture]:
+    """What the script of a folder makes, by the names of the files without their ends."""
+    return {picture.out.stem: picture for picture in read_script(folder / "pictures.toml")}
+
+
+def all_pictures() -> dict[str, Picture]:
+    """Both languages' pictures: “greedy”, “zh_CN/window”."""
+    return pictures() | {f"{CHINESE.name}/{name}": picture for name, picture in pictures(CHINESE).items()}
