@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from core.explain.rounds import explain_draft, explain_round
     from core.explain.sentence import Sentence
     from core.explain.tokens import explain_token
+    from core.inside.lens import LensRow, lens, lens_text
+    from core.inside.occlusion import Effect, Occluded, occlude, occlusion
     from core.memory.estimate import Estimate, estimate
     from core.models.blueprint import blueprint
     from core.models.catalog import ModelEntry
@@ -40,9 +42,12 @@ if TYPE_CHECKING:
     from core.trace.trace import replay
 
 __all__ = [
+    "Effect",
     "Estimate",
+    "LensRow",
     "LoadedModel",
     "ModelEntry",
+    "Occluded",
     "PrefixStore",
     "Request",
     "Result",
@@ -65,8 +70,12 @@ __all__ = [
     "explain_stage",
     "explain_token",
     "glossary",
+    "lens",
+    "lens_text",
     "load",
     "make_config",
+    "occlude",
+    "occlusion",
     "page",
     "page_text",
     "record",
@@ -100,9 +109,12 @@ _MODULES = {
     "words": "core.explain.words",
 }
 _HOMES = {
+    "Effect": "core.inside.occlusion",
     "Estimate": "core.memory.estimate",
+    "LensRow": "core.inside.lens",
     "LoadedModel": "core.models.model",
     "ModelEntry": "core.models.catalog",
+    "Occluded": "core.inside.occlusion",
     "PrefixStore": "core.caches.prefixes.store",
     "Request": "core.request",
     "Result": "core.running",
@@ -120,8 +132,12 @@ _HOMES = {
     "explain_round": "core.explain.rounds",
     "explain_stage": "core.explain.details",
     "explain_token": "core.explain.tokens",
+    "lens": "core.inside.lens",
+    "lens_text": "core.inside.lens",
     "load": "core.models.model",
     "make_config": "core.settings",
+    "occlude": "core.inside.occlusion",
+    "occlusion": "core.inside.occlusion",
     "page": "core.trace.page.write",
     "page_text": "core.trace.page.write",
     "record": "core.trace.recorder",

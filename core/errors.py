@@ -126,6 +126,12 @@ class ComparisonError(TokenscopeError):
     title = mark("These models cannot be compared")
 
 
+class InsideError(TokenscopeError):
+    """A model does not let this be seen: its layers cannot be read as choices, or it keeps no attention."""
+
+    title = mark("This cannot be seen inside this model")
+
+
 class ParameterError(TokenscopeError):
     """A setting is out of range, of the wrong type or unknown."""
 

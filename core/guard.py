@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import torch
 
 from core.device_memory import is_out_of_memory
 from core.errors import OutOfMemoryError, TokenscopeError, UnforeseenError
-from core.events import Event
 from core.explain.words import size
 from core.models.model import LoadedModel
 from resources.language import tr
 
+T = TypeVar("T")
+
 
 @torch.inference_mode()
-def guarded(model: LoadedModel, make: Callable[[], Iterator[Event]]) -> Iterator[Event]:
-    """The events of `make()`: memory failures as errors with figures, what nobody foresaw as an error with its words
-    and place."""
+def guarded(model: LoadedModel, make: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """What `make()` gives, most often events: memory failures as errors with figures, what nobody foresaw as an error
+    with its words and place."""
     try:
         yield from make()
     except TokenscopeError:

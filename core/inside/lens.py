@@ -1,0 +1,115 @@
+"""The logit lens: what each layer would have chosen, had the network ended there (nostalgebraist 2020)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+
+from core.guard import guarded
+from core.inside.layers import Layers
+from core.inside.question import Question, ask
+from core.models.model import LoadedModel
+
+LARGEST = 2**21
+"""Numbers that the logits of one block may have: larger ones leave the processor's own memory."""
+_PORTION = 64
+"""Tokens whose layers are told at a time, so that a long text can be stopped."""
+
+
+class LensRow(NamedTuple):
+    """One layer's view of one step."""
+
+    layer: int
+    """How many layers have been passed: 0 is the embedding's output, the last row the model itself."""
+    first: int
+    """Token id of the layer's first choice."""
+    first_probability: float
+    probability: float
+    """Of the token that was chosen."""
+    rank: int
+    """Of the token that was chosen, 1 = the layer's first choice."""
+
+
+def lens(model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None) -> tuple[LensRow, ...]:
+    """What each layer held of the token `ids[step]`, which was chosen behind `ids[:step]`: a row for each layer, the
+    lowest first.
+
+    The state of every layer at the last place before the step is put through the network's own end: final norm, head
+    and what else there is. Raw: no layer was trained to be read so, low ones least. The last row is the model's own
+    distribution, without any settings of a run.
+    `source`: how many of the first ids an encoder reads; default all that stand before the step.
+    Raises InsideError where the layers cannot be read so, ParameterError, EmptyPromptError, PromptError,
+    TextTooLongError.
+    """
+    question = ask(model, ids, step, source)
+    return next(guarded(model, partial(_rows, model, question, step, threading.Event())))
+
+
+def lens_text(
+    model: LoadedModel,
+    ids: Sequence[int],
+    first: int,
+    *,
+    source: int | None = None,
+    cancel: threading.Event | None = None,
+) -> Iterator[tuple[LensRow, ...]]:
+    """The same for every token from place `first` on, one after another, from a single pass over the text.
+
+    `source`: default all that stand before `first`. `cancel` ends it. Raises what `lens` does.
+    """
+    ask(model, ids, first, source)
+    question = ask(model, ids, len(ids) - 1, first if source is None and model.is_encoder_decoder else source)
+    return guarded(model, partial(_rows, model, question, first, cancel or threading.Event()))
+
+
+def _rows(model: LoadedModel, question: Question, first: int, cancel: threading.Event) -> Iterator[tuple[LensRow, ...]]:
+    """Those of the steps from `first` to the question's own."""
+    layers = Layers(model)
+    states, logits = layers.read(question.encoded, question.before, question.step - first + 1)
+    layers.check(states, logits)
+    for begin in range(0, states.shape[1], _PORTION):
+        if cancel.is_set():
+            return
+        part = states[:, begin : begin + _PORTION]
+        chosen = question.ids[first + begin : first + begin + part.shape[1]]
+        yield from _read(layers, part, chosen, model.vocabulary)
+
+
+def _read(layers: Layers, states: torch.Tensor, chosen: Sequence[int], width: int) -> Iterator[tuple[LensRow, ...]]:
+    """A row for each layer, for each of n tokens `chosen`; states [L + 1, n, D]."""
+    count, places, _ = states.shape
+    flat = states.flatten(0, 1)
+    wanted = torch.tensor(chosen, device=states.device).repeat(count)
+    block = max(1, LARGEST // width)
+    found = [
+        _figures(layers.end(flat[begin : begin + block]), wanted[begin : begin + block])
+        for begin in range(0, len(flat), block)
+    ]
+    firsts, tops, shares, ranks = (
+        torch.cat(column).view(count, places).T.tolist() for column in zip(*found, strict=True)
+    )
+    for row in zip(firsts, tops, shares, ranks, strict=True):
+        yield tuple(LensRow(layer, *figures) for layer, figures in enumerate(zip(*row, strict=True)))
+
+
+def _figures(logits: torch.Tensor, chosen: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """First choice, its probability, the chosen token's, its rank, each [n]; of logits [n, V].
+
+    One room for all that is as large as they are, and only operations that are quick on whole rows: beside a small
+    model's head the plain ones (`max`, `logsumexp`, a sum of truths) take as long as the head itself.
+    """
+    room = torch.empty_like(logits)
+    picked, top = logits.gather(1, chosen[:, None]), logits.amax(-1, keepdim=True)
+    ranks = torch.gt(logits, picked, out=room).sum(-1).long() + 1
+    whole = torch.sub(logits, top, out=room).exp_().sum(-1)
+    return _first(logits), 1 / whole, (picked - top)[:, 0].exp() / whole, ranks
+
+
+def _first(logits: torch.Tensor) -> torch.Tensor:
+    """Place of the largest in each row; NumPy finds it ten times as fast where it can look."""
+    on_host = logits.device.type == "cpu"
+    return torch.from_numpy(logits.numpy().argmax(-1)) if on_host else logits.argmax(-1)

@@ -1,0 +1,131 @@
+"""Which step of which text is looked into, checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from core.decoding.prepare import start_of
+from core.decoding.prompt import check_known
+from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
+from core.models.model import LoadedModel
+from core.parameter import shortened
+from core.token_values import is_id
+from resources.language import tr
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One text as a model reads it."""
+
+    ids: tuple[int, ...]
+    """Prompt and text."""
+    step: int
+    """Place in `ids` of the token whose choice is asked for; everything before it is what it was chosen behind."""
+    source: int
+    """How many of the first ids an encoder reads; 0 without one."""
+    start: tuple[int, ...]
+    """What a decoder reads before the ids that are its own: an encoder–decoder's first token."""
+
+    @property
+    def chosen(self) -> int:
+        """The token that stands at the step."""
+        return self.ids[self.step]
+
+    @property
+    def encoded(self) -> list[int]:
+        """What the encoder reads; empty without one."""
+        return list(self.ids[: self.source])
+
+    @property
+    def before(self) -> list[int]:
+        """What the decoder has read at the step."""
+        return [*self.start, *self.ids[self.source : self.step]]
+
+
+def ask(model: LoadedModel, ids: object, step: object, source: int | None = None) -> Question:
+    """The question, where it is one.
+
+    Without `source`, an encoder–decoder's source is all that stands before the step.
+    Raises ParameterError (naming ids, step or source), EmptyPromptError, PromptError, TextTooLongError.
+    """
+    known = _checked_ids(model, ids)
+    place = _checked_step(step, len(known))
+    encoded = _checked_source(model, source, place)
+    start = start_of(model, model.generation_config, known[:encoded]) if model.is_encoder_decoder else []
+    question = Question(tuple(known), place, encoded, tuple(start))
+    if model.context is not None and len(question.before) > model.context:
+        raise TextTooLongError(len(question.before), model.context)
+    return question
+
+
+def check_token(model: LoadedModel, name: str, token: object) -> int:
+    """`token`, which has to be an id of the model's. Raises ParameterError naming the argument."""
+    if not is_id(token) or not isinstance(token, int) or token >= model.vocabulary:
+        raise ParameterError(
+            tr("{name} is {value}, which is no token of {model}.").format(
+                name=name, value=shortened(token), model=model.name
+            ),
+            tr("Give a token id from 0 to {last:,}.").format(last=model.vocabulary - 1),
+            name,
+        )
+    return token
+
+
+def _checked_ids(model: LoadedModel, ids: object) -> list[int]:
+    if isinstance(ids, (torch.Tensor, np.ndarray)):
+        ids = ids.tolist()
+    if not isinstance(ids, Sequence) or isinstance(ids, (str, bytes)):
+        raise PromptError(
+            tr("The text is {value}, and not a list of token ids.").format(value=shortened(ids)), tr(_ENCODE)
+        )
+    known: list[Any] = [int(token) if isinstance(token, np.integer) else token for token in ids]
+    if wrong := [token for token in known if not isinstance(token, int) or isinstance(token, bool)]:
+        raise PromptError(
+            tr("The text holds {value}, which is no token id.").format(value=shortened(wrong[0])), tr(_ENCODE)
+        )
+    if not known:
+        raise EmptyPromptError(tr("The text has no token."), tr(_ENCODE))
+    check_known(model, known, "ids")
+    return known
+
+
+_ENCODE = "core.encode(model, text) gives the ids of a text."
+
+
+def _checked_step(step: object, length: int) -> int:
+    if not isinstance(step, (int, np.integer)) or isinstance(step, bool) or not 0 < step < length:
+        raise ParameterError(
+            tr("step is {value}, and the text has {count:,} tokens.").format(value=shortened(step), count=length),
+            tr("Give the place of the token that is asked for: 1 to {last:,}.").format(last=max(1, length - 1))
+            if length > 1
+            else tr("Give a text of two tokens or more: something has to stand before the one that is asked for."),
+            "step",
+        )
+    return int(step)
+
+
+def _checked_source(model: LoadedModel, source: object, step: int) -> int:
+    if not model.is_encoder_decoder:
+        if source:
+            raise ParameterError(
+                tr("source is {value}, and {model} has no encoder.").format(value=shortened(source), model=model.name),
+                tr("Leave it out."),
+                "source",
+            )
+        return 0
+    if source is None:
+        return step
+    if not isinstance(source, int) or isinstance(source, bool) or not 0 < source <= step:
+        raise ParameterError(
+            tr("source is {value}, and the token that is asked for stands at {step:,}.").format(
+                value=shortened(source), step=step
+            ),
+            tr("Say how many of the first ids the encoder reads: 1 to {last:,}.").format(last=step),
+            "source",
+        )
+    return source
