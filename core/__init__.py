@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.explain.beams import explain_candidate
     from core.explain.details import explain_stage
     from core.explain.figures import share
-    from core.explain.rounds import explain_draft, explain_round
+    from core.explain.rounds import explain_choice, explain_draft, explain_round
     from core.explain.sentence import Sentence
     from core.explain.tokens import explain_token
     from core.inside.lens import LensRow, lens, lens_text
@@ -64,6 +64,7 @@ __all__ = [
     "estimate",
     "events",
     "explain_candidate",
+    "explain_choice",
     "explain_draft",
     "explain_extra",
     "explain_round",
@@ -127,6 +128,7 @@ _HOMES = {
     "encode": "core.decoding.prompt",
     "estimate": "core.memory.estimate",
     "explain_candidate": "core.explain.beams",
+    "explain_choice": "core.explain.rounds",
     "explain_draft": "core.explain.rounds",
     "explain_extra": "core.explain.rounds",
     "explain_round": "core.explain.rounds",

@@ -20,6 +20,7 @@ Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "
 given ends."""
 BeamFate = Literal["kept", "pruned", "finished", "early_stopped"]
 DraftFate = Literal["accepted", "refused", "unreached"]
+ChoiceReason = Literal["best", "untried", "retried", "silent"]
 ExtraKind = Literal["bonus", "correction", "none"]
 """What a round of speculation adds of the target's own."""
 StageKind = Literal["model", "shift", "ban", "cut"]
@@ -402,6 +403,24 @@ class DraftNode:
 
 
 @dataclass(frozen=True, slots=True)
+class DrafterChoice:
+    """Which of several drafters a round asked, and why."""
+
+    asked: int
+    reason: ChoiceReason
+    """It had earned most (best), had hardly been tried (untried), was tried again though another had earned more
+    (retried), or those before it had no guess (silent)."""
+    worths: tuple[float, ...]
+    """For each drafter the speed with it ÷ without drafts, by the latest rounds; 0.0 before it was tried."""
+    times: tuple[int, ...]
+    """How often each had been asked."""
+    silent: tuple[int, ...] = ()
+    """Drafters that were asked before it and had no guess."""
+    is_counted: bool = False
+    """Costs were counted instead of measured: with dice a text must not follow the clock."""
+
+
+@dataclass(frozen=True, slots=True)
 class DraftRound(Event):
     """One round of speculation: what was drafted, what the target thought of it, what became text."""
 
@@ -420,6 +439,8 @@ class DraftRound(Event):
     overhead_seconds: float
     length: int
     """Draft length (depth) asked for in this round."""
+    choice: DrafterChoice | None = None
+    """None where there was none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from core.explain.figures import share, shares
 from core.explain.sentence import Saying, Sentence, together
 from core.explain.words import quote
 from resources import depth
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
-    from core.events import DraftNode, DraftRound, ExtraKind
+    from core.events import ChoiceReason, DraftNode, DraftRound, ExtraKind
 
 _ONE_DRAFTED = Saying(
     mark("1 word piece was guessed ahead, and checked in one go."),
@@ -121,6 +121,57 @@ _NAMED_LETTER = Saying(
 _TOO = Saying(
     mark(" (so did {letters})"), mark(" ({letters} proposed it too)"), mark(" (proposed by {letters} as well)")
 )
+
+_UNNAMED = Saying(mark("helper {letter}"), mark("drafter {letter}"), mark("drafter {letter}"))
+_CALLED = Saying(
+    mark("helper {letter} ({name})"), mark("drafter {letter} ({name})"), mark("drafter {letter} ({name})")
+)  # fmt: skip
+_CHOSEN: dict[ChoiceReason, Saying] = {
+    "best": Saying(
+        mark("{who} was asked: it has saved the most time so far."),
+        mark("{who} was asked: with it the text has grown {worth} times as fast as without drafts, the most so far."),
+        mark("Asked: {who}, by what each has earned, speed ÷ plain decoding's ({how}): {worths}."),
+    ),
+    "untried": Saying(
+        mark("{who} was asked: it has hardly been tried."),
+        mark("{who} was asked, to see what it earns: it had drafted {times}."),
+        mark("Asked: {who}, which had drafted {times}; each drafts twice before any is judged."),
+    ),
+    "retried": Saying(
+        mark("{who} was asked again: it may have become better."),
+        mark("{who} was asked again: so far {best} has earned more, but it was asked so seldom that it may earn more "
+             "still."),
+        mark("Asked: {who} ({times} so far), by discounted UCB over what each has earned, speed ÷ plain decoding's "
+             "({how}): {worths}."),
+    ),
+    "silent": Saying(
+        mark("{silent} had no guess, so {who} was asked."),
+        mark("{silent} had no guess, so {who} was asked."),
+        mark("{silent} proposed nothing; next by what each has earned, speed ÷ plain decoding's ({how}): {worths}."),
+    ),
+}  # fmt: skip
+
+
+def explain_choice(event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
+    """Which of several drafters was asked, and why; empty where there was no choice. `drafters`: their names."""
+    choice = event.choice
+    if choice is None:
+        return Sentence()
+    names = [_called(number, drafters) for number in range(len(choice.worths))]
+    best = max(range(len(names)), key=choice.worths.__getitem__)
+    times = choice.times[choice.asked]
+    return _CHOSEN[choice.reason].say(
+        who=names[choice.asked], worth=f"{choice.worths[choice.asked]:.2f}", best=names[best],
+        times=trn("{count} time", "{count} times", times).format(count=times),
+        how=tr("counted") if choice.is_counted else tr("measured"),
+        worths=", ".join(f"{name} {worth:.2f}" for name, worth in zip(names, choice.worths, strict=True)),
+        silent=tr(" and ").join(names[number] for number in choice.silent),
+    )  # fmt: skip
+
+
+def _called(number: int, names: Sequence[str]) -> str:
+    known = number < len(names)
+    return (_CALLED if known else _UNNAMED).words(letter=_letter(number), name=names[number] if known else "")
 
 
 def explain_round(event: DraftRound) -> Sentence:

@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from core.counterpart import Counterpart
+from core.parameter import Parameter
+from core.strategies import speculative as shared
 from core.strategies.speculative import needs_draft, speculative
-from resources.language import mark
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from core.request import Request
+
+SEVERAL = Parameter(
+    "several", mark("Several drafts"), "choice", "merge",
+    mark("merge: all of them guess in every round, and their guesses make one tree. choose: each round asks the one "
+         "that has earned most time so far, and now and then another."),
+    choices=("merge", "choose"), option=True,
+)  # fmt: skip
+LOOKUP = Parameter(
+    "with_lookup", mark("Look up the text too"), "bool", False,
+    mark("The text so far is one more drafter: what followed the same words before."), option=True,
+)  # fmt: skip
+
+
+def counterpart(request: Request) -> Counterpart:
+    """As of any speculative strategy, without lookup beside a model."""
+    if request.options.get("with_lookup"):
+        return Counterpart(missing=tr("transformers drafts with a model or from the text, not with both."))
+    return shared.counterpart(request)
+
 
 STRATEGY = speculative(
     "decode_assisted",
@@ -16,4 +43,6 @@ STRATEGY = speculative(
     takes_drafters=True,
     selects=lambda flags: flags.single and flags.drafters,
     checks=(needs_draft,),
+    own=(SEVERAL, LOOKUP),
+    counterpart=counterpart,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from app.state.rounds import Rounds, written
 from app.views.speculation.plots import checking_cost, kept_by_place, length_by_round
 from app.views.speculation.report import EXTRA, describe, drafter_names, report_on, tree_of, worth
 from app.widgets.plots.words import at, shape
-from core.events import CostCurve, DraftNode, DraftRound, Finished, Metrics
+from core.events import CostCurve, DrafterChoice, DraftNode, DraftRound, Finished, Metrics
 
 
 def node(number: int, parent: int, depth: int, fate: str, **more: float) -> DraftNode:
@@ -136,3 +137,13 @@ def test_names_of_drafters() -> None:
     assert names("token_tree", "a", str(Path("folder", "b"))) == ("a", "b")
     assert names("early_exit") == ("The lower layers",)
     assert names("greedy") == ()
+
+
+def test_a_round_says_which_drafter_was_asked_and_names_the_text_too() -> None:
+    request = RunRequest("m", draft_names=("small",), strategy="assisted", options={"with_lookup": True})
+    names = drafter_names(request)
+    assert names == ("small", "The text so far")
+    choice = DrafterChoice(1, "silent", (2.0, 1.5), (4, 2), (0,))
+    asked = replace(ROUNDS[0], choice=choice)
+    assert "Drafter A (small) had no guess, so drafter B (The text so far) was asked." in describe(asked, names)
+    assert "drafter A" not in describe(ROUNDS[0], names)

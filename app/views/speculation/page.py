@@ -80,7 +80,7 @@ class RoundPage(QScrollArea):
         if self._drawn != (id(place.run), place.number):
             self._drawn = id(place.run), place.number
             self._draw_tree(entry, place.word_before, len(names))
-        self._words.setText(describe(entry))
+        self._words.setText(describe(entry, names))
         self.cards.show_rounds(place.rounds, place.count, place.number, place.run.finished)
 
     def _draw_tree(self, entry: DraftRound, before: str, drafters: int) -> None:

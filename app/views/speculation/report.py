@@ -11,7 +11,7 @@ from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
 from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode
-from core import explain_draft, explain_extra, explain_round, words
+from core import explain_choice, explain_draft, explain_extra, explain_round, words
 from core.events import DraftNode, DraftRound, Finished
 from resources.language import mark, sentences, tr
 
@@ -25,7 +25,9 @@ _FATES = {"accepted": mark("accepted"), "refused": mark("refused"), "unreached":
 def drafter_names(request: RunRequest) -> tuple[str, ...]:
     """What the run's drafters are called: models by their names, without their folders."""
     own = {"early_exit": (tr("The lower layers"),), "prompt_lookup": (tr("The text so far"),)}
-    return own.get(request.strategy) or tuple(Path(name).name for name in request.draft_names)
+    models = tuple(Path(name).name for name in request.draft_names)
+    looks_up = request.strategy == "assisted" and request.options.get("with_lookup")
+    return own.get(request.strategy) or (*models, *((tr("The text so far"),) if looks_up else ()))
 
 
 def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:
@@ -50,9 +52,10 @@ def _brief(share: float) -> str:
     return "1" if share >= 0.995 else f"{share:.2f}".lstrip("0")
 
 
-def describe(entry: DraftRound) -> str:
-    """The round in words, with its times."""
-    what = tr("Round {round}: {what}").format(round=entry.round + 1, what=explain_round(entry))
+def describe(entry: DraftRound, drafters: Sequence[str] = ()) -> str:
+    """The round in words, with its times; where a drafter was chosen, which and why."""
+    said = tr("Round {round}: {what}").format(round=entry.round + 1, what=explain_round(entry))
+    what = sentences(said, explain_choice(entry, drafters))
     if not entry.verify_seconds:  # a still picture tells no times
         return what
     times = tr("{drafting:.1f} ms drafting, {checking:.1f} ms checking.").format(

@@ -9,8 +9,9 @@ import torch
 from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.run import DecodingRun
+from core.decoding.speculation.asking import Asking, Chooser, Together
 from core.decoding.speculation.auto_length import Economy
-from core.decoding.speculation.cost import USUAL_COST, verify_cost
+from core.decoding.speculation.cost import USUAL_COST, VerifyCost, verify_cost
 from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.drafters.early_exit import lower_layers
@@ -38,15 +39,21 @@ DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
 def decode_assisted(run: DecodingRun) -> Iterator[Event]:
     """Chains of the first draft model, or of all of them merged."""
     drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
-    yield from _decode(run, drafters, Shape(_samples(run), _samples(run), threshold=_threshold(run)))
+    if run.request.options.get("with_lookup"):
+        drafters.append(_lookup(run, FIRST_LENGTH * 2, len(drafters)))
+    shape = Shape(_samples(run), _samples(run), threshold=_threshold(run))
+    yield from _decode(run, drafters, shape, chooses=run.request.options.get("several") == "choose")
 
 
 def decode_lookup(run: DecodingRun) -> Iterator[Event]:
     """Chains found in the text (and in an encoder's source)."""
-    source = run.prompt_ids if run.model.is_encoder_decoder else []
     most = int(run.config.prompt_lookup_num_tokens or 10)
-    drafter = Lookup(source, int(run.config.max_matching_ngram_size or 3), most)
-    yield from _decode(run, [drafter], Shape(_samples(run), _samples(run)), most)
+    yield from _decode(run, [_lookup(run, most)], Shape(_samples(run), _samples(run)), most)
+
+
+def _lookup(run: DecodingRun, most: int, number: int = 0) -> Lookup:
+    source = run.prompt_ids if run.model.is_encoder_decoder else []
+    return Lookup(source, int(run.config.max_matching_ngram_size or 3), most, number)
 
 
 def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
@@ -91,15 +98,28 @@ def widths_of(value: object) -> tuple[int, ...]:
     return widths
 
 
-def _decode(run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length: int | None = None) -> Iterator[Event]:
+def _decode(
+    run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length: int | None = None, chooses: bool = False
+) -> Iterator[Event]:
     target = Target(run)
-    key = "/".join(drafter.name for drafter in drafters) + f"/{run.strategy.name}/{shape.samples}"
+    reckoned = shape.samples or run.request.steady
 
-    def schedule() -> Schedule:
-        reckoned = shape.samples or run.request.steady
-        return _schedule(run, target, key, shape, length, _draft_share(run, drafters) if reckoned else None)
+    def schedule(asked: Sequence[Drafter]) -> Schedule:
+        key = "/".join(drafter.name for drafter in asked) + f"/{run.strategy.name}/{shape.samples}"
+        return _schedule(run, target, key, shape, length, _draft_share(run, asked) if reckoned else None)
 
-    yield from Speculation(run, target, drafters, schedule, shape).decode()
+    def asking() -> Asking:
+        if not chooses or len(drafters) < 2:
+            return Together(len(drafters), schedule(drafters))
+        alone = [[drafter] for drafter in drafters]
+        shares = [_draft_share(run, each) for each in alone] if reckoned else None
+        return Chooser([schedule(each) for each in alone], _cost(run, target), shares)
+
+    yield from Speculation(run, target, drafters, asking, shape).decode()
+
+
+def _cost(run: DecodingRun, target: Target) -> VerifyCost:
+    return USUAL_COST if run.request.steady else verify_cost(target.passes, run.start_ids[-1])
 
 
 def _draft_share(run: DecodingRun, drafters: Sequence[Drafter]) -> float:
@@ -112,7 +132,7 @@ def _schedule(
 ) -> Schedule:
     """Made after the prompt was read: `auto` measures the target's passes behind it."""
     memory, name = run.model.remembered, _schedule_name(run)
-    cost = USUAL_COST if run.request.steady else verify_cost(target.passes, run.start_ids[-1])
+    cost = _cost(run, target)
     if shape.widths and name in ("auto", "constant"):
         return Constant(len(shape.widths))
     first = length or _first_length(run)

@@ -11,12 +11,13 @@ from core.caches.tensors import editing
 from core.decoding.figures import is_measured
 from core.decoding.observe import Reading, read_step
 from core.decoding.run import DecodingRun
+from core.decoding.speculation.asking import Asking, Group
 from core.decoding.speculation.cost import clock_of, remembered_cost
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.draws import draw
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.round_events import Found, Stopwatch, Tally, round_event, target_shares
-from core.decoding.speculation.schedule import Outcome, Schedule
+from core.decoding.speculation.schedule import Outcome
 from core.decoding.speculation.target import Target
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, merge
@@ -39,6 +40,17 @@ class Shape:
     threshold: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A round's proposals; none: a plain step."""
+
+    group: Group
+    plan: Plan
+    branches: list[Branch]
+    silent: list[int]
+    """Who was asked before and had no guess."""
+
+
 class Speculation:
     """A run with drafters. Its caches hold exactly the text (less its last token) whenever the caller has control."""
 
@@ -47,12 +59,12 @@ class Speculation:
         run: DecodingRun,
         target: Target,
         drafters: Sequence[Drafter],
-        make_schedule: Callable[[], Schedule],
+        make_asking: Callable[[], Asking],
         shape: Shape,
     ) -> None:
-        """`make_schedule` is called when the prompt has been read."""
+        """`make_asking` is called when the prompt has been read: who drafts in a round, and how long."""
         self.run, self.target, self.drafters, self.shape = run, target, drafters, shape
-        self._make_schedule = make_schedule
+        self._make_asking = make_asking
         self.text = Text(run.start_ids, run.model.device)
         self.track = run.scribe.track(0)
         self.tally = Tally()
@@ -69,10 +81,10 @@ class Speculation:
         try:
             scores = self.target.first(output, self.text)
             yield from self._write_plain(scores, self._choose(scores))
-            schedule = None
+            asking = None
             while not self.track.stop and not run.is_cancelled():
-                schedule = schedule or self._make_schedule()
-                yield from self._round(schedule)
+                asking = asking or self._make_asking()
+                yield from self._round(asking)
             yield from self._writer.flush()
         except Exception:
             yield from self._writer.flush()  # the text so far is shown, whatever went wrong
@@ -91,41 +103,40 @@ class Speculation:
             drafter.close(length)
         self.tally.report(self.run)
 
-    def _round(self, schedule: Schedule) -> Iterable[Event]:
+    def _round(self, asking: Asking) -> Iterable[Event]:
         watch = Stopwatch(self._clock)
-        plan = self._plan(schedule)
-        if plan.depth == 0:
-            return self._plain_step(schedule)
-        branches = self._draft(plan)
-        if branches is None or self.run.is_cancelled():
+        draft = self._draft(asking)
+        if draft is None or self.run.is_cancelled():
             return []
-        if not any(branch.ids for branch in branches):
-            return self._plain_step(schedule)
-        tree = merge(self.text.ids[-1], branches)
+        if not draft.branches:
+            return self._plain_step(asking)
+        group, plan = draft.group, draft.plan
+        tree = merge(self.text.ids[-1], draft.branches, group.drafters)
         watch.lap()
         scores = self.target.score(self.text, tree)
         verdict = self._verify(tree, scores[-1])
         watch.lap()
         self._settle(tree, verdict)
-        found = Found(tree, verdict, plan.depth)
+        found = Found(tree, verdict, plan.depth, asking.choice(group, draft.silent))
         shares = target_shares(scores[-1], tree)
         watch.lap()
         waiting, step = list(self._writer.flush()), len(self.track.ids)
         events = self._write_path(found, scores)
-        first = sum(drafter.first_seconds for drafter in self.drafters)
-        draft, verify, extra = watch.priced
-        schedule.learn(Outcome(tree, verdict, sum(map(_depth, branches)), draft, verify, first, extra))
+        first = sum(self.drafters[number].first_seconds for number in group.drafters)
+        drafting, checking, extra = watch.priced
+        depth = sum(map(_depth, draft.branches))
+        asking.learn(group, Outcome(tree, verdict, depth, drafting, checking, first, extra))
         figures = self.tally.add(found, step, watch)
         written = len(self.track.ids) - step
         return [*waiting, round_event(found, written, shares, figures, self.run.model.pieces), *events]
 
-    def _plain_step(self, schedule: Schedule) -> Iterator[Event]:
+    def _plain_step(self, asking: Asking) -> Iterator[Event]:
         """One token as plain decoding writes it."""
         watch = Stopwatch(self._clock)
         scores = self.target.step(self.text)
         token = self._choose(scores)
         watch.lap()
-        schedule.learn_plain(watch.priced[0])
+        asking.learn_plain(watch.priced[0])
         self.tally.verify_seconds += watch.seconds[0]
         return self._write_plain(scores, token)
 
@@ -144,27 +155,32 @@ class Speculation:
             return draw(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
         return scores[-1].argmax(-1)
 
-    def _plan(self, schedule: Schedule) -> Plan:
+    def _plan(self, group: Group) -> Plan:
         room = [self.run.stopping.max_new - len(self.track.ids) - 1]
         if self.run.model.context is not None:
             room.append(self.run.model.context - len(self.text))
-        room += [drafter.room(len(self.text)) for drafter in self.drafters]
-        wanted = schedule.length()
+        room += [self.drafters[number].room(len(self.text)) for number in group.drafters]
+        wanted = group.schedule.length()
         shape = self.shape
         return Plan(
             max(min(wanted, *room), 0), shape.widths, shape.draws, shape.samples, shape.threshold,
-            schedule.gate, shape.leaves,
+            group.schedule.gate, shape.leaves,
         )  # fmt: skip
 
-    def _draft(self, plan: Plan) -> list[Branch] | None:
-        """Every drafter's proposal; None when the run was cancelled meanwhile."""
-        branches = []
-        for drafter in self.drafters:
-            branch = drafter.propose(self.text, plan)
-            if branch is None:
-                return None
-            branches.append(branch)
-        return branches
+    def _draft(self, asking: Asking) -> _Draft | None:
+        """What the first group proposes that has a guess; None when the run was cancelled meanwhile."""
+        silent: list[int] = []
+        for group in asking.order():
+            plan, branches = self._plan(group), []
+            for number in group.drafters if plan.depth else ():
+                branch = self.drafters[number].propose(self.text, plan)
+                if branch is None:
+                    return None
+                branches.append(branch)
+            if any(branch.ids for branch in branches):
+                return _Draft(group, plan, branches, silent)
+            silent += group.drafters if plan.depth else ()
+        return _Draft(group, plan, [], silent)
 
     def _verify(self, tree: DraftTree, scores: torch.Tensor) -> Verdict:
         if not self.shape.samples:

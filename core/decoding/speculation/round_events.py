@@ -14,7 +14,7 @@ from core.decoding.speculation.auto_length import expected_speedup
 from core.decoding.speculation.cost import remembered_cost
 from core.decoding.speculation.tree import DraftTree
 from core.decoding.speculation.verify import Verdict
-from core.events import DraftFate, DraftNode, DraftRound, ExtraKind
+from core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind
 from core.models.text import Pieces
 
 
@@ -43,11 +43,12 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A round's tree, what became of it, and the draft length asked for."""
+    """A round's tree, what became of it, the draft length asked for, and why its drafter was asked."""
 
     tree: DraftTree
     verdict: Verdict
     length: int
+    choice: DrafterChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def round_event(found: Found, written: int, shares: Sequence[float], figures: Fi
         accepted=tuple(path), extra_id=verdict.extra if has_extra else -1,
         extra_piece=pieces[verdict.extra] if has_extra else "", extra_kind=kind,
         draft_seconds=figures.draft_seconds, verify_seconds=figures.verify_seconds,
-        overhead_seconds=figures.overhead_seconds, length=found.length,
+        overhead_seconds=figures.overhead_seconds, length=found.length, choice=found.choice,
     )  # fmt: skip
 
 

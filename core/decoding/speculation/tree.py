@@ -124,12 +124,16 @@ def ancestry(parents: Sequence[int]) -> npt.NDArray[np.bool_]:
     return sees
 
 
-def merge(root: int, branches: Sequence[Branch]) -> DraftTree:
-    """All drafters' proposals as one prefix tree: equal tokens behind equal paths are one node."""
+def merge(root: int, branches: Sequence[Branch], drafters: Sequence[int] = ()) -> DraftTree:
+    """All drafters' proposals as one prefix tree: equal tokens behind equal paths are one node.
+
+    `drafters`: whose they are, by number; without it they are numbered from 0.
+    """
+    drafters = drafters or range(len(branches))
     if len(branches) == 1 and branches[0].is_chain:
-        return _chain(root, branches[0])
+        return _chain(root, branches[0], drafters[0])
     book: _Book = _Book(root)
-    places = [book.insert(branch, drafter) for drafter, branch in enumerate(branches)]
+    places = [book.insert(branch, drafter) for drafter, branch in zip(drafters, branches, strict=True)]
     order = book.depth_first()
     place_of = {old: new for new, old in enumerate(order)}
     tree = DraftTree(
@@ -140,9 +144,9 @@ def merge(root: int, branches: Sequence[Branch]) -> DraftTree:
         probabilities=[book.probabilities[old] for old in order],
         trials={},
         q={},
-        confidences=[book.probabilities[old] for old in order],
+        confidences=[book.confidences[old] for old in order],
     )
-    for drafter, (branch, places_of) in enumerate(zip(branches, places, strict=True)):
+    for drafter, branch, places_of in zip(drafters, branches, places, strict=True):
         for node in branch.trials:
             parent = place_of[places_of[branch.parents[node - 1]]]
             tree.trials.setdefault(parent, []).append((place_of[places_of[node]], drafter))
@@ -150,16 +154,16 @@ def merge(root: int, branches: Sequence[Branch]) -> DraftTree:
     return tree
 
 
-def _chain(root: int, branch: Branch) -> DraftTree:
+def _chain(root: int, branch: Branch, drafter: int) -> DraftTree:
     count = len(branch.ids)
     return DraftTree(
         ids=[root, *branch.ids],
         parents=list(range(-1, count)),
         depths=list(range(count + 1)),
-        drafters=[0] * (count + 1),
+        drafters=[drafter] * (count + 1),
         probabilities=[1.0, *branch.probabilities],
-        trials={node: [(node + 1, 0)] for node in range(count)},
-        q={(parent, 0): q for parent, q in branch.q.items()},
+        trials={node: [(node + 1, drafter)] for node in range(count)},
+        q={(parent, drafter): q for parent, q in branch.q.items()},
         confidences=[1.0, *(branch.confidences or branch.probabilities)],
     )
 
@@ -169,16 +173,18 @@ class _Book:
 
     def __init__(self, root: int) -> None:
         self.ids, self.parents, self.depths, self.drafters, self.probabilities = [root], [-1], [0], [0], [1.0]
+        self.confidences = [1.0]
         self._children: list[dict[int, int]] = [{}]
 
     def insert(self, branch: Branch, drafter: int) -> list[int]:
         """Enter a branch; where each of its nodes (and the root, first) now is."""
         places = [0]
-        for token, parent, probability in zip(branch.ids, branch.parents, branch.probabilities, strict=True):
-            places.append(self._enter(places[parent], token, drafter, probability))
+        sure = branch.confidences or branch.probabilities
+        for token, parent, *shares in zip(branch.ids, branch.parents, branch.probabilities, sure, strict=True):
+            places.append(self._enter(places[parent], token, drafter, *shares))
         return places
 
-    def _enter(self, parent: int, token: int, drafter: int, probability: float) -> int:
+    def _enter(self, parent: int, token: int, drafter: int, probability: float, sure: float) -> int:
         known = self._children[parent].get(token)
         if known is not None:
             return known
@@ -188,6 +194,7 @@ class _Book:
         self.depths.append(self.depths[parent] + 1)
         self.drafters.append(drafter)
         self.probabilities.append(probability)
+        self.confidences.append(sure)
         self._children.append({})
         return place
 
