@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Slot
@@ -12,9 +13,9 @@ from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.control.setup import SetupController
 from app.panels.preset_bar import PresetBar
-from app.storage import presets
-from app.storage.files import StorageError
-from app.widgets.ask_file import ask_for_folder, ask_what_to_open
+from app.storage import presets, programs
+from app.storage.files import StorageError, write_json
+from app.widgets.ask_file import ask_for_folder, ask_what_to_open, ask_where_to_save
 from resources.language import tr
 
 
@@ -30,6 +31,7 @@ class Library(QObject):
         bar.saveWanted.connect(self.save_preset)
         bar.openWanted.connect(self.open_preset)
         bar.deleteWanted.connect(self.delete_preset)
+        bar.exportWanted.connect(self.export_for)
         model.folderWanted.connect(self.open_folder)
         self.show_presets()
 
@@ -46,9 +48,11 @@ class Library(QObject):
 
     @Slot()
     def open_preset(self) -> None:
-        """Choose a generation_config.json file."""
-        kinds = tr("Generation configs (*.json)")
-        ask_what_to_open(self._bar, tr("Open a generation config"), kinds, self._on_preset_file)
+        """Choose a file of settings: a generation config, or another program's."""
+        kinds = tr("Settings (*.json)")
+        ask_what_to_open(
+            self._bar, tr("Open settings: a generation config, llama.cpp's, KoboldCpp's"), kinds, self.use_preset_file
+        )
 
     @Slot(object)
     def use_preset(self, path: Path) -> None:
@@ -105,5 +109,27 @@ class Library(QObject):
         self._messages.show_setup_error(tr(problem.title), problem.cause, problem.remedy)
 
     @Slot(str)
-    def _on_preset_file(self, path: str) -> None:
+    def use_preset_file(self, path: str) -> None:
+        """Take the settings of a file: a generation config, or settings of another program."""
         self.use_preset(Path(path))
+
+    @Slot(str)
+    def export_for(self, program: str) -> None:
+        """Ask where to write the settings as another program's."""
+        kinds = tr("Settings of {program} (*.json)").format(program=program)
+        title = tr("Save the settings for {program}").format(program=program)
+        ask_where_to_save(self._bar, title, f"{program}.json", kinds, partial(self.write_for, program))
+
+    def write_for(self, program: str, path: str) -> None:
+        """Write them, and say which of them that program does not have."""
+        preset = self._setup.as_preset(program)
+        data, without = programs.written(programs.PROGRAMS[program], preset.strategy, preset.values)
+        try:
+            write_json(Path(path), data)
+        except StorageError as problem:
+            self._complain(problem)
+            return
+        if without:
+            told = tr("{program} has no counterpart for: {names}. All else was written.")
+            title = tr("Some settings were left out")
+            self._messages.show_notice(told.format(program=program, names=", ".join(without)), title)

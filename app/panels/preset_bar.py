@@ -12,8 +12,10 @@ from app.panels.parameter_row import MARGIN
 from app.widgets.flow_layout import FlowLayout, clear
 from resources.language import mark, tr
 
-SHIPPED = (mark("Careful"), mark("Playful"))
+SHIPPED = (mark("Careful"), mark("Playful"), mark("llama.cpp"), mark("KoboldCpp"))
 """The presets that come with the program, by the names of their files."""
+PROGRAMS = ("llama.cpp", "KoboldCpp")
+"""Those that settings can be written for."""
 
 
 class PresetBar(QWidget):
@@ -23,17 +25,25 @@ class PresetBar(QWidget):
     saveWanted = Signal()
     openWanted = Signal()
     deleteWanted = Signal(object)
+    exportWanted = Signal(str)
+    """The name of another program that the settings are to be written for."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         heading = QLabel(tr("PRESETS"))
         heading.setProperty("role", "heading")
-        self.open_button = self._quiet(tr("Open…"), tr("Open a generation_config.json file"))
+        self.open_button = self._quiet(
+            tr("Open…"), tr("Open a generation config, or settings of llama.cpp or KoboldCpp")
+        )
+        self.export_button = self._quiet(tr("Save for…"), tr("Save the settings for llama.cpp or KoboldCpp"))
+        self.export_button.setObjectName("exportPreset")
+        self.export_button.clicked.connect(self._on_export)
         self.open_button.setObjectName("openPreset")
         self.open_button.clicked.connect(self.openWanted)
         top = QHBoxLayout()
         top.setContentsMargins(0, 0, 0, 0)
         top.addWidget(heading, 1)
+        top.addWidget(self.export_button)
         top.addWidget(self.open_button)
         self._chips = FlowLayout()
         column = QVBoxLayout(self)
@@ -85,6 +95,14 @@ class PresetBar(QWidget):
     @Slot()
     def _on_chip(self) -> None:
         self.chosen.emit(Path(self.sender().property("path")))
+
+    @Slot()
+    def _on_export(self) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for program in PROGRAMS:
+            menu.addAction(program).triggered.connect(lambda _=False, name=program: self.exportWanted.emit(name))
+        menu.popup(self.export_button.mapToGlobal(self.export_button.rect().bottomLeft()))
 
     @Slot(QPoint)
     def _on_menu(self, place: QPoint) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from app.start.cli import Options
 from app.start.cli.values import PICTURE_SIZE
@@ -108,6 +109,9 @@ def apply(window: MainWindow, options: Options) -> None:
     problems = window.parts.controller.choose(options.model, options.strategy, options.cache, options.drafts)
     if problems:
         raise LaunchProblem(" ".join(problems))
+    if options.preset:
+        _use_preset(window, options.preset)
+        window.parts.controller.choose(strategy=options.strategy)  # what is named goes before what a file says
     window.parts.controller.set_more_values(_values(window.parts.chosen.strategy.name, options.params))
     if options.prompt is not None:
         window.parts.setup.prompt.set_prompt(options.prompt, options.chat)
@@ -117,6 +121,17 @@ def apply(window: MainWindow, options: Options) -> None:
     if options.view and not window.parts.centre.show_view(options.view):
         raise LaunchProblem(unknown("view", options.view, (view.name for view in VIEWS if not view.comes_later)))
     _apply_appearance(window, options)
+
+
+def _use_preset(window: MainWindow, named: str) -> None:
+    """Take the settings of a preset, or of a file. Raises LaunchProblem."""
+    from app.storage import presets
+
+    try:
+        preset = presets.load(window.parts.library.preset_files().get(named) or Path(named))
+    except presets.PresetProblem as error:
+        raise LaunchProblem(sentences(error.cause, error.remedy)) from None
+    window.parts.controller.apply_preset(preset)
 
 
 def show_recorded(window: MainWindow, options: Options) -> None:

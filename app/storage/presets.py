@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from app.state.values import why_not
+from app.storage import programs
 from app.storage.checks import is_name
 from app.storage.files import StorageError, UnreadableError, read_object, write_json
 from core import strategies
@@ -44,6 +45,10 @@ class Preset:
     """Names of draft models, where the strategy takes some."""
     refused: tuple[str, ...] = ()
     """Why some of its values were left out, a sentence each."""
+    program: str = ""
+    """Another program, where the file is one of its own."""
+    without: tuple[str, ...] = ()
+    """What of that program's settings has no counterpart here, a sentence each."""
 
     @property
     def notice(self) -> str:
@@ -55,7 +60,9 @@ class Preset:
         left_out = tr("“{name}” has values that cannot be used, left at their defaults: {reasons}").format(
             name=self.name, reasons=" ".join(self.refused)
         )
-        return " ".join([kept] * bool(names) + [left_out] * bool(self.refused))
+        read = tr("“{name}” was read as settings of {program}.").format(name=self.name, program=self.program)
+        foreign = [read, *self.without] if self.without else []
+        return " ".join([*foreign, *[kept] * bool(names), *[left_out] * bool(self.refused)])
 
 
 def folder_presets(folder: Path) -> list[tuple[str, Path]]:
@@ -78,7 +85,10 @@ def load(path: Path) -> Preset:
             tr("{name} cannot be read: {error}.").format(name=path.name, error=error),
             tr("Choose a generation_config.json file."),
         ) from None
-    return from_config(path.stem, data, path)
+    if (program := programs.program_of(data)) is None:
+        return from_config(path.stem, data, path)
+    config, without = programs.read(program, data)
+    return replace(from_config(path.stem, config, path), program=program.name, without=without)
 
 
 def delete(path: Path) -> None:

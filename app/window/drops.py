@@ -1,4 +1,4 @@
-"""A recorded run that is dropped onto the window."""
+"""A recorded run, or a file of settings, that is dropped onto the window."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
-ENDING = ".tokenscope"
+ENDING, SETTINGS = ".tokenscope", ".json"
 
 
 class Drops(QObject):
-    """`fileDropped` with the path of a file whose name ends as those of recorded runs do; nothing else is taken."""
+    """`fileDropped` with the path of a file whose name ends as those of recorded runs do, `settingsDropped` with that
+    of a JSON file; nothing else is taken."""
 
     fileDropped = Signal(str)
+    settingsDropped = Signal(str)
 
     def __init__(self, window: QWidget, parent: QObject) -> None:
         super().__init__(parent)
@@ -25,9 +27,11 @@ class Drops(QObject):
             return False
         event.acceptProposedAction()
         if not isinstance(event, QDragEnterEvent) and event.type() == QEvent.Type.Drop:
-            self.fileDropped.emit(paths[0])
+            is_run = paths[0].lower().endswith(ENDING)
+            (self.fileDropped if is_run else self.settingsDropped).emit(paths[0])
         return True
 
 
 def _paths(event: QDropEvent) -> list[str]:
-    return [path for url in event.mimeData().urls() if (path := url.toLocalFile()).lower().endswith(ENDING)]
+    paths = (url.toLocalFile() for url in event.mimeData().urls())
+    return [path for path in paths if path.lower().endswith((ENDING, SETTINGS))]

@@ -143,7 +143,9 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     body = window.body
     parts.actions.bind_keys(body)
     bind_view_keys(body, parts.centre)
-    Drops(window, body).fileDropped.connect(parts.recorded.open)
+    drops = Drops(window, body)
+    drops.fileDropped.connect(parts.recorded.open)
+    drops.settingsDropped.connect(parts.library.use_preset_file)
     window.painted.connect(parts.loading.warm_up)
     window.painted.connect(parts.centre.make_the_rest)
     window.painted.connect(parts.setup.make_all)

@@ -169,6 +169,6 @@ def test_names_that_are_no_file_names(tmp_path: Path, name: str) -> None:
 
 def test_the_shipped_ones_are_whole() -> None:
     shipped = presets.folder_presets(resources.path("presets"))
-    assert [name for name, _path in shipped] == ["Careful", "Playful"]
+    assert [name for name, _path in shipped] == ["Careful", "KoboldCpp", "Playful", "llama.cpp"]
     for _name, path in shipped:
         assert presets.load(path).notice == ""

@@ -15,6 +15,7 @@ class Options:
     model: str = ""
     strategy: str = ""
     params: tuple[tuple[str, str], ...] = ()
+    preset: str = ""
     prompt: str | None = None
     chat: bool = False
     cache: str = ""

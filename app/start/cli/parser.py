@@ -57,6 +57,8 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
     add("--strategy", default="", metavar="S", help=tr("how to decode; names below"))
     add("--param", action="append", default=[], dest="params", metavar="K=V", type=values.pair,
         help=tr("a setting; repeatable"))  # fmt: skip
+    add("--preset", default="", metavar="P",
+        help=tr("a preset by name, or a file of settings: a generation config, llama.cpp's, KoboldCpp's"))  # fmt: skip
     add("--prompt", metavar="TEXT", help=tr("what the model continues"))
     add("--chat", action="store_true", help=tr("read the prompt as a chat (user: … assistant: …)"))
     add("--cache", default="", metavar="C", help=tr("how keys and values are kept; names below"))

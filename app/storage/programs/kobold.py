@@ -1,0 +1,103 @@
+"""KoboldCpp's settings, as its /api/v1/generate takes them.
+
+Names and defaults: koboldcpp.py, `generate`; the order: `SampleLogits` of gpttype_adapter.cpp, where DRY comes first,
+min-p goes with top-p, top-nσ with the temperature, and XTC is always last. https://github.com/LostRuins/koboldcpp
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.storage.programs import common
+from app.storage.programs.common import WHOLE_TEXT, Program, Reading, Writing
+from resources.language import tr
+
+DEFAULTS: dict[str, Any] = {
+    "temperature": 0.75, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 100, "top_p": 0.92, "min_p": 0.0,
+    "typical": 1.0, "nsigma": 0.0, "xtc_probability": 0.0, "xtc_threshold": 0.2, "rep_pen": 1.0, "rep_pen_range": 320,
+    "dry_multiplier": 0.0, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": 320, "mirostat": 0,
+    "mirostat_tau": 5.0, "mirostat_eta": 0.1, "max_length": 0,
+}  # fmt: skip
+"""What it takes where nothing is said."""
+ORDER = (6, 0, 1, 3, 4, 2, 5)
+"""Its `sampler_order`: repetition, top-k, top-a, tail-free, typical, top-p, temperature."""
+STAGES: dict[int, tuple[str, ...]] = {
+    0: ("top_k",), 1: (), 2: ("top_p", "min_p"), 3: (), 4: ("typical_p",), 5: ("temperature", "top_n_sigma"),
+    6: ("repetition_penalty",),
+}  # fmt: skip
+_OTHERS: tuple[tuple[str, object], ...] = (
+    ("tfs", 1), ("top_a", 0), ("smoothing_factor", 0), ("smoothing_curve", 1), ("presence_penalty", 0),
+    ("rep_pen_slope", 1), ("adaptive_target", -1), ("adaptive_decay", 0.9), ("grammar", ""), ("logit_bias", {}),
+    ("banned_tokens", []), ("ban_eos_token", False), ("sampler_seed", -1), ("guidance_scale", 1),
+)  # fmt: skip
+"""What has no counterpart here, and the value that switches it off."""
+
+
+def _read(data: Mapping[str, Any]) -> Reading:
+    found = Reading(data, DEFAULTS)
+    common.read_penalty(found, "rep_pen", "rep_pen_range")
+    common.read_dry(found)
+    found.values |= {
+        "top_k": max(0, found.whole("top_k")), "top_p": found.number("top_p"),
+        "min_p": common.positive(found.number("min_p")),
+        "typical_p": found.number("typical"), "top_n_sigma": common.positive(found.number("nsigma")),
+        "xtc_probability": found.number("xtc_probability"), "xtc_threshold": found.number("xtc_threshold"),
+    }  # fmt: skip
+    order = common.read_heat(found, found.number("temperature"), list(_order(found)))
+    if common.read_mirostat(found):
+        order = [*order, "mirostat_tau"]
+    common.kept_order(found, order)
+    if (tokens := found.whole("max_length")) > 0:
+        found.values["max_new_tokens"] = tokens
+    if stops := found.texts("stop_sequence"):
+        found.values["stop_strings"] = stops
+    for name, usual in _OTHERS:
+        found.without_counterpart(name, usual)
+    found.name_the_rest()
+    return found
+
+
+def _order(found: Reading) -> Iterator[str]:
+    asked = found.given("sampler_order")
+    places = asked if isinstance(asked, list) and asked else list(ORDER)
+    unknown = [str(place) for place in places if not isinstance(place, int) or place not in STAGES]
+    if unknown:
+        found.left.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
+    yield "dry_multiplier"
+    for place in places:
+        yield from STAGES.get(place, ()) if isinstance(place, int) else ()
+    yield "xtc_probability"
+
+
+def _write(out: Writing) -> None:
+    common.write_heat(out)
+    out.data |= {
+        "top_k": out.take("top_k", 0), "top_p": out.take("top_p", 1.0), "min_p": out.take("min_p", 0.0),
+        "typical": out.take("typical_p", 1.0), "nsigma": out.take("top_n_sigma", 0.0),
+        "xtc_probability": out.take("xtc_probability", 0.0), "xtc_threshold": out.take("xtc_threshold", 0.1),
+        "rep_pen": out.take("repetition_penalty", 1.0), "rep_pen_range": WHOLE_TEXT,
+    }  # fmt: skip
+    common.write_dry(out, whole=WHOLE_TEXT)
+    common.write_mirostat(out)
+    if (tokens := out.take("max_new_tokens", 0)) > 0:
+        out.data["max_length"] = tokens
+    out.data["stop_sequence"] = list(out.take("stop_strings", []))
+    out.data["sampler_order"] = _places(out.take("stages", ()))
+
+
+def _places(stages: Sequence[str]) -> list[int]:
+    """Its numbers in the order of the stages; what it has and we lack at the end, where it does nothing."""
+    named = {stages[0]: place for place, stages in STAGES.items() if stages} | {"dynatemp_high": 5}
+    found = list(dict.fromkeys(named[stage] for stage in stages if stage in named))
+    return [*found, *(place for place in ORDER if place not in found)]
+
+
+PROGRAM = Program(
+    name="KoboldCpp",
+    marks=frozenset({"rep_pen", "rep_pen_range", "rep_pen_slope", "sampler_order", "tfs", "top_a", "typical", "nsigma",
+                     "smoothing_factor", "max_context_length", "stop_sequence", "sampler_seed"}),
+    read=_read,
+    write=_write,
+    source="https://github.com/LostRuins/koboldcpp/blob/concedo/koboldcpp.py",
+)  # fmt: skip

@@ -1,0 +1,113 @@
+"""llama.cpp's settings, as its server takes them at /completion and tells them at /props.
+
+Names, defaults and the order of its samplers: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.storage.programs import common
+from app.storage.programs.common import Program, Reading, Writing
+from resources.language import tr
+
+DEFAULTS: dict[str, Any] = {
+    "temperature": 0.8, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
+    "typical_p": 1.0, "top_n_sigma": -1.0, "xtc_probability": 0.0, "xtc_threshold": 0.1, "repeat_penalty": 1.0,
+    "repeat_last_n": 64, "dry_multiplier": 0.0, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": -1,
+    "mirostat": 0, "mirostat_tau": 5.0, "mirostat_eta": 0.1, "n_predict": -1, "seed": -1,
+}  # fmt: skip
+"""What the server takes where nothing is said."""
+STAGES = {
+    "penalties": "repetition_penalty", "dry": "dry_multiplier", "top_n_sigma": "top_n_sigma", "top_k": "top_k",
+    "typ_p": "typical_p", "typical_p": "typical_p", "top_p": "top_p", "min_p": "min_p", "xtc": "xtc_probability",
+    "temperature": "temperature",
+}  # fmt: skip
+"""Its samplers, in its default order, and the settings that switch the same on here."""
+_ORDER = tuple(name for name in STAGES if name != "typical_p")
+_OFF: dict[str, Any] = {
+    "repetition_penalty": 1.0, "dry_multiplier": 0.0, "top_n_sigma": None, "top_k": 0, "typical_p": 1.0, "top_p": 1.0,
+    "min_p": None, "xtc_probability": 0.0,
+}  # fmt: skip
+
+
+def _read(data: Mapping[str, Any]) -> Reading:
+    found = Reading(_settings(data), DEFAULTS)
+    common.read_penalty(found, "repeat_penalty", "repeat_last_n")
+    common.read_dry(found)
+    threshold = found.number("xtc_threshold")
+    found.values |= {
+        "top_k": max(0, found.whole("top_k")), "top_p": found.number("top_p"),
+        "min_p": common.positive(found.number("min_p")),
+        "typical_p": found.number("typical_p"), "top_n_sigma": common.positive(found.number("top_n_sigma")),
+        "xtc_probability": found.number("xtc_probability") if threshold <= 0.5 else 0.0, "xtc_threshold": threshold,
+    }  # fmt: skip
+    order = _order(found)
+    found.values |= {name: value for name, value in _OFF.items() if name not in order}
+    heat = found.number("temperature") if "temperature" in order else 1.0
+    order = common.read_heat(found, heat, order)
+    if common.read_mirostat(found):
+        order = [*order, "mirostat_tau"]
+    common.kept_order(found, order)
+    _read_length(found)
+    for name, usual in (("presence_penalty", 0), ("frequency_penalty", 0), ("grammar", ""), ("logit_bias", []),
+                        ("ignore_eos", False), ("min_keep", 0), ("seed", -1)):  # fmt: skip
+        found.without_counterpart(name, usual)
+    found.name_the_rest()
+    return found
+
+
+def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings themselves, where they stand inside what /props or /completion answered."""
+    for name in ("default_generation_settings", "generation_settings", "params"):
+        inside = data.get(name)
+        if isinstance(inside, dict):
+            return _settings(inside)
+    other = {"typ_p": "typical_p", "temp": "temperature", "max_tokens": "n_predict"}
+    return {other.get(name, name): value for name, value in data.items()}
+
+
+def _order(found: Reading) -> list[str]:
+    """Its samplers as settings here; those that a file leaves out are off."""
+    asked = found.given("samplers")
+    names = asked.split(";") if isinstance(asked, str) else asked if isinstance(asked, list) else list(_ORDER)
+    unknown = [str(name) for name in names if name not in STAGES]
+    if unknown:
+        found.left.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
+    return [STAGES[name] for name in names if name in STAGES]
+
+
+def _read_length(found: Reading) -> None:
+    tokens = found.whole("n_predict")
+    if tokens > 0:
+        found.values["max_new_tokens"] = tokens
+    if stops := found.texts("stop"):
+        found.values["stop_strings"] = stops
+
+
+def _write(out: Writing) -> None:
+    common.write_heat(out)
+    out.data |= {
+        "top_k": out.take("top_k", 0), "top_p": out.take("top_p", 1.0), "min_p": out.take("min_p", 0.0),
+        "typical_p": out.take("typical_p", 1.0), "top_n_sigma": out.take("top_n_sigma", -1.0),
+        "xtc_probability": out.take("xtc_probability", 0.0), "xtc_threshold": out.take("xtc_threshold", 0.1),
+        "repeat_penalty": out.take("repetition_penalty", 1.0), "repeat_last_n": -1,
+    }  # fmt: skip
+    common.write_dry(out, whole=-1)
+    common.write_mirostat(out)
+    out.data |= {"n_predict": out.take("max_new_tokens", -1), "stop": list(out.take("stop_strings", []))}
+    names = {stage: name for name, stage in STAGES.items() if name != "typical_p"} | {"dynatemp_high": "temperature"}
+    order = [names[stage] for stage in out.take("stages", ()) if stage in names]
+    out.data["samplers"] = list(dict.fromkeys(order))
+
+
+PROGRAM = Program(
+    name="llama.cpp",
+    marks=frozenset({"repeat_penalty", "repeat_last_n", "n_predict", "samplers", "typ_p", "dry_penalty_last_n",
+                     "dynatemp_range", "mirostat", "default_generation_settings", "generation_settings",
+                     "dry_sequence_breakers", "n_probs", "n_keep"}),
+    read=_read,
+    write=_write,
+    source="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+)  # fmt: skip

@@ -1,0 +1,133 @@
+"""Settings of llama.cpp and KoboldCpp: read, written, and nothing lost without being named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import resources
+from app.storage import presets, programs
+
+CHANGED: dict[str, Any] = {
+    "temperature": 0.7, "top_k": 33, "top_p": 0.8, "min_p": 0.02, "typical_p": 0.9, "repetition_penalty": 1.2,
+    "dry_multiplier": 0.8, "dry_base": 2.0, "dry_allowed_length": 3, "dry_range": 200, "xtc_probability": 0.5,
+    "xtc_threshold": 0.2, "top_n_sigma": 1.5, "max_new_tokens": 77, "stop_strings": ["END"],
+}  # fmt: skip
+ORDER = ["dry_multiplier", "repetition_penalty", "top_k", "typical_p", "top_p", "min_p", "temperature", "top_n_sigma",
+         "xtc_probability"]  # fmt: skip
+
+
+def preset(tmp_path: Path, data: object) -> presets.Preset:
+    path = tmp_path / "other.json"
+    path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
+    return presets.load(path)
+
+
+def without(preset: presets.Preset) -> str:
+    return " ".join(preset.without)
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
+    values = {**CHANGED, "stages": ORDER}
+    data, left = programs.written(programs.PROGRAMS[name], "sampling", values)
+    assert left == ()
+    read = preset(tmp_path, data)
+    assert read.program == name
+    assert {key: read.values[key] for key in values} == values
+    assert read.without == ()
+    assert read.refused == ()
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize(
+    "values",
+    [{"dynatemp_low": 0.5, "dynatemp_high": 1.5, "dynatemp_exponent": 2.0}, {"mirostat_tau": 3.0, "mirostat_eta": 0.2}],
+    ids=["heat", "mirostat"],
+)
+def test_heat_and_mirostat_come_back(name: str, values: dict[str, float], tmp_path: Path) -> None:
+    data, left = programs.written(programs.PROGRAMS[name], "sampling", values)
+    assert left == ()
+    read = preset(tmp_path, data)
+    assert {key: read.values[key] for key in values} == pytest.approx(values)
+
+
+def test_the_default_chains_are_presets() -> None:
+    folder = resources.path("presets")
+    llama, kobold = (presets.load(folder / f"{name}.json") for name in ("llama.cpp", "KoboldCpp"))
+    assert (llama.program, llama.notice) == ("llama.cpp", "")
+    assert (llama.values["top_k"], llama.values["top_p"], llama.values["min_p"]) == (40, 0.95, 0.05)
+    assert llama.values["stages"][-1] == "temperature"
+    assert (kobold.program, kobold.notice) == ("KoboldCpp", "")
+    assert (kobold.values["temperature"], kobold.values["top_k"], kobold.values["top_p"]) == (0.75, 100, 0.92)
+    assert kobold.values["stages"][0] == "dry_multiplier"
+    assert kobold.values["stages"][-1] == "xtc_probability"
+
+
+def test_a_sampler_that_is_left_out_is_off(tmp_path: Path) -> None:
+    read = preset(tmp_path, {"samplers": ["top_k", "temperature"], "top_k": 5, "top_p": 0.5, "repeat_penalty": 1.3})
+    assert (read.values["top_k"], read.values["top_p"], read.values["repetition_penalty"]) == (5, 1.0, 1.0)
+    assert read.values["stages"] == ["top_k", "temperature"]
+
+
+def test_what_a_server_tells_of_itself_is_read(tmp_path: Path) -> None:
+    told = {"default_generation_settings": {"params": {"temperature": 0.3, "top_k": 7, "n_predict": 12}}}
+    read = preset(tmp_path, told)
+    assert (read.values["temperature"], read.values["top_k"], read.values["max_new_tokens"]) == (0.3, 7, 12)
+
+
+def test_everything_without_a_counterpart_is_named(tmp_path: Path) -> None:
+    llama = {"n_predict": 5, "presence_penalty": 0.5, "mirostat": 1, "repeat_penalty": 1.1, "repeat_last_n": 64,
+             "samplers": ["top_k", "infill"], "cache_prompt": True, "dry_sequence_breakers": ["."],
+             "seed": 7}  # fmt: skip
+    said = without(preset(tmp_path, llama))
+    for name in ("presence_penalty", "mirostat 1", "repeat_last_n", "infill", "cache_prompt", "breakers", "seed"):
+        assert name in said
+    kobold = {"rep_pen": 1.0, "tfs": 0.9, "top_a": 0.2, "smoothing_factor": 0.3, "sampler_order": [6, 9], "memory": "x"}
+    said = without(preset(tmp_path, kobold))
+    for name in ("tfs", "top_a", "smoothing_factor", "9", "memory"):
+        assert name in said
+    read = preset(tmp_path, {"rep_pen": 1.0, "tfs": 1, "top_a": 0})
+    assert read.notice == ""
+
+
+@pytest.mark.parametrize("value", ["hot", True, [1], {}])
+def test_a_broken_number_is_named_and_left_at_its_default(value: object, tmp_path: Path) -> None:
+    read = preset(tmp_path, {"rep_pen": 1.0, "temperature": value})
+    assert read.values["temperature"] == 0.75
+    assert "temperature is no number and was left at 0.75." in read.notice
+
+
+def test_a_value_out_of_range_is_refused_as_everywhere(tmp_path: Path) -> None:
+    read = preset(tmp_path, {"rep_pen": 1.0, "top_p": 4.0})
+    assert "top_p" not in read.values
+    assert "top_p" in read.notice
+
+
+def test_no_heat_is_greedy(tmp_path: Path) -> None:
+    assert preset(tmp_path, {"n_predict": 9, "temperature": 0}).strategy == "greedy"
+    data, _ = programs.written(programs.PROGRAMS["llama.cpp"], "greedy", {"max_new_tokens": 9})
+    assert data["temperature"] == 0
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '"a"'])
+def test_a_broken_file_says_so(text: str, tmp_path: Path) -> None:
+    with pytest.raises(presets.PresetProblem):
+        preset(tmp_path, text)
+
+
+def test_what_a_program_lacks_is_named_when_it_is_written() -> None:
+    values = {"top_h": 0.4, "eta_cutoff": 0.01, "temperature": 0.9}
+    _, left = programs.written(programs.PROGRAMS["KoboldCpp"], "sampling", values)
+    assert set(left) == {"top_h", "eta_cutoff"}
+    _, left = programs.written(programs.PROGRAMS["llama.cpp"], "beam_search", {"num_beams": 4})
+    assert left == ("Beam search",)
+
+
+def test_a_generation_config_stays_one(tmp_path: Path) -> None:
+    read = preset(tmp_path, {"do_sample": True, "typical_p": 0.5, "mirostat": 1})
+    assert read.program == ""
+    assert preset(tmp_path, {"temperature": 0.5, "do_sample": True}).program == ""
