@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from core.decoding.speculation.drafters.fit import why_not_draft
     from core.explain import glossary, sizes, words
     from core.explain.beams import explain_candidate
+    from core.explain.cuts import explain_cut
     from core.explain.details import explain_stage
     from core.explain.figures import share
     from core.explain.rounds import explain_choice, explain_draft, explain_round
-    from core.explain.sentence import Sentence
+    from core.explain.sentence import Saying, Sentence, together
     from core.explain.tokens import explain_token
     from core.inside.lens import LensRow, lens, lens_text
     from core.inside.occlusion import Effect, Occluded, occlude, occlusion
@@ -51,6 +52,7 @@ __all__ = [
     "PrefixStore",
     "Request",
     "Result",
+    "Saying",
     "Sentence",
     "as_code",
     "beginning",
@@ -65,6 +67,7 @@ __all__ = [
     "events",
     "explain_candidate",
     "explain_choice",
+    "explain_cut",
     "explain_draft",
     "explain_extra",
     "explain_round",
@@ -91,6 +94,7 @@ __all__ = [
     "stage_phrase",
     "strategies",
     "stream",
+    "together",
     "trace",
     "why_not_draft",
     "why_not_generate",
@@ -119,6 +123,7 @@ _HOMES = {
     "PrefixStore": "core.caches.prefixes.store",
     "Request": "core.request",
     "Result": "core.running",
+    "Saying": "core.explain.sentence",
     "Sentence": "core.explain.sentence",
     "as_code": "core.code.script",
     "beginning": "core.shorten",
@@ -129,6 +134,7 @@ _HOMES = {
     "estimate": "core.memory.estimate",
     "explain_candidate": "core.explain.beams",
     "explain_choice": "core.explain.rounds",
+    "explain_cut": "core.explain.cuts",
     "explain_draft": "core.explain.rounds",
     "explain_extra": "core.explain.rounds",
     "explain_round": "core.explain.rounds",
@@ -152,6 +158,7 @@ _HOMES = {
     "stage_label": "core.processors.wording",
     "stage_phrase": "core.processors.wording",
     "stream": "core.running",
+    "together": "core.explain.sentence",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
     "why_not_generate": "core.code.script",
     "wrap": "core.models.model",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from core.explain import balance, beams, choice, layers, rounds, settings, tokens
+from core.explain import balance, beams, choice, cuts, layers, rounds, settings, tokens
 from core.explain.sentence import Saying, Sentence
 from resources import depth, language
 
@@ -38,9 +38,16 @@ def _named(module: ModuleType) -> Iterator[tuple[Saying, str]]:
 
 
 NAMES: dict[int, str] = {}
-for _module in (tokens, settings, choice, balance, layers, beams, rounds):
-    for _saying, _name in _named(_module):
-        NAMES.setdefault(id(_saying), _name)
+
+
+def know(*modules: ModuleType) -> None:
+    """Sayings of further modules are told apart, too."""
+    for module in modules:
+        for saying, name in _named(module):
+            NAMES.setdefault(id(saying), name)
+
+
+know(tokens, settings, choice, balance, layers, beams, rounds, cuts)
 
 
 @contextmanager

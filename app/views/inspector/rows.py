@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.views.text.wording import bits, bits_told, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
-from core import Sentence, explain_stage, stage_label, words
+from core import Sentence, explain_cut, explain_stage, stage_label, words
 from core import share as share_told
 from resources import depth
 from resources.language import mark, tr
@@ -248,26 +248,7 @@ def _done_tip(method: Method) -> str:
 
 def _stage_tip(stage: Stage, before: Stage | None) -> str:
     """What it cut, and what more it tells of the step."""
-    return "\n".join(filter(None, (_cut_tip(stage, before), explain_stage(stage))))
-
-
-def _cut_tip(stage: Stage, before: Stage | None) -> str:
-    if before is None:
-        return tr("The model's own distribution over {survivors:,} tokens.").format(survivors=stage.survivors)
-    cut = before.survivors - stage.survivors
-    if cut <= 0:
-        return tr("{label}: changes the probabilities and cuts no token.").format(label=stage_label(stage))
-    return tr(
-        "{label}: cuts {cut:,} of {before:,} tokens. The {left:,} left hold "
-        "{mass} of what came in, {raw_mass} of the model's own distribution."
-    ).format(
-        label=stage_label(stage),
-        cut=cut,
-        before=before.survivors,
-        left=stage.survivors,
-        mass=words.percent(stage.mass),
-        raw_mass=words.percent(stage.raw_mass),
-    )
+    return "\n".join(filter(None, (explain_cut(stage, before), explain_stage(stage))))
 
 
 def numbers(token: TokenChosen) -> list[tuple[str, str]]:

@@ -7,10 +7,35 @@ from collections.abc import Sequence
 from app.state.chorus import ROOT, Chorus, Node
 from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import texts_told, token_text
-from core import words
-from resources.language import sentences, tr, trn
+from core import Saying, Sentence, share, together, words
+from resources.language import mark, tr, trn
 
 MOST_ROWS = 12
+_MODEL = Saying(
+    mark("The model gives this word piece {probability} here, and {settings} once the settings have had their say."),
+    mark("The model alone gives this token {probability} here, {settings} after the settings."),
+    mark("Raw p = {probability}, raw rank {rank}; p = {settings} after the settings."),
+)
+_ALONE = Saying(
+    mark("One text came to this place, and the dice chose it there."),
+    mark("The one text that came to this place drew it."),
+    mark("Drawn by 1 of the 1 text that came to this place."),
+)
+_DREW = Saying(
+    mark("{came} texts came to this place, and in {count} of them the dice chose it: {share}."),
+    mark("Of the {came} texts that came to this place {count} drew it, {share}."),
+    mark("Drawn by {count} of the {came} texts that came to this place: a share of {share} beside p = {settings}."),
+)
+_FACTS = Saying(
+    mark("word piece {depth} · {count} of {total} texts · number {rank} on the model's list"),
+    mark("token {depth} · {share} of the texts · rank {rank}"),
+    mark("token {depth} · id {id} · {count} of {total} texts = {share} · raw rank {rank}"),
+)
+_TIP = Saying(
+    mark("{piece}  {count} of {total} texts\nthe model gives it {probability} here"),
+    mark("{piece}  {count} of {total} texts, {share}\nthe model gives it {probability} here"),
+    mark("{piece}  {count} of {total} texts = {share}\nraw p = {probability}, p = {settings} after the settings"),
+)
 
 
 def report_on(chorus: Chorus, number: int) -> NodeReport:
@@ -21,9 +46,7 @@ def report_on(chorus: Chorus, number: int) -> NodeReport:
         heading=tr("Node of the chorus"),
         term="chorus",
         token=token_text(node.piece),
-        facts=tr("token {depth} · {share} of the texts · rank {rank:,}").format(
-            depth=node.depth, share=words.percent(chorus.share(number)), rank=node.rank
-        ),
+        facts=_facts(chorus, node),
         sentence=_sentence(chorus, node),
         verdict=_came(node.count, chorus.total),
         so_far=chorus.text(number),
@@ -69,27 +92,32 @@ def tip(chorus: Chorus, number: int) -> str:
     """Two lines on a node for the pointer; nothing for the root."""
     if number not in chorus:
         return ""
-    node = chorus.node(number)
-    return tr("{piece}  {count:,} of {total:,} texts, {share}\nthe model gives it {probability} here").format(
-        piece=token_text(node.piece),
-        count=node.count,
-        total=chorus.total,
-        share=words.percent(chorus.share(number)),
-        probability=words.percent(node.probability),
-    )
+    return str(_TIP.words(**_figures(chorus, chorus.node(number))))
 
 
-def _sentence(chorus: Chorus, node: Node) -> str:
+def _facts(chorus: Chorus, node: Node) -> str:
+    return str(_FACTS.words(**_figures(chorus, node)))
+
+
+def _figures(chorus: Chorus, node: Node) -> dict[str, str]:
+    """What the sentences on a node may say, at the depth of now; `share` is of all texts."""
+    return {
+        "piece": token_text(node.piece),
+        "depth": f"{node.depth:,}",
+        "id": f"{node.token:,}",
+        "rank": f"{node.rank:,}",
+        "count": f"{node.count:,}",
+        "total": f"{chorus.total:,}",
+        "share": share(chorus.share(node.id)),
+        "probability": share(node.probability),
+        "settings": share(node.drawn_with),
+    }
+
+
+def _sentence(chorus: Chorus, node: Node) -> Sentence:
     came = chorus.passing(node.parent)
-    model = tr("The model alone gives this token {probability} here, {settings} after the settings.").format(
-        probability=words.percent(node.probability), settings=words.percent(node.drawn_with)
-    )
-    drawn = tr("The one text that came to this place drew it.")
-    if came != 1:
-        drawn = tr("Of the {came:,} texts that came to this place {count:,} drew it, {share}.").format(
-            came=came, count=node.count, share=words.percent(node.count / came)
-        )
-    return sentences(model, drawn)
+    figures = _figures(chorus, node) | {"came": f"{came:,}", "share": share(node.count / came)}
+    return together(_MODEL.say(**figures), (_ALONE if came == 1 else _DREW).say(**figures))
 
 
 def _rows(chorus: Chorus, siblings: Sequence[Node], own: Node | None) -> tuple[ReportRow, ...]:
