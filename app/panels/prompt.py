@@ -23,6 +23,7 @@ from app.state import conversation
 from app.state.requests import Prompt
 from app.storage.examples import Example
 from app.theme.theme import Theme
+from app.widgets import by_direction
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.segmented import Segmented
@@ -40,6 +41,7 @@ class PromptEdit(QPlainTextEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setDocument(by_direction.document(self))
         self.setObjectName("promptEdit")
         self.setTabChangesFocus(True)
         self.setAccessibleName(tr("Prompt"))

@@ -70,3 +70,5 @@ def test_what_was_used_last_comes_first_while_nothing_is_typed() -> None:
 
 def test_what_cannot_be_done_comes_after_what_can() -> None:
     assert titles("beam", entry("Beam", reason="Not now."), entry("Beam sampling")) == ["Beam sampling", "Beam"]
+    listed = (entry("Beam", reason="Not now."), entry("Top-p"), entry("Heat"))
+    assert titles("", *listed, recent=("Beam", "Heat")) == ["Heat", "Top-p", "Beam"]

@@ -33,7 +33,8 @@ CODE = r"(# )?(import|from|for|model|request|result|draft|prompt|ids|inputs|outp
 ALLOWED = (
     Allowed("core/code", CODE, "a line of the script that is written"),
     Allowed("core/code", r"\{…\}: \{…\}|\{…\}\.generation_config.*|True", "a piece of it"),
-    Allowed("core/__init__.py", r"Estimate|Request|Result|Sentence", "names of classes, where they are imported from"),
+    Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
+    Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/device_memory.py", r"[a-z_. ]+", "what libraries write when memory ends"),
     Allowed("core/caches/tensors/sizes.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
     Allowed("core/caches/tensors/quantized.py", r"kv heads|\{…\} (group|width)", "a figure's name in an event"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QSize, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QTextCursor, QWheelEvent
 from PySide6.QtWidgets import (
     QApplication,
     QDialog,
@@ -24,6 +24,7 @@ from pytestqt.qtbot import QtBot
 from app.control.model_list import FOLDER_ITEM
 from app.panels.editors import make_editor
 from app.panels.parameters import ParameterPanel
+from app.panels.prompt import PromptEdit
 from app.panels.settings_dialog import SettingsDialog
 from app.state.requests import ModelInfo
 from app.storage.examples import Example, load
@@ -467,3 +468,27 @@ def test_drafts_that_do_not_fit_say_why(tmp_path: Path) -> None:
     assert list(reasons)[:2] == ["smallest", "small"]
     assert "encoder–decoder" in reasons["t5"]
     assert "target" not in reasons
+
+
+def test_a_paragraph_begins_at_the_side_of_its_script(qtbot: QtBot) -> None:
+    editor = PromptEdit()
+    qtbot.addWidget(editor)
+    editor.resize(300, 200)
+    editor.setPlainText("Once upon a time\nكان يا ما كان في قديم الزمان وسالف العصر والأوان\nהיה היה פעם, once")
+    with qtbot.waitExposed(editor):
+        editor.show()
+    margin, width = editor.document().documentMargin(), editor.viewport().width()
+    for number, is_right in enumerate((False, True, True)):
+        layout = editor.document().findBlockByNumber(number).layout()
+        for line in (layout.lineAt(n) for n in range(layout.lineCount())):
+            left, right = line.naturalTextRect().left(), line.naturalTextRect().right()
+            assert (abs(width - margin - right) < 2) == is_right
+            assert (abs(left - margin) < 2) != is_right
+    end = QTextCursor(editor.document())
+    end.movePosition(QTextCursor.MoveOperation.End)
+    end.insertText("\nשלום")
+    editor.setTextCursor(end)
+    qtbot.waitUntil(lambda: width - 60 < editor.cursorRect().left() < width - 5)
+    editor.resize(200, 200)
+    qtbot.waitUntil(lambda: editor.cursorRect().left() < editor.viewport().width())
+    assert editor.cursorRect().left() > editor.viewport().width() - 60

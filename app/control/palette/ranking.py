@@ -1,4 +1,5 @@
-"""Which entries fit what is typed, the best first; with nothing typed, those used last before all others."""
+"""Which entries fit what is typed, the best first; with nothing typed, those used last before all others,
+and what can be done now before what cannot."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def found(entries: Sequence[Entry], query: str, recent: Sequence[str]) -> list[F
     """The entries that fit `query`, the best first; `recent` are the keys of those used last, the latest first."""
     if not query.split():
         lately = {key: place for place, key in enumerate(recent)}
-        return [Found(entry) for entry in sorted(entries, key=lambda entry: lately.get(entry.key, len(lately)))]
+        return [
+            Found(entry) for entry in sorted(entries, key=lambda one: (bool(one.reason), lately.get(one.key, MOST)))
+        ]
     fitting = [(entry, best) for entry in entries if (best := _best(query, entry)) is not None]
     least = FAR * max((best.score for _entry, best in fitting), default=0.0)
     near = [(entry, best) for entry, best in fitting if best.score >= least]
