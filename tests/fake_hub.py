@@ -99,7 +99,6 @@ class _Server(ThreadingHTTPServer):
 
 class _Answer(BaseHTTPRequestHandler):
     hub: Hub
-    protocol_version = "HTTP/1.1"
 
     def log_message(self, *args: object) -> None:
         """Nothing."""

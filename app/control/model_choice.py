@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.hub_scan import HubScan
-from app.control.model_list import FOLDER_ITEM, ModelList, subtitle
+from app.control.model_list import FOLDER_ITEM, HUB_ITEM, NO_MODELS, ModelList, subtitle
 from app.session.session import Session
 from app.state.near import unknown
 from app.state.requests import ModelInfo
 from app.storage.settings import Models
 from app.widgets.picker_combo import PickerCombo
-from core import ModelEntry
+from core import ModelEntry, catalog
 from resources.language import tr
 
 
@@ -25,6 +25,7 @@ class ModelChoice(QObject):
     listed = Signal()
     ready = Signal(object)
     folderWanted = Signal()
+    hubWanted = Signal()
 
     def __init__(self, picker: PickerCombo, models: ModelList, kept: Models, session: Session, first: str) -> None:
         super().__init__(picker)
@@ -47,7 +48,7 @@ class ModelChoice(QObject):
     def name(self) -> str:
         """The chosen model's name; empty when there is none."""
         name = self._picker.currentData()
-        return "" if name in (None, FOLDER_ITEM) else str(name)
+        return "" if name in NO_MODELS else str(name)
 
     @property
     def entries(self) -> Sequence[ModelEntry]:
@@ -70,6 +71,25 @@ class ModelChoice(QObject):
         self._show_models()
         self.listed.emit()
         return self._picker.choose(entry.name)
+
+    @Slot(object)
+    def add_hub(self, entry: ModelEntry) -> None:
+        """List a model that has come from the hub."""
+        self._on_found([entry])
+
+    @Slot(str)
+    def drop_hub(self, name: str) -> None:
+        """List it no more; another is chosen where it was."""
+        self._models.drop(name)
+        self._show_models()
+        self.listed.emit()
+
+    def use_hub(self, name: str) -> bool:
+        """Choose a model of the hub's cache; False when it is not there."""
+        entry = catalog.hub_entry(name)
+        if entry is not None and self._models.get(name) is None:
+            self.add_hub(entry)
+        return self._picker.choose(name)
 
     def why_not(self, folder: str) -> tuple[str, str]:
         """Why a folder cannot be listed: cause and remedy."""
@@ -122,6 +142,7 @@ class ModelChoice(QObject):
 
     @Slot(int)
     def _on_activated(self, index: int) -> None:
-        if self._picker.itemData(index) == FOLDER_ITEM:
+        wanted = {FOLDER_ITEM: self.folderWanted, HUB_ITEM: self.hubWanted}.get(self._picker.itemData(index))
+        if wanted is not None:
             self._picker.setCurrentIndex(self._last)
-            self.folderWanted.emit()
+            wanted.emit()

@@ -13,6 +13,10 @@ from resources.language import mark, tr
 
 FOLDER_ITEM = "…folder"
 """Data of the list's last line, which opens a folder instead of naming a model."""
+HUB_ITEM = "…hub"
+"""Data of the line before it, which leads to the hub's models."""
+NO_MODELS = (None, FOLDER_ITEM, HUB_ITEM)
+"""Data of lines that name no model."""
 
 
 _RECURRENT = ("amba", "rwkv", "recurrent")
@@ -53,6 +57,10 @@ class ModelList:
         found = {**self._entries, **{entry.name: entry for entry in entries}}
         self._entries = dict(sorted(found.items(), key=lambda item: _SOURCES.index(item[1].source)))
 
+    def drop(self, name: str) -> None:
+        """List that one no more."""
+        self._entries.pop(name, None)
+
     def add_folder(self, folder: str) -> ModelEntry | None:
         """Add a model folder; None when it is none (the worker says why when it is tried)."""
         try:
@@ -85,8 +93,8 @@ class ModelList:
         return list(self._entries)
 
     def items(self) -> list[PickerItem]:
-        """The picker's lines, ending with the one that opens a folder."""
-        return [*(_item(entry, *self._size) for entry in self._entries.values()), _folder()]
+        """The picker's lines, ending with those that get one from the hub and open a folder."""
+        return [*(_item(entry, *self._size) for entry in self._entries.values()), _hub(), _folder()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Every other model as a draft for `name`: those that fit first, the smallest foremost, then those that write
@@ -102,6 +110,10 @@ class ModelList:
         """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory."""
         entry = self.get(name)
         return entry is not None and entry.problem is None and catalog.fits(entry).ok
+
+
+def _hub() -> PickerItem:
+    return PickerItem(tr("Get a model…"), HUB_ITEM, tr("Search the Hugging Face hub, and download"))
 
 
 def _folder() -> PickerItem:

@@ -21,7 +21,7 @@ STORY = "story"
 
 
 class Welcome(QObject):
-    """Lies over `body`. `storyWanted`: what is set is to be written, and seen; `modelWanted`: a folder is to be chosen;
+    """Lies over `body`. `storyWanted`: what is set is to be written, and seen; `modelWanted`: another is to be got;
     `seen`: it has been shown, which is to be remembered."""
 
     storyWanted = Signal()

@@ -31,6 +31,7 @@ _ACTIONS = (
     ("previous_run", mark("Previous run")),
     ("next_run", mark("Next run")),
     ("", ""),
+    ("get_model", mark("Get a model…")),
     ("open_run", mark("Open a recorded run…")),
     ("save_run", mark("Save this run…")),
     ("save_picture", mark("Save or copy what is shown…")),

@@ -46,6 +46,7 @@ def action_table(
         "focus_prompt": controllers.controller.focus_prompt,
         "choose_model": toolbar.model.showPopup,
         "choose_strategy": toolbar.strategy.showPopup,
+        "get_model": controllers.getting.open,
         "open_folder": controllers.library.open_folder,
         "open_run": controllers.recorded.ask_what_to_open,
         "save_run": controllers.recorded.ask_where_to_save,

@@ -18,6 +18,7 @@ from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
+from app.control.getting import GetModels
 from app.control.guess import GuessController
 from app.control.history_panel import HistoryPanel
 from app.control.kept_changes import KeptChanges
@@ -196,6 +197,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     chosen = _chosen(panels, store, models, session)
     loading = LoadController(chosen.model, models, settings, session)
     setup = SetupController(chosen, panels.setup, settings.choices)
+    library = Library(panels.setup.presets, store.presets, chosen.model, setup, messages)
     chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation, lasting.chats, keeper)
     requests = RequestBuilder(chosen, chat, loading, settings.compute)
     changes = ChangeWatch(session, requests, panels.status)
@@ -215,7 +217,8 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
-        library=Library(panels.setup.presets, store.presets, chosen.model, setup, messages),
+        library=library,
+        getting=GetModels(panels.centre, lasting.downloads, chosen.model, library, messages),
         export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
         copying=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
@@ -291,7 +294,12 @@ def _restore(parts: Parts) -> None:
 
 def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     """What is remembered before the window is hidden, and what is stopped behind it."""
-    return _remembered(window, parts), (*_stopped(parts), parts.session.shut_down, parts.history.stop)
+    return _remembered(window, parts), (
+        *_stopped(parts),
+        parts.lasting.downloads.end,
+        parts.session.shut_down,
+        parts.history.stop,
+    )
 
 
 def _remembered(window: MainWindow, parts: Parts) -> tuple[Step, ...]:

@@ -8,6 +8,7 @@ from app.control.history import History
 from app.control.keeping import Keeper
 from app.control.model_list import ModelList
 from app.control.steps import Steps
+from app.session.late_downloads import LateDownloads
 from app.session.session import Session
 from app.state.conversation import Conversation
 from app.state.family import Family
@@ -30,6 +31,7 @@ class Lasting:
     conversation: Conversation
     family: Family
     models: ModelList
+    downloads: LateDownloads
 
 
 def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Lasting:
@@ -48,4 +50,5 @@ def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Las
         conversation=conversation,
         family=Family(),
         models=ModelList(),
+        downloads=LateDownloads(session),
     )

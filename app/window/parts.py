@@ -13,6 +13,7 @@ from app.control.dialogs import Dialogs
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
+from app.control.getting import GetModels
 from app.control.guess import GuessController
 from app.control.history import History
 from app.control.history_panel import HistoryPanel
@@ -84,6 +85,7 @@ class Controllers:
     fit: FitController
     prefixes: PrefixController
     library: Library
+    getting: GetModels
     export: ExportController
     copying: CopyController
     code: CodeController

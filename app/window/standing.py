@@ -33,6 +33,8 @@ class Standing:
     presents: bool
     welcomes: bool
     """The first page lies over it."""
+    getting: str | None
+    """The model that is picked in the dialog of the hub's models; None where that is not open."""
     settings: int | None
     """How far the settings window is scrolled; None where it is not open."""
 
@@ -52,6 +54,7 @@ def standing_of(window: QWidget, parts: Parts) -> Standing:
         tour=parts.tours.name,
         presents=parts.stage.is_on,
         welcomes=parts.welcome.is_open,
+        getting=parts.getting.picked,
         settings=parts.dialogs.scrolled,
     )
 
@@ -85,6 +88,8 @@ def give_back(standing: Standing, window: QWidget, parts: Parts) -> None:
         parts.tours.start(standing.tour)
     if standing.presents:
         parts.stage.enter()
+    if standing.getting is not None:
+        parts.getting.open().dialog.list.pick(standing.getting)
     if standing.settings is not None:
         parts.dialogs.open_settings().scroll_to(standing.settings)
 

@@ -43,7 +43,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.filling.promptWanted, parts.controller.focus_prompt),
         (parts.welcome.storyWanted, partial(parts.centre.show_view, "tokens")),
         (parts.welcome.storyWanted, parts.runs.run),
-        (parts.welcome.modelWanted, parts.library.open_folder),
+        (parts.welcome.modelWanted, parts.getting.open),
         (parts.welcome.seen, parts.keeper.keep_settings),
         (parts.stage.runWanted, parts.runs.run),
         (parts.stage.changed, parts.timeline.replay.pause),
@@ -132,7 +132,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     appearance = parts.appearance
     parts.palette.act_on(lambda: _reach(window, parts))
     themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
-    for part in (window, *themed, parts.export, parts.history_panel, parts.palette, parts.welcome):
+    for part in (window, *themed, parts.export, parts.history_panel, parts.palette, parts.welcome, parts.getting):
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
     appearance.wordsChanged.connect(parts.terms.refresh)

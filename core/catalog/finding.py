@@ -87,6 +87,8 @@ def judge(model: HubModel) -> HubModel:
         config, parameters = _blueprint(model)
     except (NoNetworkError, TransferError):
         raise
+    except AccessError as error:
+        return replace(model, judged=True, why_not=str(error))
     except TokenscopeError as error:
         return replace(model, judged=True, why_not=error.cause)
     fit = _room(parameters, config)
@@ -96,6 +98,8 @@ def judge(model: HubModel) -> HubModel:
         architecture=shape(config),
         parameters=parameters,
         fits=fit.ok,
+        needed=fit.needed,
+        free=fit.free,
         figures=fit.sentence,
         why_not="" if fit.ok else fit.sentence,
     )

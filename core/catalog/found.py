@@ -47,6 +47,10 @@ class HubModel:
     parameters: int = 0
     fits: bool = False
     """It can be loaded here, and there is memory for it."""
+    needed: int = 0
+    """Bytes of memory, loaded in float32, with the keys and values of a text of 2,048 tokens."""
+    free: int = 0
+    """Bytes that were free then."""
     figures: str = ""
     """What it takes and what is free, in a sentence."""
     why_not: str = ""

@@ -10,7 +10,7 @@ import pytest
 import qasync
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import build_window
@@ -114,11 +114,13 @@ def test_the_second_way_offers_the_tours(qtbot: QtBot, window: MainWindow, page:
     chooser.close()
 
 
-def test_the_third_way_asks_for_a_folder(window: MainWindow, page: QWidget) -> None:
+def test_the_third_way_leads_to_the_hub_and_to_a_folder(window: MainWindow, page: QWidget) -> None:
     find(window, QPushButton, "modelWay").click()
+    assert find(window, QDialog, "downloadDialog").isVisible()
+    assert page.isHidden()
+    find(window, QPushButton, "chooseFolder").click()
     dialogs = window.findChildren(QFileDialog)
     assert len(dialogs) == 1
-    assert page.isHidden()
     dialogs[0].close()
 
 

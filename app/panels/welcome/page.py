@@ -116,7 +116,7 @@ class WelcomePage(QFrame):
             ("tourWay", "flag", tr("Take a guided tour"),
              tr("A minute and a half each: the program plays a scene and says what is to be seen."), self.tourWanted),
             ("modelWay", "folder", tr("Bring your own model"),
-             tr("Choose a folder with a model in Hugging Face format on this disk."), self.modelWanted),
+             tr("Download one from the Hugging Face hub, or choose a folder on this disk."), self.modelWanted),
         )  # fmt: skip
         ways = []
         for name, icon, title, about, wanted in told:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from app.control.model_list import FOLDER_ITEM
+from app.control.model_list import NO_MODELS
 from app.control.palette.entry import Entry, Reach, Source
 from app.widgets.picker_combo import PickerCombo
 from core import caches, strategies
@@ -36,7 +36,7 @@ def _lines(
     choose: Callable[[str], object],
 ) -> Iterator[Entry]:
     for item in picker.items:
-        if item.data in (None, FOLDER_ITEM):  # a hint; and what opens a folder is an action
+        if item.data in NO_MODELS:  # a hint; and what gets a model is an action
             continue
         name = str(item.data)
         titles = (registry[name].title, *registry[name].aliases) if name in registry else ()
