@@ -35,6 +35,7 @@ SHORTCUTS = (
     Shortcut(("Ctrl+K",), mark("Find and do anything…"), mark("Go to"), "open_palette"),
     Shortcut(("Ctrl+Shift+T",), mark("Guided tours…"), mark("Go to"), "choose_tour"),
     Shortcut(("Ctrl+G",), mark("Guess first: which word comes next?"), mark("Go to"), "guess_first"),
+    Shortcut(("Ctrl+J",), mark("On to the next of the most doubtful steps"), mark("Go to"), "next_doubt"),
     Shortcut(("F6",), mark("On to the next part of the window"), mark("Go to"), "next_room"),
     Shortcut(("Shift+F6",), mark("Back to the part before"), mark("Go to"), "previous_room"),
     Shortcut(("Ctrl+E",), mark("Go to the prompt"), mark("Go to"), "focus_prompt"),

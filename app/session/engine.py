@@ -10,10 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.session.jobs import scored, serve_prefix, trimmed
+from app.session.looks import Part, look
 from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
+from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from core.errors import InsideError
 from resources.language import current, tr
 
 if TYPE_CHECKING:
@@ -43,6 +46,11 @@ class Engine(Protocol):
 
     def reckon(self, request: RunRequest) -> Fit | None:
         """What the run would take in memory; loads nothing for it. Raises core.errors.TokenscopeError."""
+        ...
+
+    def look(self, request: LookRequest) -> Iterator[Part]:
+        """What is found inside a step, in parts; ends early once the request is cancelled. Raises
+        core.errors.TokenscopeError."""
         ...
 
 
@@ -106,6 +114,17 @@ class CoreEngine:
         here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
         found = core.estimate(model, spelled(model, request), here, drafters=drafts)
         return Fit(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache)
+
+    def look(self, request: LookRequest) -> Iterator[Part]:
+        """By the model in memory, where it is the run's own."""
+        if self._model is None or self._loaded != request.load:
+            raise InsideError(
+                tr("{model} is not loaded any more, and nobody else can say how it decided.").format(
+                    model=request.load.model
+                ),
+                tr("Choose it again, or run this again, then look."),
+            )
+        yield from look(self._model, request)
 
     def _loaded_for(self, request: LoadRequest) -> core.LoadedModel:
         """The model in memory. Raises CacheError when it is another one than asked for."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.session.engine import Engine
+from app.session.looks import Part
+from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 
 if TYPE_CHECKING:
@@ -38,3 +40,7 @@ class PassingEngine:
     def reckon(self, request: RunRequest) -> Fit | None:
         """As the other engine does."""
         return self._engine.reckon(request)
+
+    def look(self, request: LookRequest) -> Iterator[Part]:
+        """As the other engine does."""
+        return self._engine.look(request)

@@ -17,6 +17,7 @@ from app.session.shown_run import ShownRun
 from app.session.thread import WorkerThread, is_any_stuck
 from app.session.worker import Worker
 from app.state import outcomes
+from app.state.inside import LookRequest
 from app.state.requests import LoadRequest, ModelInfo, PrefixRequest, RunRequest
 from app.state.run import Run
 
@@ -45,6 +46,8 @@ class Session(ShownRun):
     measuringProgressed = Signal(object)
     """How far the runs beside the shown one have come (a Progress): as they begin, and after each."""
     answered = Signal(object)
+    looked = Signal(object)
+    """A part of what a look inside a step has found (`Looked`)."""
 
     def __init__(self, engine: Engine | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -152,6 +155,11 @@ class Session(ShownRun):
         if not self._is_over:
             self._thread.serve.emit(request)
 
+    def look(self, request: LookRequest) -> None:
+        """Have the worker look inside a step, once it is free; `looked` tells what it finds, part by part."""
+        if not self._is_over:
+            self._thread.look_at(request)
+
     def shut_down(self) -> None:
         """Stop whatever is under way and wait for the thread, within bounds; the session can do nothing afterwards."""
         self._is_over = True
@@ -170,6 +178,7 @@ class Session(ShownRun):
         worker.mail.connect(self._delivery.on_mail, queued)
         worker.ended.connect(self._on_ended, queued)
         worker.answered.connect(self.answered, queued)
+        worker.looked.connect(self.looked, queued)
         for signal in (worker.loading, worker.loaded):
             signal.connect(self._tell_state, queued)
         held.loading.connect(self.modelLoading)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Qt, QThread, Signal
 
 from app.session.mailbox import Job
 from app.session.worker import Worker
+from app.state.inside import LookRequest
 
 LONGEST_WAIT_MS = 5000
 """For a worker that does not look at its cancel event: loading reads the whole of a large model, a tokenizer or a
@@ -19,7 +20,8 @@ _stuck: list[tuple[QThread, Worker]] = []
 
 
 class WorkerThread(QObject):
-    """`load(LoadRequest)`, `run(Job)` and `serve(request)` cross to the worker, whose answers cross back queued.
+    """`load(LoadRequest)`, `run(Job)`, `serve(request)` and `look(LookRequest)` cross to the worker, whose answers
+    cross back queued.
 
     The worker, and with it the model, is let go at the end.
     """
@@ -27,24 +29,34 @@ class WorkerThread(QObject):
     load = Signal(object)
     run = Signal(object)
     serve = Signal(object)
+    look = Signal(object)
 
     def __init__(self, worker: Worker, parent: QObject) -> None:
         super().__init__(parent)
         self._thread = QThread(self)
         self._thread.setObjectName("worker")
-        self._cancels: list[threading.Event] = []
+        self._cancels: dict[str, threading.Event] = {}
+        """Of the run and of the look inside a step that were asked for last."""
         worker.moveToThread(self._thread)
         queued = Qt.ConnectionType.QueuedConnection
         self.load.connect(worker.load, queued)
         self.run.connect(worker.run, queued)
         self.serve.connect(worker.serve, queued)
+        self.look.connect(worker.look, queued)
         self._end = weakref.finalize(self, _end, self._thread, worker, self._cancels)
         self._thread.start()
 
     def start(self, job: Job) -> None:
-        """Have the worker run `job`, the only one that is to be cancelled at the end."""
-        self._cancels[:] = [job.cancel]
+        """Have the worker run `job`, which is to be cancelled at the end; a look that it finds under way ends."""
+        if "look" in self._cancels:
+            self._cancels["look"].set()
+        self._cancels["run"] = job.cancel
         self.run.emit(job)
+
+    def look_at(self, request: LookRequest) -> None:
+        """Have the worker look inside a step once it is free; it is cancelled at the end as a job is."""
+        self._cancels["look"] = request.cancel
+        self.look.emit(request)
 
     def end(self) -> None:
         """Cancel what runs and wait for the thread, at most `LONGEST_WAIT_MS`."""
@@ -56,9 +68,9 @@ def is_any_stuck() -> bool:
     return any(thread.isRunning() for thread, _worker in _stuck)
 
 
-def _end(thread: QThread, worker: Worker, cancels: list[threading.Event]) -> None:
+def _end(thread: QThread, worker: Worker, cancels: dict[str, threading.Event]) -> None:
     """Also called when the interpreter ends, at the latest: Qt would abort else."""
-    for cancel in cancels:
+    for cancel in cancels.values():
         cancel.set()
     if not shiboken6.isValid(thread):
         return

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.mailbox import Answer, Ended, Job, Loaded
 from app.session.recording import Recorded
+from app.state.inside import Looked, LookRequest
 from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, report
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Worker(QObject):
     mail = Signal(int)
     ended = Signal(object)
     answered = Signal(object)
+    looked = Signal(object)
 
     def __init__(self, engine: Engine) -> None:
         super().__init__()
@@ -60,6 +62,16 @@ class Worker(QObject):
         except BaseException as failure:
             answer = Answer(request, error=_report(failure))
         self.answered.emit(answer)
+
+    @Slot(object)
+    def look(self, request: LookRequest) -> None:
+        """Look inside a step; answers with `looked`, part by part, the last of which has ended."""
+        try:
+            for found, done, total in self._engine.look(request) if not request.cancel.is_set() else ():
+                self.looked.emit(Looked(request, found, done, total))
+            self.looked.emit(Looked(request, has_ended=True))
+        except BaseException as failure:
+            self.looked.emit(Looked(request, error=_report(failure), has_ended=True))
 
     def _load(self, request: LoadRequest, for_run: bool) -> Loaded:
         self.loading.emit(request)

@@ -13,6 +13,7 @@ from app.views.told import Measuring, OnStage
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
     from app.state.family import Member
+    from app.state.inside import Influence
     from app.state.requests import ModelInfo
     from app.state.run import Run
     from app.theme.theme import Theme
@@ -127,6 +128,9 @@ class View(QFrame, OnStage, Measuring):
 
     def selection_changed(self, run: Run) -> None:
         """Another token is selected, or none."""
+
+    def influence_changed(self, influence: Influence | None) -> None:
+        """What of the text the step in question hangs on, or read; None: nothing is asked."""
 
     def model_ready(self, info: ModelInfo) -> None:
         """A model is loaded."""

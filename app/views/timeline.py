@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtGui import QAction, QActionGroup, QKeyEvent
+from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
+from app.state.doubt import MEASURES
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
@@ -24,6 +25,10 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Event
+
+
+_ROOMY = 52
+"""Lines of type that it must be wide, for what the bars show to be said beside them."""
 
 
 class PlayButton(QToolButton):
@@ -77,15 +82,18 @@ class Timeline(View):
         self.guess_button = QToolButton(self)
         self.guess_button.setObjectName("guessButton")
         self.guess_button.setText(tr("Guess"))
+        self.measure = "surprise"
+        """What the bars show: a name of `MEASURES`."""
+        self.measure_button = QToolButton(self)
+        self.measure_button.setObjectName("measureButton")
         self._is_veiled = False
         self._build()
+        self._build_measures()
         self.set_theme(theme_for("light"))
-        self._draw()
 
     def _build(self) -> None:
         self.setProperty("role", "foot")
         self.setAccessibleName(tr("Timeline"))
-        self.sparkline.setAccessibleName(tr("Surprise of every token"))
         self.sparkline.set_tip(self._tip)
         self.sparkline.picked.connect(self.replay.go_to)
         self.play_button.clicked.connect(self.replay.toggle)
@@ -106,8 +114,38 @@ class Timeline(View):
         row.addWidget(self.sparkline, 1)
         row.addSpacing(6)
         row.addWidget(self.count_label)
+        row.addWidget(self.measure_button)
         row.addWidget(self.speed_button)
         row.addWidget(self.guess_button)
+
+    def _build_measures(self) -> None:
+        self.measure_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.measure_button.setAccessibleName(tr("What the bars show"))
+        self.measure_button.setToolTip(tr("What the bars show: the higher, the more doubt"))
+        menu = QMenu(self)
+        self._measures = QActionGroup(menu)
+        for name, measure in MEASURES.items():
+            action = menu.addAction(tr(measure.title))
+            action.setCheckable(True)
+            action.setData(name)
+            self._measures.addAction(action)
+        self._measures.triggered.connect(lambda action: self.set_measure(action.data()))
+        self.measure_button.setMenu(menu)
+        self.set_measure(self.measure)
+
+    def set_measure(self, name: str) -> None:
+        """Show another of `MEASURES`."""
+        self.measure, self._shown, title = name, (0, 0), tr(MEASURES[name].title)
+        self.measure_button.setText(title)
+        self.sparkline.setAccessibleName(tr("{measure} of every token").format(measure=title))
+        for action in self._measures.actions():
+            action.setChecked(action.data() == name)
+        self._draw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where it is narrow the bars keep their room."""
+        super().resizeEvent(event)
+        self.measure_button.setVisible(self.width() >= _ROOMY * self.fontMetrics().height())
 
     def _speed_menu(self) -> QMenu:
         menu = QMenu(self)
@@ -168,14 +206,16 @@ class Timeline(View):
             self._shown, self._values = place, []
             self._curves.clear()
         new = tokens[len(self._values) :]
-        self._values += [min(bits(token.raw_log_probability), 4 * CEILING) for token in new]
         self._curves.add(new)
+        measure = MEASURES[self.measure]
+        self._values += [min(measure.height(measure.of(token)), 4 * CEILING) for token in new]
         cursor = run.cursor if run else 0
         known = self._values[:cursor] if self._is_veiled else self._values
         self.sparkline.set_values(known, cursor, self._expected())
         self.sparkline.set_curves(self._curves.curves(len(known)))
         self.count_label.setText(f"{cursor:,} / {len(tokens):,}" if tokens else "")
-        for button in (self.play_button, self.back_button, self.forward_button, self.speed_button, self.guess_button):
+        for button in (self.play_button, self.back_button, self.forward_button, self.speed_button, self.guess_button,
+                       self.measure_button):  # fmt: skip
             button.setEnabled(bool(tokens))
         said = tr("{cursor} of {count} tokens").format(cursor=cursor, count=len(tokens))
         self.sparkline.setAccessibleDescription("; ".join((said, *self._curves.told(cursor - 1 if cursor else 0))))
@@ -194,6 +234,10 @@ class Timeline(View):
         if token is None:
             return ""
         surprise = bits(token.raw_log_probability)
+        if self.measure != "surprise":
+            measure = MEASURES[self.measure]
+            tip = f"{index + 1:,}  {token_text(token.piece)}\n{tr(measure.told).format(value=measure.of(token))}"
+            return "\n".join((tip, *self._curves.told(index)))
         tip = pick(
             tr("{number:,}  {piece}\nthe model saw it coming: {chance}"),
             tr("{number:,}  {piece}\nsurprise {surprise} ({share})"),

@@ -42,6 +42,7 @@ def action_table(
         "open_menu": rooms.open_menu,
         "open_palette": controllers.palette.open,
         "choose_tour": controllers.tours.choose,
+        "next_doubt": panels.inspector.next_doubt,
         "guess_first": controllers.guess.toggle,
         "focus_prompt": controllers.controller.focus_prompt,
         "choose_model": toolbar.model.showPopup,

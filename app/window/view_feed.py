@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from app.control.model_choice import ModelChoice
 from app.panels.centre import Centre
 from app.session.session import Session
+from app.state.inside import Influence
 from app.state.run import Run
 from app.views.base import View
 from app.views.inspector.panel import Inspector
@@ -75,6 +76,12 @@ class ViewFeed(QObject):
         for view in self._views():
             view.words_changed()
         self._inspector.show_report(self._centre.columns[0].shown.report)
+
+    @Slot(object)
+    def on_influence(self, influence: Influence | None) -> None:
+        """Every view draws what a step hangs on, where it draws the text."""
+        for view in self._views():
+            view.influence_changed(influence)
 
     def _views(self) -> Iterator[View]:
         yield from self._centre.made

@@ -11,6 +11,7 @@ from app.window.parts import Parts
 
 if TYPE_CHECKING:
     from app.control.palette.entry import Reach
+    from app.views.inspector.inside import InsidePart
     from app.window.main_window import MainWindow
 
 
@@ -52,8 +53,16 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.dialogs.changed, parts.cues.follow_settings),
     ):
         signal.connect(slot)
+    parts.inspector.insideMade.connect(partial(_look_inside, parts))
     _connect_history(parts)
     _connect_tours(parts)
+
+
+def _look_inside(parts: Parts, part: InsidePart) -> None:
+    """What the inspector's last part needs, made with it."""
+    from app.control.inside import InsideController
+
+    InsideController(parts.session, parts.inspector, part).influence.connect(parts.view_feed.on_influence)
 
 
 def _connect_setup(parts: Parts) -> None:

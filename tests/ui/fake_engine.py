@@ -7,7 +7,9 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from app.session.looks import Part
 from app.state import conversation
+from app.state.inside import LayerView, LookRequest, Weight
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 from core.errors import CacheError, TokenscopeError
 from core.events import (
@@ -71,6 +73,13 @@ def count_words(messages: Sequence[Mapping[str, str]]) -> int:
     return sum(len(message["content"].split()) for message in messages)
 
 
+def _wait(hold: threading.Event, cancel: threading.Event) -> bool:
+    """Until it may go on; True when it is cancelled instead."""
+    while not cancel.is_set() and not hold.wait(0.01):
+        pass
+    return cancel.is_set()
+
+
 @dataclass
 class ScriptedEngine:
     """`delay` seconds before each token (waited for on the cancel event, so stopping is prompt)."""
@@ -94,6 +103,7 @@ class ScriptedEngine:
     prefixes: list[PrefixRequest] = field(default_factory=list)
     reckoned: list[RunRequest] = field(default_factory=list)
     estimate: Fit | None = None
+    looks: list[LookRequest] = field(default_factory=list)
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """Fail as told, or describe a small model."""
@@ -122,6 +132,22 @@ class ScriptedEngine:
         """What it is told to say."""
         self.reckoned.append(request)
         return self.estimate
+
+    def look(self, request: LookRequest) -> Iterator[Part]:
+        """Halves of an answer: four layers, or a weight for each place before the step."""
+        self.looks.append(request)
+        if self.error is not None:
+            raise self.error
+        layers = tuple(LayerView(n, STORY[n] if n < 3 else STORY[3], 0.5, n / 8, 5 - n) for n in range(5))
+        weights = tuple(Weight(n, n + 1, (-1) ** n * (n + 1) / 10) for n in range(request.step))
+        half, whole = request.step // 2, request.step
+        if request.wish.kind in ("layers", "page"):
+            count = len(request.ids) - request.step if request.wish.kind == "page" else 1
+            yield from ((((layers,)), n + 1, count) for n in range(count))
+            return
+        yield weights[:half], half, whole
+        if not (request.cancel.is_set() or (self.hold is not None and _wait(self.hold, request.cancel))):
+            yield weights[half:], whole, whole
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The script's events."""

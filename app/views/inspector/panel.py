@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.branching import Instead, why_not_branch
+from app.state.doubt import most_doubtful
 from app.state.filling import AS_SET
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
@@ -31,6 +32,7 @@ from core import explain_token
 from resources.language import tr
 
 if TYPE_CHECKING:
+    from app.views.inspector.inside import InsideSection
     from app.views.inspector.pictures import StagePictures
     from core.events import Event, TokenChosen
 
@@ -42,7 +44,9 @@ LEAST_WIDTH = 360
 
 
 class Inspector(View):
-    """Speaks of the selected token, else of the newest one."""
+    """Speaks of the selected token, else of the newest one. `insideMade(InsidePart)`: there is one now."""
+
+    insideMade = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("inspector", parent)
@@ -68,6 +72,7 @@ class Inspector(View):
         self._layers = Section(tr("Layers"), self._layer_bars, "row.layers", self._body)
         self._funnel = Section(tr("Funnel"), self._stages, "row.funnel", self._body)
         self._pictures: StagePictures | None = None
+        self._looks: InsideSection | None = None
         self._numbers = Section(tr("This step"), self._figures, "row.entropy row.perplexity row.time", self._body)
         for part, name in ((self._card, "reason"), (self._bars, "alternatives"), (self._stages, "funnel")):
             part.setObjectName(name)
@@ -133,6 +138,8 @@ class Inspector(View):
             part.set_theme(theme)
         if self._pictures is not None:
             self._pictures.set_theme(theme)
+        if self._looks is not None:
+            self._looks.set_theme(theme)
         for section in self._sections:
             section.set_theme(theme)
             section.setContentsMargins(0, theme.px(14), 0, 0)
@@ -189,8 +196,9 @@ class Inspector(View):
         self._run = run
         self._tell()
 
-    def _subject(self) -> int | None:
-        """Which token to speak of."""
+    @property
+    def subject(self) -> int | None:
+        """Which token it speaks of; None for none."""
         run = self._run
         if run is None:
             return None
@@ -199,17 +207,38 @@ class Inspector(View):
 
     @Slot()
     def _tell(self) -> None:
-        index = self._subject()
+        index = self.subject
         if self._run is None or index is None or index >= len(self._run.tokens):
             self._tell_nothing()
             return
         token = self._run.tokens[index]
         newest = self._run.selected is None and self._run.following and self._run.finished is None
         heading = tr("TOKEN {number:,} · NEWEST") if newest else tr("TOKEN {number:,}")
-        self._heading.set_text(heading.format(number=index + 1))
+        self._heading.set_text(heading.format(number=index + 1) + self._doubt_told(index))
         if token is not self._told:
             self._told = token
             self._tell_token(token, self._run.started.vocabulary if self._run.started else 0)
+
+    def _doubt_told(self, index: int) -> str:
+        """Which of the most doubtful steps it is, once the run has ended."""
+        doubtful = self._doubtful()
+        if index not in doubtful:
+            return ""
+        return tr(" · DOUBT {number} OF {count}").format(number=doubtful.index(index) + 1, count=len(doubtful))
+
+    def _doubtful(self) -> list[int]:
+        run = self._run
+        return most_doubtful(run.tokens) if run is not None and run.finished is not None else []
+
+    @Slot()
+    def next_doubt(self) -> None:
+        """On to the next of the steps that the model doubted most, the most doubtful first."""
+        doubtful = self._doubtful()
+        if doubtful:
+            here = self.subject if self._run is not None and self._run.selected is not None else None
+            place = doubtful.index(here) + 1 if here in doubtful else 0
+            self.signals.inspectorRequested.emit()
+            self.signals.tokenActivated.emit(doubtful[place % len(doubtful)])
 
     def _tell_nothing(self) -> None:
         self._told = None
@@ -222,6 +251,8 @@ class Inspector(View):
         pictures = (self._pictures,) if self._pictures is not None else ()
         for part in (self._card, self.branch, *pictures, *self._sections):
             part.hide()
+        if self._looks is not None:
+            self._looks.hide()
         self.offer.offer(not waiting)
         self._settle()
 
@@ -236,6 +267,7 @@ class Inspector(View):
         self.branch.show()
         tell_second(self._second, self._second_bars, self._run, token)
         tell_layers(self._layers, self._layer_bars, token)
+        self._tell_inside(token)
         stages = rows.funnel_stages(token)
         self._stages.set_stages(stages)
         self._funnel.setVisible(bool(stages))
@@ -257,6 +289,18 @@ class Inspector(View):
             if told and self._run is not None:
                 self._pictures.tell(self._run, token)
 
+    def _tell_inside(self, token: TokenChosen) -> None:
+        """The last part is made with the first token: nobody looks inside before."""
+        if self._looks is None:
+            from app.views.inspector.inside import InsideSection
+
+            self._looks = InsideSection(self._body)
+            self._looks.set_theme(self._theme)
+            self._column.insertWidget(self._column.indexOf(self._numbers), self._looks)
+            self.insideMade.emit(self._looks.part)
+        self._looks.part.begin(token)
+        self._looks.show()
+
     def _settle(self) -> None:
         """Give every part its place at once, so that no half-arranged state is ever painted."""
         self._inside.activate()
@@ -268,6 +312,6 @@ class Inspector(View):
 
     @Slot(object)
     def _on_branch(self, what: int | str) -> None:
-        index = self._subject()
+        index = self.subject
         if index is not None:
             self.signals.branchWanted.emit(Instead(index, what))

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
+from app.state.inside import Influence
 from app.state.scores import band
 from app.theme.theme import Theme
 from app.views.text.column import Column
+from app.views.text.influence import paint_influence
 from app.views.text.origins import paint_origin
 from app.views.text.shape import Mark, RowArt
 from resources.language import mark
@@ -27,6 +29,7 @@ COLOURINGS: dict[str, tuple[str, str, str]] = {
     "band": (mark("Rank in bands"), "", ""),
     "origin": (mark("Draft or model"), "", ""),
     "difference": (mark("Second model"), mark("far apart"), mark("agree")),
+    "influence": (mark("What it hangs on"), "", ""),
     "none": (mark("None"), "", ""),
 }
 """Name: (title, word for the orange end, word for the blue end)."""
@@ -86,6 +89,8 @@ class Look:
     """Of a branch: how many tokens of its beginning are its parent's."""
     repeats: tuple[Repeat, ...] = ()
     """What the selected token would have repeated."""
+    influence: Influence | None = None
+    """What the step in question hangs on, by places of prompt and text together."""
     apart: Mapping[int, float] = field(default_factory=dict)
     """With a second model: bits between the two, by the token's place."""
 
@@ -116,6 +121,8 @@ def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: Row
     _paint_selection(painter, column, look, row, art)
     if look.colouring == "origin":
         _paint_origins(painter, column, look, row, art)
+    elif look.colouring == "influence":
+        paint_influence(painter, column, look.influence, row, look.theme)
     elif look.colouring != "none":
         _paint_underlines(painter, column, look, row, art)
     _paint_ticks(painter, column, look, row, art)

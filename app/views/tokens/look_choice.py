@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Slot
 
+from app.state.inside import Influence
 from app.state.run import Run
 from app.state.scores import BAND_NAMES, scores_of, shares
+from app.views.text import influence
 from app.views.text.origins import KEY
 from app.views.text.paint import BAND_SCORES, COLOURINGS, thickness
 from app.views.tokens.area import TokenArea
@@ -14,6 +16,7 @@ from app.widgets.legend import Legend, Step
 from core import strategies
 from resources.language import mark, tr
 
+_KEYS = {"origin": KEY, "influence": influence.KEY}
 HINT = mark("click a token, or ← →")
 CHANGED = mark("▾ the search changed its mind here")
 BRANCHED = mark("│ the branch begins here")
@@ -46,18 +49,28 @@ class LookChoice(QObject):
         self._legend.set_words(tr(low), tr(high), self.hint(), steps)
         self._area.viewport().update()
 
+    def show_influence(self, influence: Influence | None) -> None:
+        """Draw what a step hangs on instead, as long as that is asked."""
+        self._area.look.influence = influence
+        self._tools.offer("influence", influence is not None)
+        if influence is not None:
+            self.set_colouring("influence")
+        elif self._area.look.colouring == "influence":
+            self.set_colouring(self._colourings[self._kind])
+
     def hint(self) -> str:
         """What the key says beside the colours: the marks that are there, and what to do."""
         look = self._area.look
-        if look.colouring == "origin":
-            return tr(KEY)
+        if look.colouring in _KEYS:
+            return tr(_KEYS[look.colouring])
         marks = [tr(words) for words, there in ((CHANGED, look.changed), (BRANCHED, look.branch is not None)) if there]
         return "   ".join([*marks, tr(HINT)])
 
     @Slot(str)
     def _choose_colouring(self, name: str) -> None:
         """What the reader picks holds for runs of the same kind."""
-        self._colourings[self._kind] = name
+        if name != "influence":  # it ends with the step that it speaks of
+            self._colourings[self._kind] = name
         self.set_colouring(name)
 
     @Slot(bool)

@@ -42,7 +42,8 @@ class TokenTools(QWidget):
         row.addWidget(self.colour)
         row.addWidget(self.whitespace)
         self.set_colouring("probability")
-        self.offer("difference", False)
+        for name in ("difference", "influence"):
+            self.offer(name, False)
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)

@@ -10,6 +10,7 @@ from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.state.filling import AS_SET
+from app.state.inside import Influence
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
@@ -102,6 +103,10 @@ class TokenView(View):
     def model_ready(self, _info: ModelInfo) -> None:
         """The run no longer waits for its model."""
         self.area.viewport().update()
+
+    def influence_changed(self, influence: Influence | None) -> None:
+        """Draw what the step in question hangs on."""
+        self.look_choice.show_influence(influence)
 
     def set_colouring(self, name: str) -> None:
         """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, bands, origin, or not at all (`none`)."""

@@ -1,0 +1,82 @@
+"""Looks inside the step that the inspector speaks of: asks the worker, and shows what comes where it belongs."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.session.session import Session
+from app.state.inside import Influence, Looked, LookRequest, Weight, Wish, look_at, why_not_look
+from app.state.run import Run
+from app.views.inspector.inside import InsidePart
+from app.views.inspector.panel import Inspector
+
+
+class InsideController(QObject):
+    """One question at a time: another one, another step or another run ends it. `influence(Influence | None)`."""
+
+    influence = Signal(object)
+
+    def __init__(self, session: Session, inspector: Inspector, part: InsidePart) -> None:
+        super().__init__(part)
+        self._session, self._inspector, self._part = session, inspector, part
+        self._request: LookRequest | None = None
+        self._weights: list[Weight] = []
+        part.lookWanted.connect(self.look)
+        part.stopWanted.connect(self.stop)
+        part.left.connect(self.drop)
+        session.looked.connect(self._on_looked)
+        for signal in (session.runStarted, session.runShown):
+            signal.connect(self.drop)
+
+    @Slot(object)
+    def look(self, wish: Wish) -> None:
+        """Ask what the reader wants to see of the step that the inspector speaks of."""
+        self.drop()
+        run, index = self._session.run, self._inspector.subject
+        reason = why_not_look(run, index)
+        if run is None or index is None or reason:
+            self._part.show_reason(reason)
+            return
+        self._request = look_at(run, index, wish)
+        self._part.set_busy(True)
+        self._session.look(self._request)
+
+    @Slot()
+    def stop(self) -> None:
+        """End what is under way; what was found stays."""
+        if self._request is not None:
+            self._request.cancel.set()
+
+    @Slot()
+    def drop(self) -> None:
+        """End what is under way, and forget what was found."""
+        self.stop()
+        self._request = None
+        if self._weights:
+            self._weights = []
+            self.influence.emit(None)
+
+    @Slot(object)
+    def _on_looked(self, looked: Looked) -> None:
+        if self._request is None or looked.request is not self._request:
+            return
+        if looked.error is not None:
+            self._part.show_reason(f"{looked.error.cause} {looked.error.remedy}".strip())
+        elif looked.found or not (looked.total or looked.request.cancel.is_set()):
+            self._show(looked)
+        self._part.set_busy(not looked.has_ended, looked.done, looked.total)
+
+    def _show(self, looked: Looked) -> None:
+        run, kind = self._session.run, looked.request.wish.kind
+        layers = [one for one in looked.found if not isinstance(one, Weight)]
+        if kind == "layers" and layers:
+            self._part.show_layers(layers[0])
+        elif kind == "influence" and run is not None:
+            self._weights += [one for one in looked.found if isinstance(one, Weight)]
+            self._part.show_influence(self._weights, texts_of(run))
+            self.influence.emit(Influence(kind, tuple(self._weights)))
+
+
+def texts_of(run: Run) -> list[str]:
+    """The text of every place of prompt and answer."""
+    return [*(token.text for token in run.before), *(token.piece for token in run.tokens)]

@@ -1,0 +1,61 @@
+"""Looks inside a step, by the core: what the worker does when nothing runs. Imports torch with the core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from app.state.inside import Found, LayerView, LookRequest, Weight
+
+if TYPE_CHECKING:
+    import core
+
+Part = tuple[Found, int, int]
+"""What was found, how many parts of the work are done, of how many."""
+
+
+def look(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+    """The answer in parts, as they are found. Raises core.errors.TokenscopeError."""
+    yield from _KINDS[request.wish.kind](model, request)
+
+
+def _source(model: core.LoadedModel, request: LookRequest) -> int | None:
+    return request.asked if model.is_encoder_decoder else None
+
+
+def _layers(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+    import core
+
+    rows = core.lens(model, request.ids, request.step, source=_source(model, request))
+    yield (_views(model, rows),), 1, 1
+
+
+def _page(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+    import core
+
+    total = len(request.ids) - request.step
+    told = core.lens_text(
+        model, request.ids, request.step, source=_source(model, request), cancel=request.cancel
+    )  # fmt: skip
+    for done, rows in enumerate(told, 1):
+        yield (_views(model, rows),), done, total
+
+
+def _influence(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+    import core
+
+    _, unit, other = request.wish
+    told = core.occlusion(
+        model, request.ids, request.step, other, unit, source=_source(model, request), cancel=request.cancel
+    )
+    for part in told:
+        yield tuple(Weight(*effect) for effect in part.effects), part.done, part.total
+
+
+def _views(model: core.LoadedModel, rows: tuple[core.LensRow, ...]) -> tuple[LayerView, ...]:
+    return tuple(
+        LayerView(row.layer, model.pieces[row.first], row.first_probability, row.probability, row.rank) for row in rows
+    )
+
+
+_KINDS = {"layers": _layers, "page": _page, "influence": _influence}

@@ -1,0 +1,69 @@
+"""How much the model doubted at each step, from what a run has told: as curves, and the steps of most doubt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from resources.language import mark
+
+if TYPE_CHECKING:
+    from core.events import TokenChosen
+
+MOST = 5
+"""Steps of most doubt that are told."""
+CEILING = 12.0
+"""Bits of a whole bar."""
+_BITS = math.log(2)
+
+
+class Measure(NamedTuple):
+    """One way to measure the doubt of a step."""
+
+    title: str
+    told: str
+    """What is said of a step: `{value}` stands for the figure."""
+    of: Callable[[TokenChosen], float]
+    height: Callable[[float], float] = float
+    """How high that is drawn, in bits."""
+
+
+def surprise(token: TokenChosen) -> float:
+    """Bits that the token told."""
+    return max(0.0, -token.raw_log_probability / _BITS)
+
+
+def entropy(token: TokenChosen) -> float:
+    """Bits that a token of this step tells on average."""
+    return token.entropy / _BITS
+
+
+def margin(token: TokenChosen) -> float:
+    """p of the likeliest token less p of the next; 1 where no other was told."""
+    shares = sorted((item.raw_probability for item in token.alternatives), reverse=True)
+    return shares[0] - shares[1] if len(shares) > 1 else 1.0
+
+
+def varentropy(token: TokenChosen) -> float:
+    """Σ p (−log₂ p − H)² in bits², of those tokens that the run has told."""
+    told = (item for item in token.alternatives if item.raw_probability > 0)
+    return sum(item.raw_probability * ((-item.raw_log_probability - token.entropy) / _BITS) ** 2 for item in told)
+
+
+MEASURES: dict[str, Measure] = {
+    "surprise": Measure(mark("Surprise"), mark("surprise {value:.2f} bits"), surprise),
+    "entropy": Measure(mark("Entropy"), mark("entropy {value:.2f} bits"), entropy),
+    "varentropy": Measure(
+        mark("Varentropy"), mark("varentropy {value:.2f} bits² (of the tokens that were kept)"), varentropy, math.sqrt
+    ),
+    "margin": Measure(
+        mark("Margin"), mark("margin {value:.2f} between the first two"), margin, lambda share: CEILING * (1.0 - share)
+    ),
+}
+"""By name; the higher a bar, the more doubt."""
+
+
+def most_doubtful(tokens: Sequence[TokenChosen], most: int = MOST) -> list[int]:
+    """Places of the steps of most entropy, the most doubtful first; of two alike the earlier."""
+    return sorted(range(len(tokens)), key=lambda place: (-tokens[place].entropy, place))[:most]

@@ -1,0 +1,96 @@
+"""What was found inside a step, as rows and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.state.inside import LayerView, Weight, Wish, decided_at
+from app.views.text.wording import token_text
+from app.widgets.bars_layout import BarRow
+from core import cut_short, words
+from resources.depth import pick
+from resources.language import mark, tr
+
+MOST = 10
+"""Parts of the text that are listed: those that matter most."""
+LEAST = 0.005
+"""Nats below which nothing is listed, where anything weighs more."""
+EMBEDDING = mark("words")
+"""What stands for the number of a layer before the first one."""
+
+
+def layer_rows(layers: Sequence[LayerView]) -> list[BarRow]:
+    """A row for each layer, the last one on top: its first choice, and how likely it finds the chosen token."""
+    decided = decided_at(layers)
+    return [_layer_row(view, decided) for view in reversed(layers)]
+
+
+def _layer_row(view: LayerView, decided: int) -> BarRow:
+    number = f"{view.layer}" if view.layer else tr(EMBEDDING)
+    tip = tr(
+        "Layer {layer}: first choice {word} ({share}); the chosen token {chosen}, rank {rank:,}"
+    ).format(
+        layer=view.layer, word=token_text(view.word), share=words.percent(view.first_probability),
+        chosen=words.percent(view.probability), rank=view.rank,
+    )  # fmt: skip
+    return BarRow(
+        label=f"{number}  {token_text(view.word)}",
+        lengths=(view.probability,),
+        figures=(words.brief_percent(view.probability),),
+        strong=view.layer == decided,
+        faint=view.layer < decided,
+        tip=tip,
+    )
+
+
+def layers_told(layers: Sequence[LayerView]) -> str:
+    """Where it was decided."""
+    return pick(
+        tr("From layer {layer} of {last} on, the network would have written {word}."),
+        tr("Decided at layer {layer} of {last}: from there on every layer's first choice is {word}."),
+        tr("Decided at layer {layer} of {last}: from there on argmax head(norm(hₗ)) is {word} (a raw lens)."),
+    ).format(layer=decided_at(layers), last=layers[-1].layer, word=words.quote(layers[-1].word))
+
+
+def weight_rows(weights: Sequence[Weight], texts: Sequence[str]) -> list[BarRow]:
+    """The parts of the text that matter most, the largest first."""
+    felt = [one for one in weights if abs(one.weight) >= LEAST] or weights
+    ranked = sorted(felt, key=lambda one: -abs(one.weight))[:MOST]
+    largest = abs(ranked[0].weight) if ranked else 0.0
+    return [_weight_row(one, texts, largest or 1.0) for one in ranked]
+
+
+def _weight_row(one: Weight, texts: Sequence[str], largest: float) -> BarRow:
+    part = "".join(texts[one.start : one.stop])
+    told = tr("{part} helps: without it the choice loses {nats} nats of log-probability")
+    if one.weight < 0:
+        told = tr("{part} hinders: without it the choice gains {nats} nats of log-probability")
+    return BarRow(
+        label=token_text(cut_short(part, 40)),
+        lengths=(abs(one.weight) / largest,),
+        figures=(signed(one.weight),),
+        strokes=("accent" if one.weight >= 0 else "refused",),
+        tip=told.format(part=words.quote(part.strip()), nats=words.decimal(abs(one.weight))),
+    )
+
+
+def signed(value: float) -> str:
+    """`+1.23`, `−0.40`."""
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def influence_told(weights: Sequence[Weight], texts: Sequence[str], wish: Wish, chosen: str, other: str) -> str:
+    """What matters most."""
+    if not weights:
+        return tr("The text before is a single part: without it nothing would be left to read.")
+    top = max(weights, key=lambda one: abs(one.weight))
+    part = words.quote("".join(texts[top.start : top.stop]).strip())
+    if wish.other is not None:
+        told = tr("What speaks for {chosen} and against {other}, most of all {part}: {nats} nats.")
+    else:
+        told = pick(
+            tr("Each part of the text was left out in turn: {part} matters most for {chosen}."),
+            tr("Without {part}, log p of {chosen} changes most: {nats} nats."),
+            tr("log p({chosen} | all) − log p({chosen} | without) is largest for {part}: {nats} nats."),
+        )
+    return told.format(part=part, chosen=chosen, other=other, nats=signed(top.weight))

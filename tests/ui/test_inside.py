@@ -1,0 +1,118 @@
+"""Inside a step, as the window shows it: asked of the worker, drawn where it belongs, stopped and dropped."""
+
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.state.doubt import MEASURES, most_doubtful
+from app.state.inside import LayerView, Wish, decided_at, look_at
+from app.views.inspector.inside import InsidePart
+from app.views.tokens.view import TokenView
+from app.window.main_window import MainWindow
+from core.errors import InsideError
+from tests.ui import scripted
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import WAIT_MS, open_window, run
+
+
+def looked_into(qtbot: QtBot, folder: Path, engine: ScriptedEngine, token: int = 3) -> tuple[MainWindow, InsidePart]:
+    """A window whose run has ended, and the part that speaks of one of its tokens."""
+    window = open_window(qtbot, folder, engine)
+    run(qtbot, window)
+    window.session.select_token(token)
+    return window, window.findChild(InsidePart)
+
+
+def ask(qtbot: QtBot, window: MainWindow, part: InsidePart, kind: str) -> None:
+    """Press its button and wait for the end of the answer."""
+    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+        qtbot.mouseClick(part.buttons[kind], Qt.MouseButton.LeftButton)
+
+
+def test_layers_and_what_a_choice_hangs_on(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    window, part = looked_into(qtbot, config_dir, engine)
+    ask(qtbot, window, part, "layers")
+    assert len(part.bars.rows) == 5
+    assert part.bars.rows[0].label.startswith("4"), "the last layer stands on top"
+    assert "layer 3 of 4" in part.remark.text()
+    assert [row.strong for row in part.bars.rows] == [False, True, False, False, False]
+    ask(qtbot, window, part, "influence")
+    request = engine.looks[-1]
+    assert request.step == len(window.session.run.before) + 3
+    assert request.ids[-1] == window.session.run.tokens[3].id
+    figures = [row.figures[0] for row in part.bars.rows]
+    assert figures == sorted(figures, key=lambda told: -abs(float(told.replace("−", "-"))))
+    assert {row.strokes for row in part.bars.rows} == {("accent",), ("refused",)}
+    view = window.findChild(TokenView)
+    assert view.area.look.colouring == "influence"
+    assert len(view.area.look.influence.weights) == request.step
+    assert not view.grab().isNull()
+    window.session.select_token(4)
+    assert view.area.look.influence is None
+    assert view.area.look.colouring == "probability"
+    assert part.bars.isHidden()
+    part.other.setCurrentIndex(1)
+    part.other.activated.emit(1)
+    assert engine.looks[-1] is request or engine.looks[-1].wish.other is not None
+    assert part.wish.other == part.other.itemData(1)
+
+
+def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    window, part = looked_into(qtbot, config_dir, engine)
+    engine.hold = threading.Event()
+    with qtbot.waitSignal(window.session.looked, timeout=WAIT_MS):
+        qtbot.mouseClick(part.buttons["influence"], Qt.MouseButton.LeftButton)
+    assert part.buttons["influence"].text().startswith("Stop · ")
+    half = len(part.bars.rows)
+    ask(qtbot, window, part, "influence")
+    assert engine.looks[-1].cancel.is_set()
+    assert len(part.bars.rows) == half, "what was found stays"
+    assert part.buttons["influence"].text() == "What it hangs on"
+    engine.error = InsideError("Its layers cannot be read.", "Leave parts out instead.")
+    ask(qtbot, window, part, "layers")
+    assert part.remark.text() == "Its layers cannot be read. Leave parts out instead."
+
+
+def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    run(qtbot, window)
+    tokens = window.session.run.tokens
+    places = []
+    for number in range(1, 7):
+        window.parts.actions.do("next_doubt")
+        places.append(window.session.run.selected)
+        assert window.parts.inspector._heading.text().endswith(f"DOUBT {(number - 1) % 5 + 1} OF 5")
+    assert places[5] == places[0]
+    assert places[:5] == most_doubtful(tokens)
+    assert tokens[places[0]].entropy == max(token.entropy for token in tokens)
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_curves_of_doubt_show_what_they_say(qtbot: QtBot, config_dir: Path, name: str) -> None:
+    token = scripted.story(3)[1]
+    shares = sorted((item.raw_probability for item in token.alternatives), reverse=True)
+    expected = {
+        "surprise": -math.log2(token.raw_probability),
+        "entropy": token.entropy / math.log(2),
+        "margin": shares[0] - shares[1],
+        "varentropy": sum(p * (-math.log2(p) - token.entropy / math.log(2)) ** 2 for p in shares),
+    }
+    assert MEASURES[name].of(token) == pytest.approx(expected[name], rel=1e-6)
+
+
+def test_what_is_asked_of_a_run() -> None:
+    one = scripted.make_run(scripted.story(6), finished=True)
+    request = look_at(one, 2, Wish("layers"))
+    assert (request.step, request.asked) == (len(scripted.PROMPT) + 2, len(scripted.PROMPT))
+    assert len(request.ids) == request.step + 1
+    assert len(look_at(one, 2, Wish("page")).ids) == len(scripted.PROMPT) + 6
+    assert decided_at([LayerView(n, word, 0, 0, 1) for n, word in enumerate("abcbb")]) == 3
+    assert decided_at([LayerView(n, "a", 0, 0, 1) for n in range(3)]) == 0
