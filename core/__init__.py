@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from core.explain.cuts import explain_cut
     from core.explain.details import explain_stage
     from core.explain.figures import share
+    from core.explain.grammar import GrammarFigures, explain_grammar, grammar_figures
     from core.explain.rounds import explain_choice, explain_draft, explain_round
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.tokens import explain_token
+    from core.extras import why_missing
+    from core.grammar.compiled import grammar_problem
     from core.inside.lens import LensRow, lens, lens_text
     from core.inside.occlusion import Effect, Occluded, occlude, occlusion
     from core.memory.estimate import Estimate, estimate
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Effect",
     "Estimate",
+    "GrammarFigures",
     "LensRow",
     "LoadedModel",
     "ModelEntry",
@@ -70,10 +74,13 @@ __all__ = [
     "explain_cut",
     "explain_draft",
     "explain_extra",
+    "explain_grammar",
     "explain_round",
     "explain_stage",
     "explain_token",
     "glossary",
+    "grammar_figures",
+    "grammar_problem",
     "lens",
     "lens_text",
     "load",
@@ -96,6 +103,7 @@ __all__ = [
     "stream",
     "together",
     "trace",
+    "why_missing",
     "why_not_draft",
     "why_not_generate",
     "words",
@@ -117,6 +125,7 @@ _HOMES = {
     "Effect": "core.inside.occlusion",
     "Estimate": "core.memory.estimate",
     "LensRow": "core.inside.lens",
+    "GrammarFigures": "core.explain.grammar",
     "LoadedModel": "core.models.model",
     "ModelEntry": "core.models.catalog",
     "Occluded": "core.inside.occlusion",
@@ -137,11 +146,14 @@ _HOMES = {
     "explain_cut": "core.explain.cuts",
     "explain_draft": "core.explain.rounds",
     "explain_extra": "core.explain.rounds",
+    "explain_grammar": "core.explain.grammar",
     "explain_round": "core.explain.rounds",
     "explain_stage": "core.explain.details",
     "explain_token": "core.explain.tokens",
     "lens": "core.inside.lens",
     "lens_text": "core.inside.lens",
+    "grammar_figures": "core.explain.grammar",
+    "grammar_problem": "core.grammar.compiled",
     "load": "core.models.model",
     "make_config": "core.settings",
     "occlude": "core.inside.occlusion",
@@ -159,6 +171,7 @@ _HOMES = {
     "stage_phrase": "core.processors.wording",
     "stream": "core.running",
     "together": "core.explain.sentence",
+    "why_missing": "core.extras",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
     "why_not_generate": "core.code.script",
     "wrap": "core.models.model",

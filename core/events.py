@@ -15,9 +15,9 @@ Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "be
 """How a token was picked; `scored`: not at all, it stands in a text that was given."""
 Origin = Literal["target", "draft", "correction", "bonus"]
 """Who proposed a token."""
-Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "given"]
-"""Why a sequence ended: by itself, at a limit, at a stop text, because somebody stopped it, or where the text that was
-given ends."""
+Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "given", "grammar"]
+"""Why a sequence ended: by itself, at a limit, at a stop text, because somebody stopped it, where the text that was
+given ends, or because its grammar allows nothing more."""
 BeamFate = Literal["kept", "pruned", "finished", "early_stopped"]
 DraftFate = Literal["accepted", "refused", "unreached"]
 ChoiceReason = Literal["best", "untried", "retried", "silent"]
@@ -398,6 +398,8 @@ class DraftNode:
     """min(1, p/q) where it was decided by a die; None where the target's own choice decided or it was not reached."""
     die: float | None = None
     """The number in [0, 1) drawn for the decision."""
+    cut_by: str = ""
+    """The stage of the target's funnel that left it no chance (`grammar`, `top_p`, …); empty where it had one."""
     proposers: tuple[int, ...] = ()
     """All drafters that proposed it, ascending; empty when `drafter` alone did."""
 
@@ -463,6 +465,8 @@ class SequenceFinished(Event):
     """What ended it: new tokens (length), tokens of the whole text (context) or seconds (time)."""
     tail: str = ""
     """Text that was still held back (an incomplete character), released as it is."""
+    whole: bool | None = None
+    """Whether it is a whole text of the run's grammar; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from core.errors import ParameterError
+from core.extras import Extra
+from core.grammar.setting import problem
 from core.token_values import SHAPES, Form, fits, ids_in
 from resources.language import mark, tr
 
 Settings = Mapping[str, Any]
 """Values by the names of their settings; which types they have, each `Parameter` says."""
-Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens", "names"]
+Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens", "names", "grammar"]
 """`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases; `names`: a list of some
-of its choices, each at most once, in an order that matters."""
+of its choices, each at most once, in an order that matters; `grammar`: one of `core.grammar.setting.KINDS` with what it
+is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Parameter:
     """Unfolded on demand."""
     unset: object = None
     """Value that switches the setting off, where that is not the default."""
+    extra: Extra | None = None
+    """The extra of this program without which it cannot be used."""
 
 
 def check(parameter: Parameter, value: object) -> None:
@@ -135,9 +140,19 @@ def _names(parameter: Parameter, value: object) -> _Wrong | None:
     return None if several else _wrong(tr("Give a list of names."))
 
 
+def _grammar(parameter: Parameter, value: object) -> _Wrong | None:
+    reason = problem(value)
+    return _Wrong(tr("Correct it, or switch the grammar off."), _literal(reason)) if reason else None
+
+
+def _literal(text: str) -> str:
+    """As it is, through `format`."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 _CHECKS: dict[Kind, Callable[[Parameter, object], _Wrong | None]] = {
     "int": _number, "float": _number, "bool": _truth, "choice": _choice, "text": _text, "lines": _lines,
-    "tokens": _tokens, "names": _names,
+    "tokens": _tokens, "names": _names, "grammar": _grammar,
 }  # fmt: skip
 
 

@@ -26,10 +26,10 @@ python3 packaging/bootstrap.py run [ARGUMENTS OF TOKENSCOPE]    set up .venv and
 python3 packaging/bootstrap.py test [ARGUMENTS OF PYTEST]       set up .venv and run the whole test suite
 python3 packaging/bootstrap.py test-core [ARGUMENTS OF PYTEST]  set up .venv-core, which has no Qt, and test the core
 """
-PROGRAM = Wanted()
-TESTS = Wanted(extras=("dev", "quant"))
+PROGRAM = Wanted(extras=("grammar",))
+TESTS = Wanted(extras=("dev", "grammar", "quant"))
 MOST_PROCESSES = 4  # each loads torch and a model
-CORE_TESTS = Wanted(extras=("dev", "quant"), qt=False)
+CORE_TESTS = Wanted(extras=("dev", "grammar", "quant"), qt=False)
 
 
 def main(arguments: list[str]) -> int:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QLineEdit, QPlainTextEdit, QSpinBox, QWidget
 
+from app.panels.grammar_editor import GrammarEditor
 from app.state import values
 from core.strategies import Parameter
 from resources.language import tr
@@ -275,7 +276,7 @@ def _reader(parameter: Parameter) -> Callable[[str], Any]:
     return values.parse_lines if parameter.kind == "lines" else values.parse_tokens
 
 
-Editor = IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor
+Editor = IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor | GrammarEditor
 _CLASSES: dict[str, type[Any]] = {
     "int": IntEditor,
     "float": FloatEditor,
@@ -285,6 +286,7 @@ _CLASSES: dict[str, type[Any]] = {
     "lines": ListEditor,
     "tokens": ListEditor,
     "names": ListEditor,
+    "grammar": GrammarEditor,
 }
 
 

@@ -18,7 +18,7 @@ from core.strategies import Parameter
 from resources.language import tr
 
 MARGIN = 16
-_WIDE = ("text", "lines", "tokens", "names")
+_WIDE = ("text", "lines", "tokens", "names", "grammar")
 """Kinds whose editor takes a line of its own."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QWidget
 
+import core
 from app.panels.held_setting import HeldSetting
 from app.panels.parameter_frame import ParameterFrame
 from app.panels.parameter_row import ParameterRow
@@ -172,7 +173,10 @@ class ParameterPanel(ParameterFrame):
 
 
 def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting]) -> None:
-    """Settings of the draw have no effect while a strategy that could draw does not."""
+    """Settings whose package is not there, and those of the draw while a strategy that could draw does not."""
+    for row in rows.values():
+        if row.parameter.extra is not None:
+            row.set_unavailable(core.why_missing(row.parameter.extra))
     draws = rows.get("do_sample")
     if draws is None:
         return

@@ -23,6 +23,8 @@ def ending(finished: SequenceFinished | None, tokens: int) -> str:
     told = tr("{ending} of {limit:g} s after {tokens}") if is_timed else tr("{ending} after {tokens}")
     ending = tr(words.ENDINGS[finished.reason].line)
     text = told.format(ending=ending, limit=finished.limit, tokens=words.count(tokens, "token"))
+    if finished.whole is False:
+        text = tr("{ending}, before the grammar was complete").format(ending=text)
     return f"{text}: {finished.stop_string!r}" if finished.stop_string else text
 
 

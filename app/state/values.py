@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import core
+from app.state.grammar_text import parse_grammar
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -129,7 +131,7 @@ def short(value: Any) -> str:
         return tr("on") if value else tr("off")
     if isinstance(value, float):
         return f"{value:g}"
-    text = str(value)
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, Mapping) else str(value)
     return text if len(text) <= 16 else text[:15] + "…"
 
 
@@ -171,6 +173,7 @@ _SHAPES: Mapping[str, Callable[[Parameter, Any], bool]] = {
     "lines": lambda _parameter, value: _is_text(value) or (isinstance(value, list) and all(map(_is_text, value))),
     "tokens": lambda _parameter, value: _is_listed(value),
     "names": lambda parameter, value: isinstance(value, list | tuple) and all(n in parameter.choices for n in value),
+    "grammar": lambda _parameter, value: isinstance(value, dict) and not core.grammar_problem(value),
 }
 
 
@@ -217,6 +220,13 @@ def _choice(parameter: Parameter, text: str) -> Any:
     )
 
 
+def _grammar(parameter: Parameter, text: str) -> dict[str, Any]:
+    try:
+        return parse_grammar(text)
+    except ValueError as problem:
+        raise ValueProblem(f"{parameter.name}: {problem}") from None
+
+
 _READERS: Mapping[str, Callable[[Parameter, str], Any]] = {
     "int": _integer,
     "float": _number,
@@ -226,4 +236,5 @@ _READERS: Mapping[str, Callable[[Parameter, str], Any]] = {
     "lines": lambda _parameter, text: parse_lines(text),
     "tokens": lambda _parameter, text: parse_tokens(text),
     "names": parse_names,
+    "grammar": _grammar,
 }

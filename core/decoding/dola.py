@@ -33,8 +33,11 @@ class LayerContrast:
         self._head = model.head
         self._layers = candidate_layers(layers, model.layers, is_tied(model.model))
 
-    def apply(self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, LayerChoice]:
-        """Contrasted scores [B, V] from final logits [B, V] and the hidden states of all layers [B, T, D]."""
+    def apply(
+        self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...], allowed: torch.Tensor
+    ) -> tuple[torch.Tensor, LayerChoice]:
+        """Contrasted scores [B, V] from final logits [B, V] and the hidden states of all layers [B, T, D]; `allowed`
+        are the logits with what is forbidden at −∞."""
         if hidden[0].shape[-1] != hidden[-1].shape[-1] or hidden[-1].shape[-1] != self._head.weight.shape[-1]:
             raise StrategyError(
                 tr("DoLa cannot run: the output head of this model reads something else than its layers' states."),
@@ -44,7 +47,7 @@ class LayerContrast:
         divergences = jensen_shannon(logits, premature).mean(-1)
         best = int(divergences.argmax())
         choice = LayerChoice(self._layers[best], tuple(zip(self._layers, divergences.tolist(), strict=True)))
-        return contrast(logits, premature[best]), choice
+        return contrast(allowed, premature[best]), choice
 
 
 def candidate_layers(setting: Layers, layers: int, tied: bool) -> list[int]:

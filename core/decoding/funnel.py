@@ -58,6 +58,11 @@ class Funnel:
 
     stages: list[FunnelStage] = field(default_factory=list)
 
+    @property
+    def headings(self) -> list[Heading]:
+        """What an event says of each."""
+        return [stage.heading for stage in self.stages]
+
     def __call__(self, ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
         """Processed scores [B, V] for sequences `ids` [B, T]; `logits` is left as it is."""
         return self.trace(ids, logits)[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from core.decoding.opening import open_text
 from core.decoding.prepare import backend_of, check_room, check_scores
 from core.decoding.prompt import encode
 from core.decoding.reuse import Reuse
-from core.decoding.stopping import build_stopping, eos_ids
+from core.decoding.stopping import Stop, build_stopping, eos_ids
 from core.decoding.tracks import Scribe, Track, Written, stopped
 from core.decoding.way import Way
 from core.defaults import non_default
@@ -71,7 +72,7 @@ class DecodingRun:
         self.results: list[Written] = []
         self.stopped = False
         self.figures = Figures(model.device, self.opening.length, 1 if self.beams > 1 else self.sequences)
-        self.scribe = Scribe(model, self.stopping, self.figures, self.text)
+        self.scribe = Scribe(model, self.stopping, self.figures, self.text, self.judge)
 
     @property
     def sequences(self) -> int:
@@ -103,6 +104,18 @@ class DecodingRun:
         """Processors of this configuration."""
         return build_funnel(self.context)
 
+    def judge(self, stop: Stop | None, ids: Sequence[int]) -> Stop | None:
+        """Why a text of new tokens `ids` ends, as the form it is held to (a grammar) sees it: whole or not, and ended
+        by the form itself where that allows nothing more but the end."""
+        stage = next((stage for stage in self.funnel.stages if stage.processor.progress is not None), None)
+        if stage is None or stage.processor.progress is None or (stop is None and self.context.eos is not None):
+            return stop
+        ended = bool(ids) and ids[-1] in self.stopping.eos
+        progress = stage.processor.progress(stage.process, [*self.opening.beginning, *(ids[:-1] if ended else ids)])
+        if stop is None or stop.reason == "eos":
+            return Stop("grammar", whole=True) if progress == "closed" else stop and replace(stop, whole=True)
+        return replace(stop, whole=progress != "open")
+
     @cached_property
     def context(self) -> Context:
         """What processors are built from."""
@@ -119,6 +132,8 @@ class DecodingRun:
             negative_ids=self._negative_ids(),
             options=self.request.options,
             dice=self.dice,
+            before=self.opening.before,
+            beginning=self.opening.beginning,
         )
 
     def begin(self) -> RunStarted:
@@ -174,7 +189,7 @@ class DecodingRun:
         """Close what is still open (the user stopped) and keep the sequences as the run's results."""
         for track in tracks:
             if track.stop is None:
-                yield stopped(track)
+                yield stopped(track, self.judge(Stop("stopped"), track.ids) or Stop("stopped"))
         yield self.measure(max((len(track.ids) for track in tracks), default=0))
         self.results = [Written(tuple(track.ids), track.text, None, track.number) for track in tracks]
         if tracks:

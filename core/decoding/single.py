@@ -7,7 +7,7 @@ from typing import Protocol
 
 import torch
 
-from core.decoding.funnel import Heading
+from core.decoding.funnel import Funnel, Heading
 from core.decoding.growing import Growing, growing_ids
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Track
@@ -72,8 +72,28 @@ class Contrast(Protocol):
 
     heading: Heading
 
-    def apply(self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, LayerChoice]:
-        """Contrasted scores [B, V] and what was chosen."""
+    def apply(
+        self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...], allowed: torch.Tensor
+    ) -> tuple[torch.Tensor, LayerChoice]:
+        """Contrasted scores [B, V] of what is `allowed` (the logits, or −∞), and what was chosen."""
+
+
+class Contrasted:
+    """A funnel with the contrast of layers in it: behind the stages that decide what there is to choose from at all."""
+
+    def __init__(self, funnel: Funnel, contrast: Contrast) -> None:
+        self._contrast = contrast
+        self._first = Funnel([stage for stage in funnel.stages if stage.processor.before_contrast])
+        self._rest = Funnel([stage for stage in funnel.stages if not stage.processor.before_contrast])
+        self.headings = [*self._first.headings, contrast.heading, *self._rest.headings]
+
+    def trace(
+        self, ids: torch.Tensor, raw: torch.Tensor, hidden: tuple[torch.Tensor, ...]
+    ) -> tuple[list[torch.Tensor], LayerChoice]:
+        """The scores before the first stage and after each, all [B, V], and the layer that was chosen."""
+        first = self._first.trace(ids, raw)
+        contrasted, choice = self._contrast.apply(raw, hidden, first[-1])
+        return [*first, *self._rest.trace(ids, contrasted)], choice
 
 
 def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = None) -> Iterator[Event]:
@@ -81,12 +101,10 @@ def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = 
     rows = run.sequences
     tracks = [run.scribe.track(number) for number in range(rows)]
     ids = growing_ids(run.start_ids, rows, run.model.device)
-    names = [stage.heading for stage in run.funnel.stages]
-    if contrast:
-        names.insert(0, contrast.heading)
-    writer = Writer(run, tracks, names, picker.method)
+    funnel = Contrasted(run.funnel, contrast) if contrast else run.funnel
+    writer = Writer(run, tracks, funnel.headings, picker.method)
     try:
-        yield from _steps(run, tracks, ids, picker, contrast, writer)
+        yield from _steps(run, tracks, ids, picker, funnel, writer)
     except Exception:
         yield from writer.flush()  # the text so far is shown, whatever went wrong
         raise
@@ -94,19 +112,19 @@ def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = 
 
 
 def _steps(
-    run: DecodingRun, tracks: list[Track], ids: Growing, picker: Picker, contrast: Contrast | None, writer: Writer
+    run: DecodingRun, tracks: list[Track], ids: Growing, picker: Picker, funnel: Funnel | Contrasted, writer: Writer
 ) -> Iterator[Event]:
-    output, prefilled = run.prefill(len(tracks), hidden=contrast is not None)
+    contrasts = isinstance(funnel, Contrasted)
+    output, prefilled = run.prefill(len(tracks), hidden=contrasts)
     yield prefilled
     step = 0
     while True:
         raw, choice = run.repair(output.last), None
-        scores = [raw]
-        if contrast:
+        if isinstance(funnel, Contrasted):
             assert output.hidden is not None
-            contrasted, choice = contrast.apply(raw, output.hidden)
-            scores.append(contrasted)
-        scores += run.funnel.trace(ids.tensor, scores[-1])[1:]
+            scores, choice = funnel.trace(ids.tensor, raw, output.hidden)
+        else:
+            scores = funnel.trace(ids.tensor, raw)
         run.check_scores(scores[-1], raw, step)
         chosen = picker.pick(scores[-1], run.generator)
         yield from writer.write(step, scores, chosen, choice)
@@ -115,5 +133,5 @@ def _steps(
         step += 1
         if all(track.stop for track in tracks) or run.is_cancelled():
             break
-        output = run.forward(column, hidden=contrast is not None)
+        output = run.forward(column, hidden=contrasts)
     yield from writer.flush()

@@ -12,11 +12,12 @@ from core.events import Ending
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a sequence ended: reason, stop string and limit as in SequenceFinished."""
+    """Why a sequence ended: reason, stop string, limit and whole as in SequenceFinished."""
 
     reason: Ending
     string: str = ""
     limit: float | None = None
+    whole: bool | None = None
 
 
 @dataclass(slots=True)

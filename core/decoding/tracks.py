@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from core.decoding.figures import Figures
@@ -51,12 +51,19 @@ class Written:
     number: int = 0
 
 
+Judge = Callable[[Stop | None, Sequence[int]], Stop | None]
+"""(why a text ends, its new tokens) → the same, with what the form it is held to says of that."""
+
+
 class Scribe:
     """Writes the tokens of a run to their tracks, and makes the events that tell of it."""
 
-    def __init__(self, model: LoadedModel, stopping: Stopping, figures: Figures, text: TextStream) -> None:
+    def __init__(
+        self, model: LoadedModel, stopping: Stopping, figures: Figures, text: TextStream, judge: Judge
+    ) -> None:
         """`text`: what stands before the first new token."""
         self._model, self._stopping, self._figures, self._text = model, stopping, figures, text
+        self._judge = judge
 
     def track(self, number: int) -> Track:
         """A fresh sequence."""
@@ -68,7 +75,7 @@ class Scribe:
         track.ids.append(token)
         track.texts.append(text)
         seconds = self._figures.token_written()
-        track.stop = self._stopping.check(track.number, token, len(track.ids), text)
+        track.stop = self._judge(self._stopping.check(track.number, token, len(track.ids), text), track.ids)
         return Note(len(track.ids) - 1, token, text, seconds, track.stop)
 
     def tell(
@@ -100,13 +107,13 @@ def token_event(
     )  # fmt: skip
 
 
-def stopped(track: Track) -> SequenceFinished:
+def stopped(track: Track, stop: Stop) -> SequenceFinished:
     """Close a sequence that somebody stopped."""
-    track.stop = Stop("stopped")
-    return _finished(track, track.stop)
+    track.stop = stop
+    return _finished(track, stop)
 
 
 def _finished(track: Track, stop: Stop) -> SequenceFinished:
     tail = track.stream.flush()
     track.texts.append(tail)
-    return SequenceFinished(track.number, stop.reason, stop.string, stop.limit, tail)
+    return SequenceFinished(track.number, stop.reason, stop.string, stop.limit, tail, stop.whole)

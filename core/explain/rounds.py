@@ -112,6 +112,11 @@ _ANOTHER = Saying(
     mark("The model alone would write another token here, so it was refused."),
     mark("The target's own choice here is another: refused."),
 )
+_FORBIDDEN = Saying(
+    mark("The grammar forbids it here, so it had to go."),
+    mark("The grammar forbids it here, so it was refused."),
+    mark("Stage grammar set its logit to −∞: refused."),
+)
 _DRAFTER = Saying(mark("The quick guess"), mark("The drafter"), mark("The drafter"))
 _NAMED_DRAFTER = Saying(mark("The quick guess of {model}"), mark("The drafter {model}"), mark("The drafter {model}"))
 _LETTER = Saying(mark("Guess {letter}"), mark("Drafter {letter}"), mark("Drafter {letter}"))
@@ -193,6 +198,8 @@ def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = 
     if node.fate == "unreached":
         return _UNREACHED.say(**facts, share=share(node.draft_probability), reason=_why_unreached(node, event))
     drafted, target = shares(node.draft_probability, node.target_probability)
+    if node.cut_by == "grammar":
+        return together(_COMPARED.say(**facts, share=drafted, target=target), _FORBIDDEN.say())
     why = _dice(node) if node.ratio is not None else _choice(node, event)
     return together(_COMPARED.say(**facts, share=drafted, target=target), why)
 

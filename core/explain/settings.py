@@ -49,6 +49,13 @@ _ONE_CUT = Saying(
     mark("{stage} left out {other}, which was likelier by the model alone."),
     mark("Stage {stage} cut {other}, which has raw rank {rank} with p = {raw}."),
 )
+_NOT_IN_GRAMMAR = Saying(
+    mark("The model wanted {other} ({raw}), but the grammar forbids it here."),
+    mark("The model wanted {other} ({raw}); the grammar forbade it."),
+    mark(
+        "{other} has raw rank 1 with p = {raw}; stage grammar set its logit to −∞, and {removed} of the mass with it."
+    ),
+)
 _AHEAD = Saying(
     mark("The model liked {other} best, but {stage} put {name} before it."),
     mark("{other} was the model's first choice, but {stage} put {name} ahead of it."),
@@ -107,6 +114,10 @@ def overruled(event: TokenChosen) -> Sentence:
 def _taken(event: TokenChosen, ahead: list[Alternative], gone: list[Alternative], stage: Stage) -> Sentence:
     """Likelier tokens that are out: all of them at once, the first choice, or one of the rest."""
     banned, other, by = stage.kind == "ban", gone[0], named(stage)
+    if stage.name == "grammar" and other.rank == 1:
+        return _NOT_IN_GRAMMAR.say(
+            other=quote(other.text), raw=share(other.raw_probability), removed=share(1 - stage.mass)
+        )
     alike = all(_end_of(item, event.funnel) is stage for item in ahead if item.probability == 0)
     if len(gone) == event.rank - 1 > 1 and alike:
         saying = _ALL_FORBIDDEN if banned else _ALL_CUT

@@ -39,6 +39,7 @@ _PLAIN = {
     "remove_invalid_values": mark("the repair of broken numbers"),
     "renormalize_logits": mark("the new sharing out"),
     "watermarking_config": mark("the hidden mark"),
+    "grammar": mark("the form that was asked for"),
     "dola_layers": mark("the look at the early guess"),
     "dry_multiplier": mark("the brake on repeated passages"),
     "xtc_probability": mark("the dice that take the likeliest away"),

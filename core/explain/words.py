@@ -11,7 +11,7 @@ from resources import depth
 from resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
-    from core.events import Ending
+    from core.events import Ending, SequenceFinished
 
 _ORDINALS = (
     "",
@@ -58,6 +58,9 @@ ENDINGS: dict[Ending, EndingWords] = {
     "stop_string": EndingWords(mark("stop text"), mark("stop text"), mark("The text ends here, at a stop text")),
     "stopped": EndingWords(mark("stopped"), mark("stopped"), mark("The text was stopped here")),
     "given": EndingWords(mark("scored"), mark("scored to its end"), mark("The given text ends here")),
+    "grammar": EndingWords(
+        mark("grammar complete"), mark("grammar complete"), mark("The text ends here, for the grammar allows no more")
+    ),
 }
 
 
@@ -67,6 +70,12 @@ _PLAIN_ENDINGS: dict[Ending, str] = {
     "time": mark("The text ends here, for the time is up"),
     "stop_string": mark("The text ends here, at words that were to end it"),
 }
+
+
+def ending_brief(finished: SequenceFinished) -> str:
+    """Why a text ended, beside a count of tokens; that of a grammar says where it is not whole."""
+    brief = tr(ENDINGS[finished.reason].brief)
+    return tr("{ending}, grammar incomplete").format(ending=brief) if finished.whole is False else brief
 
 
 def ending(reason: Ending | None) -> str:

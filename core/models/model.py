@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from transformers import GenerationConfig, PreTrainedConfig
 
 from core.errors import UnknownArchitectureError
 from core.events import ModelIdentity
-from core.models import catalog
+from core.models import catalog, spelling
 from core.models.devices import choose_device, choose_weights
 from core.models.identity import identify
 from core.models.loading import load_network
@@ -129,6 +130,15 @@ class LoadedModel:
     def pieces(self) -> Pieces:
         """Text of single tokens."""
         return Pieces(self.tokenizer)
+
+    @property
+    def token_bytes(self) -> Sequence[bytes | None] | None:
+        """What each token writes behind others; None for a model of ids alone. Found out once."""
+        return spelling.token_bytes(self) if self.tokenizer is not None else None
+
+    def strips_first_space(self, before: Sequence[int]) -> bool:
+        """Whether the text of an answer behind `before` loses the space that its first token begins with."""
+        return spelling.strips_first_space(self, before)
 
     @cached_property
     def identity(self) -> ModelIdentity:

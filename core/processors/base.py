@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from core.grammar.setting import Progress
 from core.parameter import Parameter, Settings
 
 if TYPE_CHECKING:
@@ -62,6 +63,17 @@ class Reader(Protocol):
     def pieces(self) -> Spelling:
         """What its tokens stand for."""
 
+    @property
+    def token_bytes(self) -> Sequence[bytes | None] | None:
+        """What each token writes behind others; None for a model of ids alone."""
+
+    def strips_first_space(self, before: Sequence[int]) -> bool:
+        """Whether the text of an answer behind `before` loses the space that its first token begins with."""
+
+    @property
+    def remembered(self) -> dict[str, Any]:
+        """What is kept of it between runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -81,6 +93,10 @@ class Context:
     negative_ids: torch.Tensor | None = None
     options: Settings = field(default_factory=dict)
     """`Request.options`: the settings that GenerationConfig has no field for."""
+    before: Sequence[int] = ()
+    """The decoder's input before the answer: `start` tokens."""
+    beginning: Sequence[int] = ()
+    """What the answer begins with (`Request.beginning`)."""
 
 
 def always(context: Context) -> bool:
@@ -130,12 +146,16 @@ class Processor:
     """It must see every token drawn before the next is judged: drafts, which are judged together, are refused."""
     end: Literal["", "first", "last"] = ""
     """Where it has to stand, whatever order the stages are given."""
+    before_contrast: bool = False
+    """DoLa: it comes before the layers are contrasted, which keeps only tokens near the best one that it leaves."""
     before_diversity: bool = False
     """Group beams: it comes before the penalty for what earlier groups chose."""
     follow: Callable[[Any, torch.Tensor], None] | None = None
     """(transform, rows): beams have changed places, row i was row `rows[i]`; for one that remembers its rows."""
     witness: Callable[[Any], Witness] | None = None
     """(transform) → a witness of what it did last, asked for behind each step that is traced."""
+    progress: Callable[[Any, Sequence[int]], Progress] | None = None
+    """(transform, an answer's tokens without an end token) → how far a text has come with the form it is held to."""
     aliases: tuple[str, ...] = ()
 
 

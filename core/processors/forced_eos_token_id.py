@@ -21,4 +21,5 @@ PROCESSOR = Processor(
     ),
     shown=90,
     is_on=given,
+    applies=lambda context: context.options.get("grammar") is None,  # an end in the middle would be no text of it
 )  # fmt: skip

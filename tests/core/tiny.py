@@ -49,7 +49,7 @@ def _gemma3(**more: Any) -> Any:
 
 def _t5(**more: Any) -> Any:
     config = t.T5Config(
-        vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=64, num_layers=3, num_heads=4, **{**_SOURCES, **more}
+        d_model=32, d_kv=8, d_ff=64, num_layers=3, num_heads=4, **{"vocab_size": VOCABULARY, **_SOURCES, **more}
     )
     return t.T5ForConditionalGeneration(config)
 

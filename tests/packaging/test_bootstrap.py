@@ -32,14 +32,14 @@ def started(bootstrap, monkeypatch):
 def test_run_hands_its_arguments_on(bootstrap, started):
     assert bootstrap.main(["run", "--theme", "dark"]) == 0
     (folder, wanted), (command, _) = started
-    assert (folder, wanted.extras) == (".venv", ())
+    assert (folder, wanted.extras) == (".venv", ("grammar",))
     assert command[1:] == ["-P", "-m", "app", "--theme", "dark"]
 
 
 def test_test_runs_pytest_with_all_extras(bootstrap, started):
     assert bootstrap.main(["test", "-k", "greedy"]) == 0
     (_, wanted), (command, variables) = started
-    assert wanted.extras == ("dev", "quant")
+    assert wanted.extras == ("dev", "grammar", "quant")
     assert command[1:] == ["-m", "pytest", "-k", "greedy"]
     assert variables["QT_QPA_PLATFORM"] == "offscreen"
 

@@ -129,6 +129,17 @@ def why_no_seeds(request: RunRequest) -> str:
     return tr("{title} rolls no dice as it is set: every seed writes the same text.").format(title=tr(strategy.title))
 
 
+def of_grammar(base: RunRequest) -> list[Candidate]:
+    """The run as it was, and the same without its grammar; nothing where it has none."""
+    if not base.options.get("grammar"):
+        return []
+    free = replace(base, options={name: value for name, value in base.options.items() if name != "grammar"})
+    return [
+        Candidate("with-grammar", tr("With the grammar"), tr("As it was."), base),
+        Candidate("without-grammar", tr("Without it"), tr("The same prompt, seed and settings."), free),
+    ]
+
+
 def of_models(base: RunRequest, entries: Sequence[ModelEntry]) -> list[Candidate]:
     """Every model that is listed, the run's own first; a model is loaded only when its turn comes."""
     own = next((entry for entry in entries if entry.name == base.model), None)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QBoxLayout, QLabel, QPushButton, QWidget
 
 from app.state.run import Run
 from app.views.compare.comparing import Comparing
-from app.views.compare.kinds import KINDS, RUNS, SWEEP, WORDS
+from app.views.compare.kinds import KINDS, RUNS, SWEEP, words
 from app.views.compare.setup import CompareSetup
 from app.views.compare.wording import plan_words
 from app.widgets.segmented import Segmented
@@ -42,7 +42,7 @@ class CompareHead(QObject):
     def show_state(self, base: Run | None) -> None:
         """Say what is chosen, and what the button does now for a comparison of `base`."""
         self._base = base
-        self.words.setText(WORDS[self.kind.value])
+        self.words.setText(words(self.kind.value, base))
         self._enable()
 
     @Slot()
@@ -58,7 +58,7 @@ class CompareHead(QObject):
         self.button.setToolTip("" if is_own or not to_run else plan_words(to_run, each))
         if self.kind.value == SWEEP or to_run:
             plan = _sentence(plan_words(to_run, each)) if to_run > 1 else ""
-            self.words.setText(sentences(tr(WORDS[self.kind.value]), plan))
+            self.words.setText(sentences(words(self.kind.value, run), plan))
 
 
 def _sentence(words: str) -> str:

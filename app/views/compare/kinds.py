@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import core
 from app.state.comparison import candidates as choose
 from app.state.comparison.candidates import Candidate
 from app.state.requests import ModelInfo, RunRequest
 from app.state.run import Run
 from core import ModelEntry, strategies
-from resources.language import mark, tr
+from resources.language import mark, sentences, tr
 
 CACHES, STRATEGIES, SEEDS, MODELS, SWEEP, RUNS = "caches", "strategies", "seeds", "models", "sweep", "runs"
+GRAMMAR = "grammar"
 KINDS = (
     (CACHES, mark("Caches")),
     (STRATEGIES, mark("Strategies")),
     (SEEDS, mark("Seeds")),
     (MODELS, mark("Models")),
     (SWEEP, mark("Sweep")),
+    (GRAMMAR, mark("Grammar")),
     (RUNS, mark("Runs")),
 )
 WORDS = {
@@ -28,9 +31,10 @@ WORDS = {
     SEEDS: mark("The shown run again and again, each time with the next seed."),
     MODELS: mark("The shown run by other models, each loaded when its turn comes; then the shown one is loaded again."),
     SWEEP: mark("The shown run with one setting at several values, each with the same few seeds."),
+    GRAMMAR: mark("The shown run, and what it would have been without its grammar, all else as it was."),
     RUNS: mark("Runs that are there already, as they were: those of this window, and those opened from elsewhere."),
 }
-LED = frozenset({CACHES, STRATEGIES})
+LED = frozenset({CACHES, STRATEGIES, GRAMMAR})
 """Kinds whose first candidate is always compared: the others are measured by it."""
 
 
@@ -44,7 +48,15 @@ def refusal(kind: str, request: RunRequest) -> str:
         )
     if request.scored and kind != MODELS:
         return tr("The shown run scores a text that was given: nothing is chosen in it.")
+    if kind == GRAMMAR and not request.options.get("grammar"):
+        return tr("The shown run has no grammar.")
     return choose.why_no_seeds(request) if kind == SEEDS else ""
+
+
+def words(kind: str, run: Run | None) -> str:
+    """What the kind says of itself, and of the shown run what is worth knowing for it."""
+    acts = core.explain_grammar(run.sequence.tokens) if run is not None and kind == GRAMMAR else ""
+    return sentences(tr(WORDS[kind]), acts)
 
 
 def chips(
@@ -60,4 +72,6 @@ def chips(
             return choose.of_models(base, entries)
         case "runs":
             return choose.of_runs(runs)
+        case "grammar":
+            return choose.of_grammar(base)
     return []

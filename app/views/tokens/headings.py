@@ -58,7 +58,7 @@ def status(run: Run, sequence: int) -> str:
     count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
     drawn = drawn_count(run, sequence)
     told = tr("{drawn:,} of {count:,} tokens").format(drawn=drawn, count=count) if drawn < count else tokens_told(count)
-    return f"{told} · {tr(words.ENDINGS[ended.reason].brief)}" if ended else told
+    return f"{told} · {words.ending_brief(ended)}" if ended else told
 
 
 def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, head: int, shown: bool) -> None:

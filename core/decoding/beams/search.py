@@ -196,7 +196,9 @@ class Search:
         yield ranking(nodes, texts, self._settings.length_penalty, self._plan.diversity_penalty)
         for number, node in enumerate(nodes[: self._returned]):
             stop = node.stop or Stop("stopped")
-            yield SequenceFinished(number, stop.reason, stop.string, stop.limit, self._speller.flush(node.path))
+            stop = run.judge(stop, node.ids()) or stop
+            tail = self._speller.flush(node.path)
+            yield SequenceFinished(number, stop.reason, stop.string, stop.limit, tail, stop.whole)
             run.results.append(Written(node.ids(), texts[number], node.normalized, number))
 
     def _final(self) -> list[Node]:

@@ -16,7 +16,7 @@ from core.decoding.speculation.cost import clock_of, remembered_cost
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.draws import draw
 from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.round_events import Found, Stopwatch, Tally, round_event, target_shares
+from core.decoding.speculation.round_events import Found, Judged, Stopwatch, Tally, cuts_of, round_event, target_shares
 from core.decoding.speculation.schedule import Outcome
 from core.decoding.speculation.target import Target
 from core.decoding.speculation.text import Text
@@ -119,6 +119,7 @@ class Speculation:
         self._settle(tree, verdict)
         found = Found(tree, verdict, plan.depth, asking.choice(group, draft.silent))
         shares = target_shares(scores[-1], tree)
+        judged = Judged(shares, cuts_of(scores, [stage.name for stage in self.target.names], tree, shares))
         watch.lap()
         waiting, step = list(self._writer.flush()), len(self.track.ids)
         events = self._write_path(found, scores)
@@ -128,7 +129,7 @@ class Speculation:
         asking.learn(group, Outcome(tree, verdict, depth, drafting, checking, first, extra))
         figures = self.tally.add(found, step, watch)
         written = len(self.track.ids) - step
-        return [*waiting, round_event(found, written, shares, figures, self.run.model.pieces), *events]
+        return [*waiting, round_event(found, written, judged, figures, self.run.model.pieces), *events]
 
     def _plain_step(self, asking: Asking) -> Iterator[Event]:
         """One token as plain decoding writes it."""

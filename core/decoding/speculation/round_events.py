@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import torch
 
@@ -107,15 +108,22 @@ class Tally:
         return expected_speedup(self.accepted / self.examined, self.levels / self.rounds, per_token / cost.one)
 
 
-def round_event(found: Found, written: int, shares: Sequence[float], figures: Figures, pieces: Pieces) -> DraftRound:
-    """The event. `written`: tokens of path and extra that became text; `shares`: the target's probability of every
-    node behind its parent, [N]."""
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What the target holds of every node behind its parent, [N]: its probability, and what left it none."""
+
+    shares: Sequence[float]
+    cuts: Sequence[str]
+
+
+def round_event(found: Found, written: int, judged: Judged, figures: Figures, pieces: Pieces) -> DraftRound:
+    """The event. `written`: tokens of path and extra that became text."""
     tree, verdict = found.tree, found.verdict
     path = verdict.path[:written]
     has_extra = written > len(verdict.path)
     kind: ExtraKind = ("bonus" if verdict.is_bonus else "correction") if has_extra else "none"
     return DraftRound(
-        round=figures.round, step=figures.step, nodes=_nodes(tree, verdict, path, shares, pieces),
+        round=figures.round, step=figures.step, nodes=_nodes(tree, verdict, path, judged, pieces),
         accepted=tuple(path), extra_id=verdict.extra if has_extra else -1,
         extra_piece=pieces[verdict.extra] if has_extra else "", extra_kind=kind,
         draft_seconds=figures.draft_seconds, verify_seconds=figures.verify_seconds,
@@ -123,9 +131,7 @@ def round_event(found: Found, written: int, shares: Sequence[float], figures: Fi
     )  # fmt: skip
 
 
-def _nodes(
-    tree: DraftTree, verdict: Verdict, path: list[int], shares: Sequence[float], pieces: Pieces
-) -> tuple[DraftNode, ...]:
+def _nodes(tree: DraftTree, verdict: Verdict, path: list[int], judged: Judged, pieces: Pieces) -> tuple[DraftNode, ...]:
     taken = set(path)
     cut_short = len(path) < len(verdict.path)
     visited = {0, *(path[:-1] if cut_short else path)}
@@ -136,7 +142,8 @@ def _nodes(
         nodes.append(DraftNode(
             node=node, parent=tree.parents[node], id=tree.ids[node], piece=pieces[tree.ids[node]],
             depth=tree.depths[node], drafter=tree.drafters[node], draft_probability=tree.probabilities[node],
-            target_probability=shares[node], fate=_fate(node, taken, reached, verdict, decision is not None),
+            target_probability=judged.shares[node], cut_by=judged.cuts[node],
+            fate=_fate(node, taken, reached, verdict, decision is not None),
             ratio=decision.ratio if decision else None, die=decision.die if decision else None,
             proposers=shared.get(node, ()),
         ))  # fmt: skip
@@ -159,6 +166,22 @@ def _fate(node: int, taken: set[int], reached: bool, verdict: Verdict, was_throw
     if not reached or (verdict.decisions and not was_thrown):
         return "unreached"
     return "refused"
+
+
+def cuts_of(
+    scores: Sequence[torch.Tensor], names: Sequence[str], tree: DraftTree, shares: Sequence[float]
+) -> list[str]:
+    """The stage that left each node no chance, [N]; empty where it has one. `scores`: [N, V], raw and behind each of
+    the stages `names`."""
+    found = [""] * len(tree)
+    for node in range(1, len(tree)):
+        if shares[node] == 0.0:
+            parent, token = tree.parents[node], tree.ids[node]
+            behind = (
+                name for name, score in zip(names, scores[1:], strict=True) if float(score[parent, token]) == -inf
+            )
+            found[node] = next(behind, "")
+    return found
 
 
 def target_shares(scores: torch.Tensor, tree: DraftTree) -> list[float]:

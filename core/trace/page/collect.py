@@ -18,7 +18,7 @@ from core.events import (
     TokenChosen,
     TokenCompared,
 )
-from core.explain.words import ENDINGS, control_name, visible
+from core.explain.words import control_name, ending_brief, visible
 from core.shorten import cut_short
 from core.trace.page.beams import beams
 from core.trace.page.facts import SCORED, made, metrics, settings
@@ -122,7 +122,7 @@ def _text(run: _Sorted, number: int, names: Names, stages: Stages) -> Plain:
     return {
         "tokens": tokens(run.tokens.get(number, []), run.second, names, stages),
         "tail": visible(ending.tail) if ending else "",
-        "ending": ENDINGS[ending.reason].brief if ending else tr("broken off"),
+        "ending": ending_brief(ending) if ending else tr("broken off"),
     }
 
 

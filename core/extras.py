@@ -1,0 +1,21 @@
+"""Packages that a setting needs and that not every installation has."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Literal
+
+from resources.language import tr
+
+Extra = Literal["grammar"]
+PACKAGES: dict[Extra, str] = {"grammar": "llguidance"}
+"""What each extra of pyproject.toml brings."""
+
+
+def why_missing(extra: Extra | None) -> str:
+    """Why what needs the extra cannot be used here, and how to get it; empty where it can. Imports nothing."""
+    if extra is None or find_spec(PACKAGES[extra]) is not None:
+        return ""
+    return tr("The package {package} is not installed; {command} brings it.").format(
+        package=PACKAGES[extra], command=f'pip install "tokenscope[{extra}]"'
+    )

@@ -1,0 +1,99 @@
+"""The setting: one of four kinds with what it is made of. Knows neither torch nor llguidance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from resources.language import mark, tr
+
+Kind = Literal["json_schema", "regex", "lark", "choice"]
+Progress = Literal["open", "whole", "closed"]
+"""A text that is the beginning of a grammar's, a whole one that may go on, a whole one that may not."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+TITLES: dict[Kind, str] = {
+    "json_schema": mark("JSON schema"),
+    "regex": mark("regular expression"),
+    "lark": mark("Lark grammar"),
+    "choice": mark("choice"),
+}
+LONGEST = 100_000
+"""Characters of a grammar; what it takes to read one grows with their square."""
+MOST_CHOICES = 1_000
+DEEPEST = 64
+"""Brackets within brackets of a schema."""
+
+
+def problem(value: object) -> str:
+    """Why `value` is no grammar, as a sentence; empty where its shape is right. What it says is read by a run."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return tr("Give one of {kinds} with what it is made of.").format(kinds=", ".join(KINDS))
+    ((kind, content),) = value.items()
+    if kind not in KINDS:
+        return tr("There is no grammar of the kind {kind}; there are {kinds}.").format(
+            kind=f"“{kind}”"[:40], kinds=", ".join(KINDS)
+        )
+    return _PROBLEMS[kind](content)
+
+
+def kind_of(value: Mapping[str, Any]) -> Kind:
+    """Which of the four a grammar without a problem is."""
+    return next(kind for kind in KINDS if kind in value)
+
+
+def schema_of(content: object) -> Any:
+    """A JSON schema as a value; it may stand there as text. Raises ValueError."""
+    return json.loads(content) if isinstance(content, str) else content
+
+
+def _schema(content: object) -> str:
+    try:
+        schema = schema_of(content)
+        if _depth(schema) > DEEPEST:
+            return tr("The schema has more than {most} brackets within each other.").format(most=DEEPEST)
+        length = len(json.dumps(schema))
+    except RecursionError:
+        return tr("The schema has more than {most} brackets within each other.").format(most=DEEPEST)
+    except json.JSONDecodeError as error:
+        return tr("The schema is not valid JSON: line {line}, character {column}: {reason}.").format(
+            line=error.lineno, column=error.colno, reason=error.msg
+        )
+    except (TypeError, ValueError):
+        return tr("The schema holds what JSON cannot say.")
+    if not isinstance(schema, (Mapping, bool)):
+        return tr("A JSON schema is an object, as in {example}.").format(example='{"type": "object"}')
+    return _too_long(length)
+
+
+def _text(content: object) -> str:
+    if not isinstance(content, str) or "\0" in content:
+        return tr("Give the grammar as a text.")
+    return _too_long(len(content)) if content.strip() else tr("The grammar is empty.")
+
+
+def _choice(content: object) -> str:
+    if not isinstance(content, (list, tuple)) or not all(isinstance(word, str) for word in content):
+        return tr("Give the choice as a list of texts.")
+    if not content or not all(content):
+        return tr("The choice is empty.") if not any(content) else tr("One of the texts to choose from is empty.")
+    if len(content) > MOST_CHOICES:
+        return tr("There are {count:,} texts to choose from; {most:,} are the most.").format(
+            count=len(content), most=MOST_CHOICES
+        )
+    return _too_long(sum(map(len, content)))
+
+
+def _too_long(length: int) -> str:
+    if length <= LONGEST:
+        return ""
+    return tr("The grammar has {length:,} characters; {most:,} are the most.").format(length=length, most=LONGEST)
+
+
+def _depth(value: object) -> int:
+    """Levels of objects and lists; raises RecursionError where Python itself gives up."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else None
+    return 0 if inner is None else 1 + max(map(_depth, inner), default=0)
+
+
+_PROBLEMS = {"json_schema": _schema, "regex": _text, "lark": _text, "choice": _choice}

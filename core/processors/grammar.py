@@ -1,0 +1,107 @@
+"""Grammar: only tokens that can still lead to a text of a JSON schema, a regular expression, a grammar or a choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from core.errors import ParameterError
+from core.grammar.setting import KINDS, Progress
+from core.parameter import Parameter
+from core.processors.base import Context, Processor, given
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import torch
+
+    from core.grammar.walker import Walker
+
+
+class Grammar:
+    """The stage: scores of tokens that lead out of the grammar become −∞.
+
+    A row whose text is none of the grammar's (a draft that was refused, a text that has ended) is left as it is.
+    """
+
+    def __init__(self, walker: Walker, start: int, skipped: int) -> None:
+        """`skipped`: first tokens of the answer that are no part of the text."""
+        self.walker, self._start, self._skipped = walker, start + skipped, skipped
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores [B, V]; `ids` [B, T] from `start` on are texts of the grammar, as far as they have come."""
+        import torch
+
+        if ids.shape[1] < self._start:
+            return scores
+        texts: list[list[int]] = ids[:, self._start :].tolist()
+        masks = [self.walker.forbidden(row, text) for row, text in enumerate(texts)]
+        if len(masks) == 1:
+            return scores if masks[0] is None else scores.masked_fill(masks[0], -float("inf"))
+        nothing = torch.zeros(scores.shape[-1], dtype=torch.bool, device=scores.device)
+        return scores.masked_fill(torch.stack([nothing if mask is None else mask for mask in masks]), -float("inf"))
+
+    def follow(self, rows: torch.Tensor) -> None:
+        """Row i was row `rows[i]`."""
+        self.walker.follow(rows.tolist())
+
+    def progress(self, answer: Sequence[int]) -> Progress:
+        """How far an answer, its beginning included and its end token not, has come."""
+        return self.walker.progress(list(answer[self._skipped :]))
+
+
+def make(value: Mapping[str, Any], context: Context) -> Grammar:
+    """The grammar, compiled for the model's tokens. Raises ParameterError."""
+    from core.grammar.compiled import matcher_for, refused
+    from core.grammar.vocabulary import Vocabulary
+    from core.grammar.walker import Walker
+
+    model = context.model
+    if model.token_bytes is None:
+        raise refused(tr("the model has no tokenizer that says what its tokens spell."))
+    ends = () if context.eos is None else tuple(context.eos.tolist())
+    vocabulary = Vocabulary(model.token_bytes, model.pieces.__getitem__, ends, model.remembered)
+    matcher = matcher_for(vocabulary, value, model.strips_first_space(context.before))
+    walker = Walker(matcher, model.vocabulary, model.device)
+    if not walker.is_text(context.beginning):
+        raise refused(tr("the answer begins with what no text of it begins with."))
+    forced = context.config.forced_bos_token_id is not None  # a special token, and no part of the text
+    _check_room(value, context, forced)
+    return Grammar(walker, context.start, int(forced))
+
+
+def _check_room(value: Mapping[str, Any], context: Context, forced: bool) -> None:
+    """Raises ParameterError where no text of the grammar fits into the run."""
+    from core.grammar.shortest import least_tokens
+
+    room = context.max_length - context.start - forced
+    least = least_tokens(value, context.model.token_bytes or (), room)
+    if least > room:
+        raise ParameterError(
+            tr(
+                "No text of the grammar is as short as {limit:,} new tokens: the shortest takes {least:,} or more."
+            ).format(limit=room, least=least),
+            tr("Allow more new tokens, or loosen the grammar."),
+            PROCESSOR.name,
+        )
+
+
+PROCESSOR = Processor(
+    name="grammar",
+    make=make,
+    order=152,
+    label=mark("grammar"),
+    phrase=mark("the grammar"),
+    kind="ban",
+    parameter=Parameter(
+        "grammar", mark("Grammar"), "grammar", None,
+        mark("Only texts of this form are written: JSON by a schema, a regular expression, a Lark grammar, or one of "
+             "several texts."),
+        choices=KINDS, option=True, advanced=True, extra="grammar",
+    ),
+    shown=5,
+    is_on=given,
+    follow=Grammar.follow,
+    before_contrast=True,
+    progress=Grammar.progress,
+)  # fmt: skip

@@ -1,0 +1,310 @@
+"""Grammars: the mask by brute force, every way of deciding under it, and what is said of a grammar that is none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import jsonschema
+import pytest
+import torch
+from scipy import stats
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+
+import core
+from core.errors import ParameterError
+from core.events import DraftRound, SequenceFinished, TokenChosen
+from core.grammar.shortest import least_tokens
+from core.grammar.width import shortest_match
+from core.models.spelling import token_bytes
+from tests.core import spelled, tiny
+
+ENDS = 2
+CARD = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 4}, "n": {"enum": [1, 12]}, "b": {"type": "boolean"}},
+    "required": ["name", "n"],
+    "additionalProperties": False,
+}
+REGEX = "a(b|bb)?c? ?(dog|cat)"
+WORDS = ["abc", "ab cat", "ba", "abba", "a red dog"]
+
+
+def language(grammar: dict[str, Any]) -> set[str]:
+    """All texts of a grammar whose language is small, found without llguidance."""
+    if "choice" in grammar:
+        return set(grammar["choice"])
+    parts = [["a"], ["", "b", "bb"], ["", "c"], ["", " "], ["dog", "cat"]]
+    found = {"".join(words) for words in product(*parts)}
+    assert all(re.fullmatch(REGEX, text) for text in found)
+    return found
+
+
+def write(model: core.LoadedModel, grammar: Any, strategy: str = "greedy", seed: int = 0, **config: Any) -> core.Result:
+    settings = {"max_new_tokens": 40, **config}
+    ids = [5, 9, 30, 12]
+    return core.run(model, core.Request(ids, settings, strategy=strategy, options={"grammar": grammar}, seed=seed))
+
+
+def answer(model: core.LoadedModel, ids: list[int]) -> str:
+    """What the tokens write behind the prompt; special ones nothing."""
+    assert model.tokenizer is not None
+    anchor = model.tokenizer.convert_tokens_to_ids("d")
+    return str(model.tokenizer.decode([anchor, *ids], skip_special_tokens=True)).removeprefix("d")
+
+
+class BruteForce(LogitsProcessor):
+    """The mask by trying every token: its text must begin a text of the language, and the end must find a whole one."""
+
+    def __init__(self, model: core.LoadedModel, texts: set[str], start: int) -> None:
+        self.model, self.texts, self.start = model, texts, start
+        self._known: dict[str, list[int]] = {}
+
+    def allowed(self, ids: list[int]) -> list[int]:
+        so_far = answer(self.model, ids)
+        if so_far not in self._known:
+            self._known[so_far] = self._tried(ids, so_far)
+        return self._known[so_far]
+
+    def _tried(self, ids: list[int], so_far: str) -> list[int]:
+        found = [ENDS] if so_far in self.texts else []
+        for token in range(3, len(self.model.tokenizer)):  # type: ignore[arg-type]
+            text = answer(self.model, [*ids, token])
+            if text != so_far and "\ufffd" not in text and any(other.startswith(text) for other in self.texts):
+                found.append(token)
+        return found
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        masked = torch.full_like(scores, -float("inf"))
+        for row, ids in enumerate(input_ids[:, self.start :].tolist()):
+            keep = self.allowed(ids) if ENDS not in ids else [ENDS]
+            masked[row, keep] = scores[row, keep]
+        return masked
+
+
+@pytest.mark.parametrize("kind", spelled.KINDS)
+@pytest.mark.parametrize("grammar", [{"regex": REGEX}, {"choice": WORDS}], ids=["regex", "choice"])
+def test_the_mask_is_that_of_trying_every_token(kind: str, grammar: dict[str, Any]) -> None:
+    """Greedily and in beams, as transformers with a mask found without llguidance."""
+    model, texts = spelled.model(kind), language(grammar)
+    if kind == "words":  # words stand apart there, whatever is asked for
+        texts = {" " + text for text in texts}
+        grammar = {"choice": sorted(texts)}
+    brute = LogitsProcessorList([BruteForce(model, texts, 4)])
+    for beams in (1, 3):
+        config = GenerationConfig(max_new_tokens=40, num_beams=beams, do_sample=False, pad_token_id=0, eos_token_id=2)
+        (expected,) = tiny.reference(model, [5, 9, 30, 12], config, logits_processor=brute)
+        result = write(model, grammar, "beam_search" if beams > 1 else "greedy", num_beams=beams)
+        assert result.sequences[0] == expected
+        assert answer(model, expected) in texts
+
+
+def test_what_is_sampled_is_the_masked_distribution_shared_out_anew() -> None:
+    """Chi-square over whole texts, whose probabilities are multiplied up from masked softmaxes."""
+    model, texts = spelled.model(), set(WORDS)
+    brute = BruteForce(model, texts, 4)
+    expected: Counter[str] = Counter()
+    open_paths: list[tuple[list[int], float]] = [([], 1.0)]
+    while open_paths:
+        ids, share = open_paths.pop()
+        with torch.inference_mode():
+            logits = model.model(torch.tensor([[5, 9, 30, 12, *ids]])).logits[0, -1]
+        allowed = brute.allowed(ids)
+        for token, p in zip(allowed, torch.softmax(logits[allowed].double(), -1).tolist(), strict=True):
+            if token == ENDS:
+                expected[answer(model, ids)] += share * p
+            elif share * p > 1e-4:
+                open_paths.append(([*ids, token], share * p))
+    assert sum(expected.values()) == pytest.approx(1.0, abs=1e-2)
+    result = write(model, {"choice": WORDS}, "sampling", num_return_sequences=800, max_new_tokens=12, top_k=0)
+    seen = Counter(answer(model, ids) for ids in result.sequences)
+    likely = [text for text in expected if expected[text] * 800 >= 5]
+    counts = [seen[text] for text in likely]
+    wanted = [expected[text] for text in likely]
+    scaled = [share * sum(counts) / sum(wanted) for share in wanted]
+    assert set(seen) <= texts
+    assert stats.chisquare(counts, scaled).pvalue > 1e-3
+
+
+def test_a_hundred_seeds_all_meet_the_schema() -> None:
+    options = {"grammar": {"json_schema": CARD}, "seed_each": True}
+    config = {"max_new_tokens": 80, "num_return_sequences": 100}
+    result = core.run(spelled.model(), core.Request([5, 9], config, strategy="sampling", options=options, top_n=0))
+    assert len(set(result.texts)) > 50
+    for text in result.texts:
+        jsonschema.validate(json.loads(text), CARD)
+    alone = write(spelled.model(), {"json_schema": CARD}, "sampling", seed=3)
+    assert alone.texts == write(spelled.model(), {"json_schema": CARD}, "sampling", seed=3).texts
+
+
+@pytest.mark.parametrize(
+    "strategy", ["diverse_beam_search", "beam_sampling", "contrastive", "dola", "sampling", "early_exit"]
+)
+def test_every_way_of_deciding_keeps_to_the_grammar(strategy: str) -> None:
+    result = write(spelled.model(), {"json_schema": CARD}, strategy)
+    jsonschema.validate(json.loads(result.texts[0]), CARD)
+    assert result.sequences[0][-1] == ENDS
+
+
+@pytest.mark.parametrize("strategy", ["assisted", "token_tree", "prompt_lookup", "early_exit"])
+def test_drafts_change_nothing(strategy: str) -> None:
+    model, grammar = spelled.model(), {"json_schema": CARD}
+    drafters = (spelled.near(),) if strategy in ("assisted", "token_tree") else ()
+    request = core.Request(
+        [5, 9, 30, 12], {"max_new_tokens": 40}, strategy=strategy, options={"grammar": grammar}, drafters=drafters
+    )
+    assert core.run(model, request).sequences == write(model, grammar).sequences
+
+
+def test_an_encoder_decoder_writes_the_grammars_text_from_its_first_letter_on() -> None:
+    """Its decoder begins with nothing, where SentencePiece leaves out the first space."""
+    result = write(spelled.model("pieces", "t5"), {"choice": ["cat dog", "dog"]})
+    assert result.texts[0] in ("cat dog", "dog")
+
+
+def test_events_tell_what_was_wanted_and_what_was_left() -> None:
+    result = write(spelled.model(), {"choice": WORDS})
+    first = next(event for event in result.events if isinstance(event, TokenChosen))
+    stage = first.funnel[-1]
+    assert (stage.name, stage.kind) == ("grammar", "ban")
+    assert 0 < stage.survivors < 6
+    assert stage.mass == pytest.approx(sum(item.raw_probability for item in first.alternatives if item.probability > 0))
+    assert first.alternatives[0].probability == 0.0  # the first choice was forbidden
+
+
+@pytest.mark.parametrize(
+    ("grammar", "cause"),
+    [
+        ({"json_schema": {"type": "nonsense"}}, "it is no JSON schema: Invalid type: nonsense."),
+        ({"json_schema": "{bad"}, "not valid JSON: line 1, character 2"),
+        ({"json_schema": False}, "no text at all meets this schema"),
+        ({"json_schema": {"anyOf": []}}, "no text at all meets this schema"),
+        ({"json_schema": {"type": "array", "uniqueItems": True}}, "cannot be kept token by token: uniqueItems"),
+        ({"json_schema": {"$ref": "file:///x"}}, "not present"),
+        ({"json_schema": 7}, "A JSON schema is an object"),
+        ({"json_schema": json.loads("[" * 300 + "]" * 300)}, "brackets within each other"),
+        ({"regex": "("}, "it is no regular expression: unclosed group"),
+        ({"regex": "[^\\s\\S]"}, "no text at all is one of this regular expression"),
+        ({"regex": ""}, "The grammar is empty"),
+        ({"regex": "a" * 100_001}, "100,001 characters"),
+        ({"regex": 5}, "as a text"),
+        ({"lark": 'start: "a" foo'}, 'unknown name: "foo"'),
+        ({"lark": "start: " + "(" * 400 + '"a"' + ")" * 400}, "too deeply nested"),
+        ({"lark": 'start: start "a"'}, "no text at all is one of this Lark grammar"),
+        ({"choice": []}, "The choice is empty"),
+        ({"choice": ["a", ""]}, "One of the texts to choose from is empty"),
+        ({"choice": "red"}, "list of texts"),
+        ({"choice": ["a"] * 2000}, "2,000 texts"),
+        ({"choice": ["a"], "regex": "a"}, "Give one of json_schema, regex, lark, choice"),
+        ({"gbnf": "x"}, "no grammar of the kind “gbnf”"),
+        ("a+", "Give one of"),
+    ],
+)
+def test_a_grammar_that_is_none_is_refused_in_plain_words(grammar: Any, cause: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        write(spelled.model(), grammar)
+    assert cause in caught.value.cause
+    assert "switch the grammar off" in caught.value.remedy
+    assert "Unsatisfiable" not in caught.value.cause
+    assert "<state>" not in caught.value.cause
+
+
+def test_a_model_without_words_says_so() -> None:
+    with pytest.raises(ParameterError, match="has no tokenizer"):
+        write(tiny.shared("llama"), {"choice": ["a"]})
+
+
+def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.extras.find_spec", lambda name: None)
+    with pytest.raises(ParameterError, match=r"llguidance is not installed; pip install \"tokenscope\[grammar\]\""):
+        write(spelled.model(), {"choice": ["a"]})
+
+
+def test_a_beginning_must_be_one_of_the_grammars() -> None:
+    model = spelled.model()
+    request = core.Request([5, 9], {"max_new_tokens": 9}, options={"grammar": {"choice": WORDS}}, beginning=["ab"])
+    assert core.run(model, request).texts[0] in ("c", " cat", "ba")
+    with pytest.raises(ParameterError, match="begins with what no text of it begins with"):
+        core.run(model, core.Request([5], {}, options={"grammar": {"choice": WORDS}}, beginning=["x"]))
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "beam_search"])
+@pytest.mark.parametrize(
+    ("grammar", "limit", "reason", "whole"),
+    [
+        ({"choice": ["abc"]}, 9, "grammar", True),
+        ({"regex": "a{1,9}"}, 4, "length", True),
+        ({"lark": 'start: "abc"{10}'}, 8, "length", False),
+    ],
+)
+def test_the_end_says_whether_the_text_is_whole(
+    strategy: str, grammar: dict[str, Any], limit: int, reason: str, whole: bool
+) -> None:
+    result = write(spelled.model(), grammar, strategy, max_new_tokens=limit, suppress_tokens=[])
+    (end,) = [event for event in result.events if isinstance(event, SequenceFinished)]
+    if end.reason == "eos":  # after any number of letters it may
+        assert "regex" in grammar
+    else:
+        assert end.reason == reason
+    assert end.whole is whole
+
+
+def test_a_model_without_an_end_token_ends_where_the_grammar_does() -> None:
+    result = write(spelled.model(), {"choice": ["abc", "ba"]}, eos_token_id=[10_000])
+    (end,) = [event for event in result.events if isinstance(event, SequenceFinished)]
+    assert (end.reason, end.whole) == ("grammar", True)
+    assert result.texts[0] in ("abc", "ba")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "fits"),
+    [
+        ({"choice": ["abcabc", "xyzxyz"]}, 2),  # abc + abc
+        ({"regex": "[xyz]{6}(q|rr)?"}, 6),
+        ({"json_schema": CARD}, 10),
+        ({"json_schema": {"const": "xyz"}}, 5),
+        ({"json_schema": {"type": "array", "items": {"type": "integer"}, "minItems": 9}}, 11),
+    ],
+)
+def test_a_limit_that_no_text_can_keep_is_refused_before_the_run(grammar: dict[str, Any], fits: int) -> None:
+    """The bound is one: where a text of so many tokens is found by trying, the run is not refused."""
+    own = token_bytes(spelled.model())
+    assert 0 < least_tokens(grammar, own, 0) <= fits
+    assert write(spelled.model(), grammar, max_new_tokens=fits).events
+    if "json_schema" not in grammar:
+        with pytest.raises(ParameterError, match="No text of the grammar is as short as 1 new tokens"):
+            write(spelled.model(), grammar, max_new_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "width"),
+    [("abc", 3), ("a|bc", 1), ("(ab|c)d", 2), ("[^]a]x*y+", 2), ("a{3,}b?", 3), ("(?:ab){2}", 4), (r"\d\.\s", 3),
+     ("^ab$", 2), ("(?i)abc", 0), ("(", 0), ("a??b", 1), (r"\p{L}+a", 0)],
+)  # fmt: skip
+def test_the_shortest_match(pattern: str, width: int) -> None:
+    assert shortest_match(pattern) == width
+
+
+def test_a_draft_that_the_grammar_forbids_is_refused_for_that() -> None:
+    """A text of n-grams proposes what stands in the prompt; the grammar wants something else behind it."""
+    model = spelled.model()
+    a, b, c, d = (model.tokenizer.convert_tokens_to_ids(letter) for letter in "abcd")  # type: ignore[union-attr]
+    request = core.Request(
+        [c, a, b, a, d, a], {"max_new_tokens": 12}, strategy="prompt_lookup",
+        options={"grammar": {"regex": "cd{9}"}, "schedule": "constant"},
+    )  # fmt: skip
+    rounds = [event for event in core.run(model, request).events if isinstance(event, DraftRound)]
+    refused = [(node, event) for event in rounds for node in event.nodes if node.fate == "refused" and node.cut_by]
+    assert refused
+    for node, event in refused:
+        assert (node.cut_by, node.target_probability) == ("grammar", 0.0)
+        assert "The grammar forbids it here" in str(core.explain_draft(node, event))
+
+
+def test_the_sentence_says_what_the_model_wanted() -> None:
+    result = write(spelled.model(), {"choice": WORDS})
+    first = next(event for event in result.events if isinstance(event, TokenChosen))
+    assert f"The model wanted {core.words.quote(first.alternatives[0].text)}" in str(core.explain_token(first))
