@@ -52,11 +52,10 @@ class CodeController(QObject):
 def scripts_of(run: Run) -> tuple[dict[str, str], str]:
     """A run's scripts by flavour, and why there is but one (empty: there are both). Raises TokenscopeError."""
     request, load, drafters = _spelled(run), run.request.load, run.request.draft_names
-    own = core.as_code(
-        request, "core", model=load.model, drafters=drafters, device=load.device, dtype=load.dtype
-    )  # fmt: skip
+    kind = load.dtype if load.weights == "auto" else load.weights
+    own = core.as_code(request, "core", model=load.model, drafters=drafters, device=load.device, dtype=kind)
     device, dtype = (run.started.device, run.started.dtype) if run.started else (load.device, load.dtype)
-    if reason := core.why_not_generate(request, model=load.model, drafters=drafters, device=device):
+    if reason := core.why_not_generate(request, model=load.model, drafters=drafters, device=device, dtype=dtype):
         return {"core": own}, tr("There is no script for transformers: {reason}").format(reason=reason)
     script = core.as_code(request, model=load.model, drafters=drafters, device=device, dtype=dtype)
     return {"transformers": script, "core": own}, ""

@@ -36,7 +36,22 @@ class LoadController(QObject):
     def request(self) -> LoadRequest:
         """How the chosen model is to be loaded."""
         compute = self._settings.compute
-        return self.permitted(LoadRequest(self._model.name, compute.device, compute.dtype, compute.threads))
+        return self.permitted(
+            LoadRequest(self._model.name, compute.device, compute.dtype, compute.threads, weights=self.weights)
+        )
+
+    @property
+    def weights(self) -> str:
+        """What the chosen model's weights are kept as."""
+        return self._settings.models.weights.get(self._model.name, "auto")
+
+    def keep_weights(self, kind: str) -> None:
+        """Keep the chosen model's weights so from now on, and load it anew."""
+        kept, name = self._settings.models.weights, self._model.name
+        if name and kind != self.weights:
+            kept.pop(name, None)
+            kept.update({name: kind} if kind != "auto" else {})
+            self.load()
 
     def permitted(self, request: LoadRequest) -> LoadRequest:
         """The same with what the user allows that model now; a kept or a foreign request grants nothing."""
@@ -60,7 +75,7 @@ class LoadController(QObject):
         """Load the chosen model ahead of its first run, if it surely fits."""
         request = self.request()
         is_allowed = request.allow_pickle or request.allow_remote_code
-        if self._is_warm and request.model and (is_allowed or self._models.fits(request.model)):
+        if self._is_warm and request.model and (is_allowed or self._models.fits(request.model, request.weights)):
             self._session.load_model(request)
 
     @Slot(str)

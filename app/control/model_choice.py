@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QWidget
 
 from app.control.hub_scan import HubScan
-from app.control.model_list import FOLDER_ITEM, HUB_ITEM, NO_MODELS, ModelList, subtitle
+from app.control.model_list import FOLDER_ITEM, HUB_ITEM, NO_MODELS, WEIGHTS_ITEM, ModelList, subtitle
 from app.session.session import Session
 from app.state.near import unknown
 from app.state.requests import ModelInfo
@@ -26,6 +27,7 @@ class ModelChoice(QObject):
     ready = Signal(object)
     folderWanted = Signal()
     hubWanted = Signal()
+    weightsWanted = Signal()
 
     def __init__(self, picker: PickerCombo, models: ModelList, kept: Models, session: Session, first: str) -> None:
         super().__init__(picker)
@@ -49,6 +51,11 @@ class ModelChoice(QObject):
         """The chosen model's name; empty when there is none."""
         name = self._picker.currentData()
         return "" if name in NO_MODELS else str(name)
+
+    @property
+    def window(self) -> QWidget:
+        """The window that the picker stands in."""
+        return self._picker.window()
 
     @property
     def entries(self) -> Sequence[ModelEntry]:
@@ -142,7 +149,8 @@ class ModelChoice(QObject):
 
     @Slot(int)
     def _on_activated(self, index: int) -> None:
-        wanted = {FOLDER_ITEM: self.folderWanted, HUB_ITEM: self.hubWanted}.get(self._picker.itemData(index))
+        actions = {FOLDER_ITEM: self.folderWanted, HUB_ITEM: self.hubWanted, WEIGHTS_ITEM: self.weightsWanted}
+        wanted = actions.get(self._picker.itemData(index))
         if wanted is not None:
             self._picker.setCurrentIndex(self._last)
             wanted.emit()

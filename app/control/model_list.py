@@ -12,10 +12,12 @@ from core.errors import TokenscopeError
 from resources.language import mark, tr
 
 FOLDER_ITEM = "…folder"
-"""Data of the list's last line, which opens a folder instead of naming a model."""
+"""Data of the line that opens a folder instead of naming a model."""
 HUB_ITEM = "…hub"
 """Data of the line before it, which leads to the hub's models."""
-NO_MODELS = (None, FOLDER_ITEM, HUB_ITEM)
+WEIGHTS_ITEM = "…weights"
+"""Data of the last line, which asks what the chosen model's weights are kept as."""
+NO_MODELS = (None, FOLDER_ITEM, HUB_ITEM, WEIGHTS_ITEM)
 """Data of lines that name no model."""
 
 
@@ -93,8 +95,9 @@ class ModelList:
         return list(self._entries)
 
     def items(self) -> list[PickerItem]:
-        """The picker's lines, ending with those that get one from the hub and open a folder."""
-        return [*(_item(entry, *self._size) for entry in self._entries.values()), _hub(), _folder()]
+        """The picker's lines, ending with those that do something instead of naming a model."""
+        lines = [_item(entry, *self._size) for entry in self._entries.values()]
+        return [*lines, _hub(), _folder(), _weights()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Every other model as a draft for `name`: those that fit first, the smallest foremost, then those that write
@@ -106,10 +109,10 @@ class ModelList:
         others.sort(key=lambda entry: (not catalog.same_tokenizer(entry, target), entry.parameters or 0))
         return sorted((_draft_item(entry, target) for entry in others), key=lambda item: bool(item.reason))
 
-    def fits(self, name: str) -> bool:
+    def fits(self, name: str, weights: str = "auto") -> bool:
         """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory."""
         entry = self.get(name)
-        return entry is not None and entry.problem is None and catalog.fits(entry).ok
+        return entry is not None and entry.problem is None and catalog.fits(entry, weights).ok
 
 
 def _hub() -> PickerItem:
@@ -118,6 +121,11 @@ def _hub() -> PickerItem:
 
 def _folder() -> PickerItem:
     return PickerItem(tr("Folder…"), FOLDER_ITEM, tr("Open a model in Hugging Face format from this disk"))
+
+
+def _weights() -> PickerItem:
+    about = tr("Keep the chosen model's weights in fewer bits: smaller and quicker")
+    return PickerItem(tr("Weights…"), WEIGHTS_ITEM, about)
 
 
 def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:

@@ -45,6 +45,11 @@ class ScoreController(QObject):
         self._score_run("")
 
     @Slot()
+    def measure_weights(self) -> None:
+        """Score the prompt with the weights as they are kept, and with the model in float32 beside them."""
+        self._score_prompt(self._requests.as_set().model)
+
+    @Slot()
     def fill(self) -> None:
         """What can be scored now, and by whom."""
         menu, run = self._menu, self._session.run

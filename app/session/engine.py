@@ -15,7 +15,7 @@ from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
 from app.state.inside import LookRequest
-from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, is_packed
 from core.errors import InsideError
 from resources.language import current, tr
 
@@ -146,6 +146,7 @@ class CoreEngine:
                 request.model,
                 device=request.device,
                 dtype=request.dtype,
+                weights=request.weights,
                 allow_remote_code=request.allow_remote_code,
             )
         return self._blueprints[request]
@@ -171,7 +172,7 @@ class CoreEngine:
         """The model that reads along; it keeps the place of a draft."""
         if not request.second:
             return None
-        if request.second == request.model and self._model is not None:
+        if request.second == request.model and self._model is not None and not is_packed(request.load.weights):
             return self._model
         return self._draft_with(replace(request, draft_names=(request.second,)))[0]
 
@@ -193,8 +194,8 @@ def _forgotten() -> Exception:
 
 
 def _as_draft(request: RunRequest, name: str) -> LoadRequest:
-    """How a draft model is loaded: where the run's own is, without its permissions."""
-    return replace(request.load, model=name, allow_pickle=False, allow_remote_code=False)
+    """How a draft model is loaded: where the run's own is, without its permissions and its kind of weights."""
+    return replace(request.load, model=name, weights="auto", allow_pickle=False, allow_remote_code=False)
 
 
 def _read(request: LoadRequest) -> core.LoadedModel:
@@ -209,6 +210,7 @@ def _read(request: LoadRequest) -> core.LoadedModel:
         request.model,
         device=request.device,
         dtype=request.dtype,
+        weights=request.weights,
         allow_pickle=request.allow_pickle,
         allow_remote_code=request.allow_remote_code,
     )

@@ -26,7 +26,7 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
         name=request.model,
         title=model.name,
         device=str(model.device),
-        dtype=str(model.dtype).removeprefix("torch."),
+        dtype=model.weights,
         threads=torch.get_num_threads() if model.device.type == "cpu" else 0,
         note=_why_here(request.device, model.device.type),
         parameters=model.parameters,

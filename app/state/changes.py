@@ -27,6 +27,7 @@ def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
         (tr("Seed"), str(ran.seed), str(now.seed)),
         (tr("Device"), ran.load.device, now.load.device),
         (tr("Number type"), ran.load.dtype, now.load.dtype),
+        (tr("Weights"), ran.load.weights, now.load.weights),
     ]
     if ran.strategy == now.strategy:
         found += _differing(strategy.parameters, ran.settings, now.settings)

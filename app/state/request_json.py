@@ -130,7 +130,13 @@ def _load(value: Any) -> LoadRequest:
     return LoadRequest(**_read(_LOAD_READERS, value, "model's "))
 
 
-_LOAD_READERS: Mapping[str, _Reader] = {"model": _text, "device": _text, "dtype": _text, "threads": _count}
+_LOAD_READERS: Mapping[str, _Reader] = {
+    "model": _text,
+    "device": _text,
+    "dtype": _text,
+    "threads": _count,
+    "weights": _text,
+}
 _READERS: Mapping[str, _Reader] = {
     "prompt": _prompt,
     "strategy": _text,

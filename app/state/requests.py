@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
-from core import Request, strategies
+from core import Request, catalog, strategies
 from core.errors import ParameterError, TokenscopeError
 from core.strategies import Strategy
 from resources.language import mark, tr
@@ -28,6 +28,13 @@ class LoadRequest:
     """CPU threads for arithmetic; 0 leaves the choice to the program."""
     allow_pickle: bool = False
     allow_remote_code: bool = False
+    weights: str = "auto"
+    """What its weights are kept as: auto, float32, bfloat16, float16, int8 or int4."""
+
+
+def is_packed(weights: str) -> bool:
+    """Whether that kind of weights is made while loading, with fewer bits than any float has."""
+    return weights in catalog.PACKED
 
 
 @dataclass(frozen=True, slots=True)

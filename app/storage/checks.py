@@ -78,3 +78,10 @@ def counts(number: int, most: int) -> Check:
     """So many whole numbers from 0 to `most`."""
     each = up_to(most)
     return lambda value: isinstance(value, list) and len(value) == number and all(map(each, value))
+
+
+def each_one_of(choices: Collection[str]) -> Check:
+    """{name: one of these}."""
+    return lambda value: (
+        isinstance(value, dict) and len(value) <= MOST_ENTRIES and all(choice in choices for choice in value.values())
+    )

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 from app.storage.checks import (
     between,
     counts,
+    each_one_of,
     is_bytes,
     is_count,
     is_flag,
@@ -49,6 +50,8 @@ def _is_sides(value: Any) -> bool:
     return value == [] or counts(2, WIDEST)(value)
 
 
+WEIGHTS = ("auto", "float32", "bfloat16", "float16", "int8", "int4")
+"""What weights can be kept as: the core's own names, which only the worker's thread may ask it for."""
 _NAME, _NAMES, _FLAG, _VALUES = {"check": is_name}, {"check": is_names}, {"check": is_flag}, {"check": is_values}
 _SET = {"check": is_names, "set": True}
 """Names without an order: what several windows add comes together."""
@@ -178,6 +181,8 @@ class Models(Section):
     folders: list[str] = field(default_factory=list, metadata=_SET)
     allow_pickle: list[str] = field(default_factory=list, metadata=_SET)
     allow_remote_code: list[str] = field(default_factory=list, metadata=_SET)
+    weights: dict[str, str] = field(default_factory=dict, metadata={"check": each_one_of(WEIGHTS)})
+    """What single models' weights are kept as; a model that is not here has them as its file does."""
 
 
 @dataclass(slots=True)

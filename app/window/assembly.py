@@ -40,6 +40,7 @@ from app.control.scoring import ScoreController
 from app.control.setup import SetupController
 from app.control.terms import Terms
 from app.control.tours.tours import Tours
+from app.control.weights import WeightsController
 from app.control.welcome import Welcome
 from app.panels.appearance_menu import AppearanceMenu
 from app.panels.body import Body
@@ -213,6 +214,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         family=FamilyController(session, panels.centre, history, messages, lasting.family),
         reuse=ReuseMarks(panels.setup.prompt, session, loading, settings.compute),
         scoring=ScoreController(panels.setup.prompt, session, requests, runs, models, messages),
+        weights=WeightsController(chosen.model, loading, models, panels.toolbar),
         controller=setup,
         chat=chat,
         fit=FitController(session, panels.setup, requests),

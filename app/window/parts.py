@@ -36,6 +36,7 @@ from app.control.setup import SetupController
 from app.control.steps import Steps
 from app.control.terms import Terms
 from app.control.tours.tours import Tours
+from app.control.weights import WeightsController
 from app.control.welcome import Welcome
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
@@ -78,6 +79,7 @@ class Controllers:
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController
+    weights: WeightsController
     family: FamilyController
     reuse: ReuseMarks
     controller: SetupController

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from core.catalog.progress import Progress
     from core.models.catalog import (
         BUNDLED,
+        KINDS,
+        PACKED,
         Fit,
         ModelEntry,
         available,
@@ -33,10 +35,13 @@ if TYPE_CHECKING:
         locate,
         read_config,
         same_tokenizer,
+        weight_bytes,
     )
 
 __all__ = [
     "BUNDLED",
+    "KINDS",
+    "PACKED",
     "Fit",
     "HubFile",
     "HubModel",
@@ -65,6 +70,7 @@ __all__ = [
     "search",
     "unfinished",
     "verify",
+    "weight_bytes",
 ]
 
 _OF_THE_HUB = {

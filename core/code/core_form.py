@@ -78,7 +78,8 @@ def _fields(request: Request, plain: Plain, settings: dict[str, Any], drafts: Se
 
 
 def _load(source: Source) -> str:
-    more = {name: value for name, value in (("device", source.device), ("dtype", source.dtype)) if value != "auto"}
+    set_to = {"device": source.device, "dtype": source.dtype, "weights": source.weights or "auto"}
+    more = {name: value for name, value in set_to.items() if value != "auto"}
     return call("core.load", literal(source.name), **{name: literal(value) for name, value in more.items()})
 
 

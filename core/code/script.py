@@ -16,6 +16,7 @@ from core.counterpart import Counterpart
 from core.defaults import DEFAULTS
 from core.errors import CacheError, ParameterError
 from core.models import catalog
+from core.models.packed.kinds import PACKED
 from core.processors.order import OPTION, is_usual
 from core.request import Request
 from resources.language import sentences, tr
@@ -40,7 +41,8 @@ def as_code(
 
     `transformers` asks nothing but that library; where its `generate` cannot do the same, the script is the `core`
     form, and a comment at its top says why. A request names no model: `model` and `drafters` do, as they are loaded or
-    by what `core.load` takes (default: the first bundled model, and the request's drafters).
+    by what `core.load` takes (default: the first bundled model, and the request's drafters); `dtype` is its argument
+    of that name, or int8 or int4 for weights that are packed.
     Raises ParameterError, StrategyError, CacheError for a request that no run could have.
     """
     if flavour not in ("transformers", "core"):
@@ -65,10 +67,10 @@ def as_code(
 
 def why_not_generate(
     request: Request, *, model: LoadedModel | str | Path = "", drafters: Sequence[LoadedModel | str | Path] = (),
-    device: str = "auto",
+    device: str = "auto", dtype: str = "auto",
 ) -> str:  # fmt: skip
     """Why transformers' `generate` cannot do this run, as a sentence; empty where it can. Raises as `as_code` does."""
-    source, drafts = _sources(request, model, drafters, device, "auto")
+    source, drafts = _sources(request, model, drafters, device, dtype)
     return _counterpart(request, plain_of(request, source, bool(drafts)), source, drafts).missing
 
 
@@ -80,12 +82,15 @@ def _sources(
     dtype: str,
 ) -> tuple[Source, list[Source]]:
     first = next((entry.name for entry in catalog.bundled()), "model")
-    drafts = [source_of(draft, device, dtype) for draft in drafters or request.drafters]
+    floats = "auto" if dtype in PACKED else dtype
+    drafts = [source_of(draft, device, floats) for draft in drafters or request.drafters]
     return source_of(model or first, device, dtype), drafts
 
 
 def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[Source]) -> Counterpart:
     """What the strategy and the cache say, as one."""
+    if source.weights:
+        return Counterpart(missing=tr("its {kind} weights are packed by this program.").format(kind=source.weights))
     backend = caches.registry.get(request.cache)
     if backend is None:
         raise CacheError(

@@ -13,6 +13,7 @@ from core.models import catalog
 from core.models.entry import read_config
 from core.models.files import read_json
 from core.models.json_types import JsonObject
+from core.models.packed.kinds import PACKED
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
@@ -28,6 +29,8 @@ class Source:
     """What `from_pretrained` takes: a folder, or a hub id."""
     device: str = "auto"
     dtype: str = "auto"
+    weights: str = ""
+    """int8 or int4 where they are packed while loading."""
     is_encoder_decoder: bool = False
     own: Mapping[str, Any] = field(default_factory=dict)
     """The settings of its own generation_config."""
@@ -46,15 +49,20 @@ def source_of(model: LoadedModel | str | Path, device: str, dtype: str) -> Sourc
         folder = catalog.locate(name)
         config = read_config(folder)
     except ModelError:
-        return Source(name, name, device, dtype)
+        return Source(name, name, device, *_kinds(dtype))
     encodes = bool(config.get("is_encoder_decoder"))
     own, tokenizer = _own(folder, config), catalog.tokenizer_of(folder)
-    return Source(name, _place(name, folder), device, dtype, encodes, own, tokenizer, _count(config))
+    return Source(name, _place(name, folder), device, *_kinds(dtype), encodes, own, tokenizer, _count(config))
 
 
 def writes_otherwise(one: Source, other: Source) -> bool:
     """Whether the two are known to have different tokenizers."""
     return bool(one.tokenizer and other.tokenizer) and one.tokenizer != other.tokenizer
+
+
+def _kinds(dtype: str) -> tuple[str, str]:
+    """Type of the floats and kind of the weights, of one word for both."""
+    return ("auto", dtype) if dtype in PACKED else (dtype, "")
 
 
 def _of_loaded(model: LoadedModel) -> Source:
@@ -65,8 +73,8 @@ def _of_loaded(model: LoadedModel) -> Source:
         place = _place(name, model.path)
     tokenizer = b"" if model.path is None else catalog.tokenizer_of(model.path)
     own = {key: value for key, value in vars(model.generation_config).items() if value is not None}
-    dtype = str(model.dtype).removeprefix("torch.")
-    return Source(name, place, str(model.device), dtype, model.is_encoder_decoder, own, tokenizer, model.vocabulary)
+    kinds = _kinds(model.weights)
+    return Source(name, place, str(model.device), *kinds, model.is_encoder_decoder, own, tokenizer, model.vocabulary)
 
 
 def _place(name: str, folder: Path) -> str:

@@ -10,13 +10,16 @@ from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models import hub
 from core.models.entry import ModelEntry, describe, read_config
 from core.models.files import INDEX_BYTES, is_file, read_bytes
+from core.models.packed.kinds import KINDS, PACKED
 from core.models.purpose import foreign_input, has_language_head
-from core.models.room import Fit, fits
+from core.models.room import Fit, fits, weight_bytes
 from core.models.weights import find_weights
 from resources.language import tr
 
 __all__ = [
     "BUNDLED",
+    "KINDS",
+    "PACKED",
     "Fit",
     "ModelEntry",
     "available",
@@ -33,6 +36,7 @@ __all__ = [
     "read_config",
     "same_tokenizer",
     "tokenizer_of",
+    "weight_bytes",
 ]
 
 BUNDLED = Path(__file__).resolve().parents[2] / "resources" / "models"

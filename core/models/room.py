@@ -12,7 +12,8 @@ from core.models.entry import ModelEntry, read_config
 from core.models.footprint import cache_bytes
 from resources.language import mark, tr
 
-_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
+_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.05, "int4": 0.7}
+"""Bytes of a weight, near enough: packed ones have scales beside them, and norms and positions stay floats."""
 
 
 class Fit(NamedTuple):
@@ -24,15 +25,22 @@ class Fit(NamedTuple):
     sentence: str
 
 
+def weight_bytes(entry: ModelEntry, kind: str) -> int:
+    """What a model's weights take in memory when they are kept as `kind`; auto and others: as float32."""
+    return int(entry.parameters * _BYTES.get(kind, 4.0)) if entry.parameters else entry.bytes
+
+
 def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:
-    """Whether the weights, in `dtype`, fit into the memory that is free now (the host's; a GPU is asked on loading).
+    """Whether the weights, kept as `dtype` (int8 and int4 too), fit into the memory that is free now.
+
+    It is the host's memory that is looked at; a GPU is asked on loading.
 
     With `tokens`, the keys and values of `rows` texts of that length are reckoned in, or of the context where it is
     shorter. `core.estimate` reckons a whole request, with the model's own shape.
     """
-    weights = entry.parameters * _BYTES.get(dtype, 4) if entry.parameters else entry.bytes
+    weights = weight_bytes(entry, dtype)
     tokens = min(tokens, entry.context or tokens)
-    cache = rows * _cache_bytes(entry, tokens, _BYTES.get(dtype, 4)) if tokens else 0
+    cache = rows * _cache_bytes(entry, tokens, 2 if dtype in ("bfloat16", "float16") else 4) if tokens else 0
     return reckoned(weights, cache, tokens, rows)
 
 

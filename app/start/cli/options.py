@@ -19,6 +19,7 @@ class Options:
     prompt: str | None = None
     chat: bool = False
     cache: str = ""
+    weights: str = ""
     drafts: tuple[str, ...] = ()
     seed: int | None = None
     run: bool = False

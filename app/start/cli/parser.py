@@ -9,7 +9,7 @@ from textwrap import fill
 
 from app.start.cli import values
 from app.start.cli.argparse_words import Formatter
-from app.storage.settings import LANGUAGE_CHOICES, SCHEMES
+from app.storage.settings import LANGUAGE_CHOICES, SCHEMES, WEIGHTS
 from resources.language import mark, tr
 
 SCRIPT = mark("""\
@@ -62,6 +62,9 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
     add("--prompt", metavar="TEXT", help=tr("what the model continues"))
     add("--chat", action="store_true", help=tr("read the prompt as a chat (user: … assistant: …)"))
     add("--cache", default="", metavar="C", help=tr("how keys and values are kept; names below"))
+    add("--weights", default="", choices=WEIGHTS,
+        help=tr("what the model's weights are kept as: int8 and int4 are smaller, and quicker on a "
+                "processor"))  # fmt: skip
     add("--draft", action="append", default=[], dest="drafts", metavar="D",
         help=tr("draft model, for strategies that take one; repeatable: several are merged"))  # fmt: skip
     add("--seed", type=values.seed, metavar="N", help=tr("seed, locked"))

@@ -1,0 +1,78 @@
+"""What the chosen model's weights are kept as: asked in a dialog, remembered for each model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+from app.control.loading import LoadController
+from app.control.model_choice import ModelChoice
+from app.control.model_list import ModelList
+from core import ModelEntry, catalog, words
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from app.panels.weights_dialog import WeightsDialog, WeightsLine
+
+_OFFERED = {
+    "auto": (mark("Automatic"), mark("As the file has them where that is quick on this machine, else in float32.")),
+    "float32": (mark("float32"), mark("{size}. Exact: what everything else is compared with.")),
+    "bfloat16": (
+        mark("bfloat16"),
+        mark("{size}. Half the bytes of float32, with about three digits: near ties may change."),
+    ),
+    "int8": (
+        mark("int8 (eight bits)"),
+        mark("{size}. A quarter of the bytes to read for each token, so quicker; scores change by about 1 %."),
+    ),
+    "int4": (
+        mark("int4 (four bits)"),
+        mark("{size}. The fewest bytes, for models that fit no other way; scores change by some 10 %."),
+    ),
+}
+"""Titles, and what is said of each; `{size}` is what the weights take."""
+
+
+class WeightsController(QObject):
+    """Opens the dialog, and has the model loaded anew; `changed` when another kind was chosen."""
+
+    changed = Signal()
+    measureWanted = Signal()
+
+    def __init__(self, model: ModelChoice, loading: LoadController, models: ModelList, over: QObject) -> None:
+        super().__init__(over)
+        self._model, self._loading, self._models = model, loading, models
+        model.weightsWanted.connect(self.ask)
+
+    @Slot()
+    def ask(self) -> WeightsDialog | None:
+        """The dialog for the chosen model; None while there is none."""
+        from app.panels.weights_dialog import WeightsDialog
+
+        entry = self._models.get(self._model.name)
+        if entry is None:
+            return None
+        title = tr("Weights of {model}").format(model=entry.title)
+        dialog = WeightsDialog(title, lines_of(entry), self._loading.weights, self._model.window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.chosen.connect(self.choose)
+        dialog.measureWanted.connect(self.measureWanted)
+        dialog.open()
+        return dialog
+
+    @Slot(str)
+    def choose(self, kind: str) -> None:
+        """Keep the chosen model's weights so from now on."""
+        self._loading.keep_weights(kind)
+        self.changed.emit()
+
+
+def lines_of(entry: ModelEntry) -> list[WeightsLine]:
+    """Every kind that is offered for a model, with what its weights would take."""
+    from app.panels.weights_dialog import WeightsLine
+
+    return [
+        WeightsLine(kind, tr(title), tr(about).format(size=words.size(catalog.weight_bytes(entry, kind))))
+        for kind, (title, about) in _OFFERED.items()
+    ]

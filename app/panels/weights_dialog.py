@@ -1,0 +1,102 @@
+"""What a model's weights are kept as: each kind with what it takes and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QDialogButtonBox, QRadioButton, QVBoxLayout, QWidget
+
+from app.widgets.dialog import ReadDialog
+from app.widgets.wrapped_label import WrappedLabel
+from resources.language import tr
+
+_INDENT = 22
+"""Points by which a sentence stands behind its button's circle."""
+
+
+class WeightsLine(NamedTuple):
+    """One kind of weights: what settings call it, its title, and a sentence on its bytes and speed."""
+
+    kind: str
+    title: str
+    about: str
+    reason: str = ""
+    """Why it cannot be chosen; empty when it can."""
+
+
+class WeightsDialog(ReadDialog):
+    """`chosen(kind)` at once; `measureWanted` when somebody asks what a packed kind costs."""
+
+    chosen = Signal(str)
+    measureWanted = Signal()
+
+    def __init__(self, title: str, lines: Sequence[WeightsLine], kind: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("weightsDialog")
+        self.setWindowTitle(title)
+        self._lines = {line.kind: line for line in lines}
+        self._buttons: dict[str, QRadioButton] = {}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(20, 16, 20, 16)
+        self._column.setSpacing(4)
+        for line in lines:
+            self._add(line, line.kind == kind)
+        self._column.addSpacing(8)
+        self.foot = WrappedLabel(
+            tr("Measuring scores the prompt twice: with these weights, and with the file's own in float32 beside them.")
+        )
+        self.foot.setProperty("role", "muted")
+        self._column.addWidget(self.foot)
+        self._column.addStretch(1)
+        self._add_foot()
+        self.setMinimumWidth(460)
+
+    @property
+    def kind(self) -> str:
+        """The one that is chosen."""
+        return next((kind for kind, button in self._buttons.items() if button.isChecked()), "auto")
+
+    def choose(self, kind: str) -> None:
+        """Choose by name."""
+        self._buttons[kind].setChecked(True)
+
+    def _add(self, line: WeightsLine, is_chosen: bool) -> None:
+        button = QRadioButton(line.title)
+        button.setObjectName(f"weights.{line.kind}")
+        button.setChecked(is_chosen)
+        button.setEnabled(not line.reason)
+        button.setAccessibleDescription(line.reason or line.about)
+        button.toggled.connect(self._on_toggled)
+        about = WrappedLabel(line.reason or line.about)
+        about.setProperty("role", "muted")
+        below = QVBoxLayout()
+        below.setContentsMargins(_INDENT, 0, 0, 6)
+        below.addWidget(about)
+        self._buttons[line.kind] = button
+        self._column.addWidget(button)
+        self._column.addLayout(below)
+
+    def _add_foot(self) -> None:
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self.measure = buttons.addButton(tr("Measure what it costs"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.measure.setObjectName("measureWeights")
+        self.measure.clicked.connect(self._on_measure)
+        buttons.rejected.connect(self.close)
+        self._column.addWidget(buttons)
+        self._show_measure()
+
+    def _show_measure(self) -> None:
+        self.measure.setEnabled(self.kind not in ("auto", "float32"))
+
+    @Slot(bool)
+    def _on_toggled(self, on: bool) -> None:
+        if on:
+            self._show_measure()
+            self.chosen.emit(self.kind)
+
+    @Slot()
+    def _on_measure(self) -> None:
+        self.close()
+        self.measureWanted.emit()
