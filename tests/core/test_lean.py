@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+import transformers as t
 from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 import core
 from core.decoding.forward import lean as lean_module
-from core.decoding.forward.lean import is_growing, lean_pass
+from core.decoding.forward.choosing import lean_decoder, lean_pass
+from core.decoding.forward.lean import is_growing, lean_llama
+from core.decoding.forward.lean_decoder import LeanDecoder
 from tests.core import tiny
 
 
@@ -45,7 +49,7 @@ MODELS = {
 @torch.no_grad()
 def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits of 40 tokens in uneven portions: the module's and the lean pass's."""
-    lean = lean_pass(model)
+    lean = lean_llama(model)
     assert lean is not None
     ids = torch.randint(3, 61, (rows, 40), generator=torch.Generator().manual_seed(1))
     mine, theirs, outputs = DynamicCache(config=model.config), DynamicCache(config=model.config), []
@@ -67,7 +71,7 @@ def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.Mon
 def test_tree_mask_and_positions() -> None:
     """Two children of one parent, in one pass, equal two passes of their own."""
     model = tiny.make("llama")
-    lean = lean_pass(model)
+    lean = lean_llama(model)
     assert lean is not None
     low = torch.finfo(torch.float32).min
     mask = torch.tensor([[0, 0, 0, 0, low], [0, 0, 0, low, 0]])[None, None]
@@ -79,15 +83,85 @@ def test_tree_mask_and_positions() -> None:
     torch.testing.assert_close(mine[0], torch.stack(theirs), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "mistral", "gemma2", "gemma3", "t5", "bart", "mamba"])
+@pytest.mark.parametrize("kind", ["t5", "bart", "mamba"])
 def test_other_models_go_through_the_module(kind: str) -> None:
-    assert lean_pass(tiny.shared(kind)) is None
+    assert lean_pass(tiny.shared(kind), DynamicCache()) is None
 
 
-def test_other_types_and_ropes_go_through_the_module() -> None:
-    assert lean_pass(core.wrap(tiny.make("llama").model.to(torch.bfloat16))) is None
+def test_what_the_check_finds_otherwise_goes_through_the_module() -> None:
     rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
-    assert lean_pass(tiny.make("llama", rope_parameters=rope)) is None
+    assert lean_pass(tiny.make("llama", rope_parameters=rope), DynamicCache()) is None
+    config = t.GraniteConfig(**{**tiny._SMALL, "residual_multiplier": 0.3})
+    assert lean_decoder(core.wrap(t.GraniteForCausalLM(config))) is None
+    half = tiny.make("llama").model.to(torch.float16)
+    assert lean_pass(core.wrap(half), DynamicCache()) is None
+
+
+_MOE = {**tiny._SMALL, "num_experts_per_tok": 2}
+_OLD = {"vocab_size": 61, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+_FAMILIES: dict[str, Callable[[], Any]] = {
+    "opt": lambda: t.OPTForCausalLM(
+        t.OPTConfig(**_OLD, ffn_dim=64, max_position_embeddings=64, word_embed_proj_dim=32)
+    ),
+    "gpt_neox": lambda: t.GPTNeoXForCausalLM(t.GPTNeoXConfig(**_OLD, intermediate_size=64, max_position_embeddings=64)),
+    "phi3": lambda: t.Phi3ForCausalLM(t.Phi3Config(**tiny._SMALL)),
+    "mixtral": lambda: t.MixtralForCausalLM(t.MixtralConfig(**{**_MOE, "num_local_experts": 4})),
+    "qwen2_moe": lambda: t.Qwen2MoeForCausalLM(
+        t.Qwen2MoeConfig(**{**_MOE, "num_experts": 4, "moe_intermediate_size": 32})
+    ),
+}
+
+
+def family(kind: str) -> core.LoadedModel:
+    """A tiny model with weights far from zero, biases and norms included."""
+    if kind in tiny.ALL:
+        return tiny.make(kind)
+    torch.manual_seed(0)
+    network = _FAMILIES[kind]().eval()
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(4).add_(0.1 * torch.randn_like(weight))
+    return core.wrap(network)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mistral", "gemma2", "gemma3", *_FAMILIES])
+@torch.inference_mode()
+def test_families_are_known_by_their_parts(kind: str) -> None:
+    """The same logits in uneven portions, past every window; the same tokens as `generate`."""
+    model = family(kind)
+    lean = lean_pass(model, DynamicCache())
+    assert isinstance(lean, LeanDecoder)
+    ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
+    for portion in ids.split([12, 1, 5, 1, 11], 1):
+        wanted = model.model(portion, past_key_values=theirs).logits
+        torch.testing.assert_close(lean(portion, mine, 0), wanted, rtol=1e-4, atol=2e-4)
+    prompt, config = tiny.prompt(), GenerationConfig(max_new_tokens=12)
+    assert core.run(model, core.Request(prompt, config)).sequences == tiny.reference(model, prompt, config)
+
+
+@torch.inference_mode()
+def test_a_tree_behind_a_window_of_text() -> None:
+    """Two children of one parent, in one pass, equal two passes of their own."""
+    model, text = tiny.make("gemma3"), tiny.prompt(12)
+    lean, cache = lean_decoder(model), DynamicCache()
+    assert lean is not None
+    low = torch.finfo(torch.float32).min
+    mask = torch.tensor([[0.0] * 12 + [0, low], [0.0] * 12 + [low, 0]])[None, None]
+    lean(torch.tensor([text]), cache)
+    mine = lean(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[12, 12]]))
+    theirs = [model.model(torch.tensor([[*text, child]])).logits[0, -1] for child in (8, 9)]
+    torch.testing.assert_close(mine[0], torch.stack(theirs), rtol=1e-4, atol=1e-4)
+
+
+@torch.inference_mode()
+def test_sixteen_and_eight_bits_have_it_too() -> None:
+    half = core.wrap(tiny.make("llama").model.to(torch.bfloat16))
+    packed = core.load("storyteller", weights="int8")
+    for model, share in ((half, 0.04), (packed, 1e-4)):
+        lean, ids = lean_pass(model, DynamicCache()), torch.tensor([tiny.prompt(12)])
+        assert isinstance(lean, LeanDecoder)
+        wanted = model.model(ids).logits.float()
+        assert (lean(ids, DynamicCache(), 0) - wanted).abs().max() < share * wanted.abs().max()
 
 
 def count_calls(model: core.LoadedModel) -> list[int]:
@@ -115,7 +189,7 @@ def test_hidden_states_once_asked_for_leave_the_lean_pass() -> None:
     model = tiny.make("llama")
     core.run(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=3, dola_layers="high")))
     assert any(module._forward_hooks for module in model.model.modules())
-    assert lean_pass(model) is not None
+    assert lean_pass(model, DynamicCache()) is not None
 
 
 def test_a_hook_is_called() -> None:
@@ -139,7 +213,7 @@ def test_a_subclass_goes_through_the_module() -> None:
     class Other(LlamaForCausalLM):
         pass
 
-    assert lean_pass(core.wrap(Other(tiny.make("llama").model.config))) is None
+    assert lean_pass(core.wrap(Other(tiny.make("llama").model.config)), DynamicCache()) is None
 
 
 def test_only_the_plain_cache() -> None:

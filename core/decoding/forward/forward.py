@@ -14,7 +14,7 @@ from core.caches.tensors.editing import copy, reorder, tokens_read
 from core.caches.tensors.fixed import is_compiled
 from core.caches.tensors.reading import counts_otherwise, memory_of
 from core.caches.tensors.sink import SinkCache
-from core.decoding.forward.lean import is_growing, lean_pass
+from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.lean_compiled import compiled_step
 from core.errors import StrategyError
 from core.models.model import LoadedModel
@@ -86,7 +86,7 @@ class Forward:
         self._ids: torch.Tensor | None = None
         self._counts_otherwise = counts_otherwise(model)
         self._reads_anew = cache is None and memory_of(model) == "none"
-        self._lean = lean_pass(model) if is_growing(cache) else None
+        self._lean = lean_pass(model, cache)
         self._step = compiled_step(model, cache)
 
     @property
@@ -156,7 +156,7 @@ class Forward:
     def continue_from(self, cache: Cache) -> None:
         """Take over a filled cache: the next call continues the text it holds."""
         self.cache = cache
-        self._lean = lean_pass(self.model) if is_growing(cache) else None
+        self._lean = lean_pass(self.model, cache)
         self._step = compiled_step(self.model, cache)
         self._began = True
 

@@ -9,9 +9,9 @@ after it has been seen to agree with the module itself; everything else goes thr
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
 
 import torch
 from torch.nn import functional as F
@@ -30,11 +30,16 @@ _CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCaus
 _FORWARDS: dict[type, object] = {cls: cls.forward for cls in _CLASSES}
 _WINDOWED: tuple[type, ...] = (MistralForCausalLM,)
 """Every layer has a window where the configuration names one."""
+_WRITTEN_BY = ("transformers.", "torch.nn.", "core.models.packed.")
 _CAPTURING = "transformers.utils.output_capturing"
 _STEADY_ROPES = ("default", "linear", "llama3")
 """Rotary embeddings whose angles do not depend on the text's length."""
 LARGEST = 256 * 2**20
 """Bytes of weights up to which the joined matrices (a copy) are worth their memory."""
+
+
+class _Weighted(Protocol):
+    def parameters(self) -> Iterator[torch.nn.Parameter]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ class LeanLlama:
 
     def __init__(self, network: Llama) -> None:
         self._network = network
-        self._stamp = _stamp(network)
+        self._stamp = stamp_of(network)
         config = network.config
         self.eps = config.rms_norm_eps
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -90,7 +95,7 @@ class LeanLlama:
         self.width = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.embed, self.norm = network.model.embed_tokens.weight, network.model.norm.weight
         self.head = network.lm_head.weight
-        copies = _size(network) <= LARGEST
+        copies = size_of(network) <= LARGEST
         self.layers = [_join(layer, copies) for layer in network.model.layers]
         self._act = next(iter(network.model.layers)).mlp.act_fn
         self.is_silu = network.config.hidden_act in ("silu", "swish")
@@ -98,7 +103,7 @@ class LeanLlama:
 
     def is_current(self) -> bool:
         """Whether the module's weights, forward and hooks are as they were when this was made."""
-        return self._stamp == _stamp(self._network) and is_plain(self._network)
+        return self._stamp == stamp_of(self._network) and is_plain(self._network)
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
@@ -221,6 +226,18 @@ def is_plain(network: torch.nn.Module | Llama) -> TypeGuard[Llama]:
     return not any(_is_changed(module) for module in network.modules())
 
 
+def is_untouched(network: torch.nn.Module) -> bool:
+    """Whether every module is as torch, transformers and this program wrote it: nobody's class, forward or hook."""
+    return not network.training and not any(
+        _is_changed(module) or not _is_own(type(module)) for module in network.modules()
+    )
+
+
+def _is_own(kind: type[torch.nn.Module]) -> bool:
+    """Whether class and forward were written by torch, transformers or this program."""
+    return kind.__module__.startswith(_WRITTEN_BY) and kind.forward.__module__.startswith(_WRITTEN_BY)
+
+
 def _is_changed(module: torch.nn.Module) -> bool:
     """Whether anybody but transformers hooked or patched a module. The hooks it leaves behind once hidden states were
     asked for only collect them while a pass of its own asks again."""
@@ -232,7 +249,7 @@ def _is_changed(module: torch.nn.Module) -> bool:
     )
 
 
-def _size(network: Llama) -> int:
+def size_of(network: _Weighted) -> int:
     return sum(p.numel() * p.element_size() for p in network.parameters())
 
 
@@ -249,7 +266,7 @@ def _fits(network: Llama) -> bool:
     )  # fmt: skip
 
 
-def _stamp(network: Llama) -> tuple[int, ...]:
+def stamp_of(network: _Weighted) -> tuple[int, ...]:
     """Changes when any weight is replaced or written to."""
     return tuple(
         number for p in network.parameters() for number in (p.data_ptr(), 0 if p.is_inference() else p._version)
@@ -269,8 +286,8 @@ def is_growing(cache: object) -> bool:
     )
 
 
-def lean_pass(model: LoadedModel) -> LeanLlama | None:
-    """The lean pass of a model that has one; made once, checked against the module, and remade when weights change."""
+def lean_llama(model: LoadedModel) -> LeanLlama | None:
+    """The lean pass of a model of the Llama kind; made once, checked against the module, remade when weights change."""
     network = model.model
     known: LeanLlama | None = model.remembered.get("lean")
     if known is not None and known.is_current():
@@ -278,20 +295,32 @@ def lean_pass(model: LoadedModel) -> LeanLlama | None:
     model.remembered["lean"] = None
     if is_plain(network) and _fits(network):
         lean = LeanLlama(network)
-        model.remembered["lean"] = lean if _agrees(lean, model) else None
+        model.remembered["lean"] = lean if agrees(lean, model) else None
     found: LeanLlama | None = model.remembered["lean"]
     return found
 
 
-def _agrees(lean: LeanLlama, model: LoadedModel) -> bool:
+class _Pass(Protocol):
+    def __call__(self, ids: torch.Tensor, cache: Cache, keep: int = 1) -> torch.Tensor: ...
+
+
+_NEAR = {torch.float32: 1e-4, torch.bfloat16: 4e-2}
+"""How far logits may lie from the module's, as a share of the largest."""
+_LONGEST_CHECK = 64
+"""Tokens that are read to see a window work, at most."""
+
+
+def agrees(lean: _Pass, model: LoadedModel) -> bool:
     """Whether both give the same logits for a few tokens, at once and one by one."""
     network = model.model
-    ids = torch.arange(1, 8, device=network.device)[None] % network.config.vocab_size
-    expected = network(ids, use_cache=False).logits
-    cache = DynamicCache(config=network.config)
-    parts = [lean(ids[:, :4], cache, 0), lean(ids[:, 4:5], cache, 0), lean(ids[:, 5:], cache, 0)]
+    window = getattr(network.config, "sliding_window", None) or _LONGEST_CHECK
+    count = 7 if window >= _LONGEST_CHECK else window + 5
+    ids = torch.arange(1, count + 1, device=network.device)[None] % network.config.vocab_size
+    expected = network(ids, use_cache=False).logits.float()
+    cache = DynamicCache()
+    parts = [lean(part, cache, 0) for part in ids.split([4, 1, count - 5], 1)]
     scale = expected.abs().max().clamp(min=1.0)
-    close = bool(((torch.cat(parts, dim=1) - expected).abs().max() / scale) < 1e-4)
+    close = bool(((torch.cat(parts, dim=1) - expected).abs().max() / scale) < _NEAR[network.dtype])
     if not close and not bool(torch.isnan(expected).any()):
-        log.warning("the lean pass disagrees with %s; the module itself is used", type(network).__name__)
+        log.info("the lean pass disagrees with %s; the module itself is used", type(network).__name__)
     return close

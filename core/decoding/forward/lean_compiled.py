@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from core.caches.tensors.fixed import FixedCache, FixedLayer
-from core.decoding.forward.lean import LeanLlama, lean_pass
+from core.decoding.forward.lean import LeanLlama, lean_llama
 from core.models.model import LoadedModel
 
 
@@ -72,7 +72,7 @@ def compiled_step(model: LoadedModel, cache: object) -> CompiledStep | None:
         return None
     if not all(type(layer) is FixedLayer for layer in cache.layers):
         return None
-    lean = lean_pass(model)
+    lean = lean_llama(model)
     if lean is None:
         return None
     known: CompiledStep | None = model.remembered.get("compiled_step")

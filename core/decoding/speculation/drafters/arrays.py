@@ -18,7 +18,7 @@ import torch
 from transformers import DynamicCache
 
 from core.caches.tensors.editing import faces
-from core.decoding.forward.lean import Layer, LeanLlama, lean_pass
+from core.decoding.forward.lean import Layer, LeanLlama, lean_llama
 from core.models.model import LoadedModel
 
 Array = npt.NDArray[np.float32]
@@ -213,7 +213,7 @@ class ArrayPasses:
 
 def array_passes(model: LoadedModel) -> ArrayPasses | None:
     """Passes for a model that has a lean pass and is small, on a processor; None for any other."""
-    lean = lean_pass(model)
+    lean = lean_llama(model)
     if lean is None or model.device.type != "cpu" or not lean.is_silu:
         return None
     if sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters()) > LARGEST:
