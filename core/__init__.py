@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from core.trace.page.write import page, page_text
     from core.trace.recorder import record
     from core.trace.trace import replay
+    from core.weights_cost import WeightsCost, weights_cost
 
 __all__ = [
     "Effect",
@@ -58,6 +59,7 @@ __all__ = [
     "Result",
     "Saying",
     "Sentence",
+    "WeightsCost",
     "as_code",
     "beginning",
     "blueprint",
@@ -103,6 +105,7 @@ __all__ = [
     "stream",
     "together",
     "trace",
+    "weights_cost",
     "why_missing",
     "why_not_draft",
     "why_not_generate",
@@ -134,6 +137,7 @@ _HOMES = {
     "Result": "core.running",
     "Saying": "core.explain.sentence",
     "Sentence": "core.explain.sentence",
+    "WeightsCost": "core.weights_cost",
     "as_code": "core.code.script",
     "beginning": "core.shorten",
     "blueprint": "core.models.blueprint",
@@ -174,6 +178,7 @@ _HOMES = {
     "why_missing": "core.extras",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
     "why_not_generate": "core.code.script",
+    "weights_cost": "core.weights_cost",
     "wrap": "core.models.model",
 }
 

@@ -18,7 +18,8 @@ from core.decoding.stopping import new_token_limit
 from core.errors import TokenscopeError, UnpredictableError
 from core.explain.words import size
 from core.models.model import LoadedModel
-from core.models.room import free_memory, has_room
+from core.models.packed.kinds import PACKED
+from core.models.room import BYTES, free_memory, has_room
 from core.request import Request
 from core.settings import resolve
 from resources.language import tr, trn
@@ -114,6 +115,8 @@ class _Case:
     rows: int
     cache: str
     halved: bool = False
+    packed: bool = False
+    """Weights in eight bits."""
     drafted: bool = True
 
 
@@ -158,7 +161,7 @@ class _Reckoning:
         return has_room(self._needed(case), self.free)
 
     def _weights(self, case: _Case) -> int:
-        return self.model.weight_bytes // (2 if case.halved else 1)
+        return weights_kept(self.model, "int8") if case.packed else self.model.weight_bytes // (2 if case.halved else 1)
 
     def _length(self, model: LoadedModel, case: _Case) -> int:
         length = case.prompt + case.new
@@ -194,17 +197,22 @@ class _Reckoning:
         if others := [title for title in self._other_caches() if title]:
             sentence = tr("with the cache “{one}” or “{other}”") if len(others) > 1 else tr("with the cache “{one}”")
             yield sentence.format(one=tr(others[0]), other=tr(others[1 % len(others)]))
-        if self.model.dtype == torch.float32 and self._fits(replace(case, halved=True)):
+        if self.model.weights == "float32" and self._fits(replace(case, halved=True)):
             yield tr("in float16")
+        if self._can_pack() and self._fits(replace(case, packed=True)):
+            yield tr("with int8 weights")
         if self.request.drafters and self._fits(replace(case, drafted=False)):
             yield tr("without a draft model")
+
+    def _can_pack(self) -> bool:
+        return self.model.device.type == "cpu" and self.model.weights not in PACKED
 
     def _together(self) -> Iterator[str]:
         """The least that has to change at once, where no single change is enough."""
         single = replace(self.case, rows=1)
         caches_too = [replace(single, cache=backend.name) for backend in self._serving()]
         for case in (single, *caches_too, *(replace(other, halved=True) for other in (single, *caches_too))):
-            if case.halved and self.model.dtype != torch.float32:
+            if case.halved and self.model.weights != "float32":
                 return
             if new := self._most_new(case):
                 words = [tr("at most {new:,} new tokens").format(new=new)] if new < case.new else []
@@ -239,6 +247,11 @@ class _Reckoning:
         for backend in self._serving():
             if self._fits(replace(self.case, cache=backend.name)):
                 yield backend.title
+
+
+def weights_kept(model: LoadedModel, kind: str) -> int:
+    """Bytes of its weights kept as `kind`, near enough."""
+    return int(model.parameters * BYTES[kind])
 
 
 def prompt_tokens(model: LoadedModel, request: Request) -> int:

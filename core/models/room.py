@@ -12,7 +12,7 @@ from core.models.entry import ModelEntry, read_config
 from core.models.footprint import cache_bytes
 from resources.language import mark, tr
 
-_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.05, "int4": 0.7}
+BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.05, "int4": 0.7}
 """Bytes of a weight, near enough: packed ones have scales beside them, and norms and positions stay floats."""
 
 
@@ -27,7 +27,7 @@ class Fit(NamedTuple):
 
 def weight_bytes(entry: ModelEntry, kind: str) -> int:
     """What a model's weights take in memory when they are kept as `kind`; auto and others: as float32."""
-    return int(entry.parameters * _BYTES.get(kind, 4.0)) if entry.parameters else entry.bytes
+    return int(entry.parameters * BYTES.get(kind, 4.0)) if entry.parameters else entry.bytes
 
 
 def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens: int = 0, rows: int = 1) -> Fit:

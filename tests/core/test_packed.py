@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,6 +18,7 @@ from transformers import GenerationConfig
 
 import core
 from core.errors import ParameterError, UnpackableError
+from core.models import devices, quicker
 from core.models.packed import eight, four
 from core.models.packed.layers import Packed, PackedEmbedding, PackedLinear
 from tests.core import tiny
@@ -201,3 +204,43 @@ def test_prefixes_tell_packed_weights_apart(packed: core.LoadedModel) -> None:
     other.fill(torch.randn(other.weight.shape, generator=torch.Generator().manual_seed(0)))
     again.remembered.clear()
     assert fingerprint(again) != fingerprint(packed)
+
+
+def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    measured: list[torch.dtype] = []
+
+    def seconds(dtype: torch.dtype) -> float:
+        measured.append(dtype)
+        return {torch.bfloat16: 1.0, torch.float32: 2.0}[dtype]
+
+    monkeypatch.setattr(quicker, "_seconds", seconds)
+    config = t.LlamaConfig(**{**_SMALL, "hidden_size": 512, "num_hidden_layers": 1})
+    t.LlamaForCausalLM(config).bfloat16().save_pretrained(tmp_path / "model")
+    assert core.load(tmp_path / "model").weights == "bfloat16"
+    assert core.load(tmp_path / "model").weights == "bfloat16"
+    assert len(measured) == 2, "once for each type"
+    monkeypatch.setattr(devices, "bfloat16_is_quicker", lambda: False)
+    assert core.load(tmp_path / "model").weights == "float32"
+    assert core.load("storyteller").weights == "float32"
+
+
+def test_what_it_costs_is_measured(packed: core.LoadedModel) -> None:
+    """Little by little, of the whole text at last; what the picker's sentences claim holds."""
+    plain, text = core.load("storyteller"), _TALE + " a little fox named Fern. She liked to sing." * 6
+    reports = list(core.weights_cost(packed, plain, text))
+    assert [report.done for report in reports] == [64, reports[-1].total]
+    last = reports[-1]
+    assert 0.001 < last.error < 0.015
+    assert abs(last.change) < 0.02
+    scored = core.score(plain, text)
+    mean = sum(token.raw_log_probability for token in scored) / len(scored)
+    assert last.plain_perplexity == pytest.approx(math.exp(-mean), rel=0.05)
+    four = list(core.weights_cost(core.load("storyteller", weights="int4"), plain, text))[-1]
+    assert 0.02 < four.error < 0.2
+    stop = threading.Event()
+    stop.set()
+    assert not list(core.weights_cost(packed, plain, text, stop))
+    assert not list(core.weights_cost(plain, plain, text))[-1].error

@@ -11,7 +11,7 @@ from torch import nn
 from core.models.packed.eight import Matrix, pack_eight, quantize_rows, split
 from core.models.packed.four import GROUP, FourBits, fits_four, pack_four
 
-PORTION = 2**22
+PORTION = 2**19
 """Weights that are read and turned into eight bits at a time."""
 
 

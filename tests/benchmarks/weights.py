@@ -1,0 +1,64 @@
+"""What weights of other kinds are worth: decode on one thread, and the memory that loading takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from transformers import GenerationConfig
+
+import core
+from tests.benchmarks.decode import PROMPT, decode_ratio, random_llama
+from tests.benchmarks.timing import speed_ratio
+
+_PEAK = """
+import sys, core
+from core.device_memory import PeakMemory
+import torch
+core.load("storyteller", weights=sys.argv[2])      # libraries and kernels are in memory now
+before = int(open("/proc/self/statm").read().split()[1]) * 4096
+peak = PeakMemory(torch.device("cpu"))
+model = core.load(sys.argv[1], weights=sys.argv[2])
+print((peak.read() - before) / model.weight_bytes)
+"""
+
+
+def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
+    """All figures of this module, one by one."""
+    torch.set_num_threads(1)
+    story = core.load("storyteller")
+    ids = story.tokenizer(PROMPT)["input_ids"]
+    yield "storyteller, decode ÷ generate, 1 thread", decode_ratio(story, ids, 60, 3 if quick else 9)["vs_generate"]
+    with tempfile.TemporaryDirectory() as folder:
+        random_llama().model.to(torch.bfloat16).save_pretrained(folder)
+        yield from _speeds(folder, 12 if quick else 24, 3 if quick else 7)
+        if sys.platform == "linux":
+            for kind in ("float32", "int8", "int4"):
+                yield f"peak memory while loading ÷ weights kept, {kind}", peak_ratio(folder, kind)
+
+
+def _speeds(folder: str, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
+    plain = _writer(core.load(folder, weights="float32"), tokens)
+    for kind in ("int8", "int4", "bfloat16", "auto"):
+        yield (
+            f"{kind} ÷ float32, 97 M Llama, 1 thread",
+            speed_ratio(_writer(core.load(folder, weights=kind), tokens), plain, rounds),
+        )
+
+
+def _writer(model: core.LoadedModel, tokens: int) -> Callable[[], object]:
+    """A greedy run of so many tokens behind a prompt of twenty, traced."""
+    config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
+    return lambda: core.run(model, core.Request(list(range(5, 25)), config))
+
+
+def peak_ratio(folder: str | Path, kind: str) -> float:
+    """The most memory above what was there before, ÷ bytes of the weights, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _PEAK, str(folder), kind], capture_output=True, text=True, check=True
+    )
+    return float(done.stdout.strip().splitlines()[-1])
