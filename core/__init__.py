@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.explain.details import explain_stage
     from core.explain.figures import share
     from core.explain.grammar import GrammarFigures, explain_grammar, grammar_figures
-    from core.explain.rounds import explain_choice, explain_draft, explain_round
+    from core.explain.rounds import explain_choice, explain_draft, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.tokens import explain_token
     from core.extras import why_missing
@@ -77,6 +77,7 @@ __all__ = [
     "explain_draft",
     "explain_extra",
     "explain_grammar",
+    "explain_pool",
     "explain_round",
     "explain_stage",
     "explain_token",
@@ -151,6 +152,7 @@ _HOMES = {
     "explain_draft": "core.explain.rounds",
     "explain_extra": "core.explain.rounds",
     "explain_grammar": "core.explain.grammar",
+    "explain_pool": "core.explain.rounds",
     "explain_round": "core.explain.rounds",
     "explain_stage": "core.explain.details",
     "explain_token": "core.explain.tokens",

@@ -423,6 +423,16 @@ class DrafterChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class NgramPool:
+    """What lookahead decoding has collected."""
+
+    size: int
+    """N-grams in the pool behind the round."""
+    found: tuple[tuple[str, ...], ...]
+    """Those that the round's pass brought, in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
 class DraftRound(Event):
     """One round of speculation: what was drafted, what the target thought of it, what became text."""
 
@@ -443,6 +453,8 @@ class DraftRound(Event):
     """Draft length (depth) asked for in this round."""
     choice: DrafterChoice | None = None
     """None where there was none."""
+    pool: NgramPool | None = None
+    """Of lookahead decoding; None for any other."""
 
 
 @dataclass(frozen=True, slots=True)

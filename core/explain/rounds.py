@@ -127,6 +127,17 @@ _TOO = Saying(
     mark(" (so did {letters})"), mark(" ({letters} proposed it too)"), mark(" (proposed by {letters} as well)")
 )
 
+_POOL = Saying(
+    mark("The model has {size} short phrases in store."),
+    mark("The pool holds {size} n-grams; those that begin with the last token were checked."),
+    mark("Pool: {size} n-grams, of which those behind the last token were verified as a prefix tree."),
+)
+_FOUND = Saying(
+    mark("While it checked, it thought of {found}."),
+    mark("The same pass brought {found}."),
+    mark("New n-grams of this pass's window: {found}."),
+)
+_MOST_TOLD = 5
 _UNNAMED = Saying(mark("helper {letter}"), mark("drafter {letter}"), mark("drafter {letter}"))
 _CALLED = Saying(
     mark("helper {letter} ({name})"), mark("drafter {letter} ({name})"), mark("drafter {letter} ({name})")
@@ -172,6 +183,20 @@ def explain_choice(event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
         worths=", ".join(f"{name} {worth:.2f}" for name, worth in zip(names, choice.worths, strict=True)),
         silent=tr(" and ").join(names[number] for number in choice.silent),
     )  # fmt: skip
+
+
+def explain_pool(event: DraftRound) -> Sentence:
+    """What lookahead decoding holds, and which n-grams the round's pass brought; empty for any other strategy."""
+    pool = event.pool
+    if pool is None:
+        return Sentence()
+    held = _POOL.say(size=f"{pool.size:,}")
+    if not pool.found:
+        return held
+    told = ", ".join(quote("".join(ngram)) for ngram in pool.found[:_MOST_TOLD])
+    more = len(pool.found) - _MOST_TOLD
+    told = tr("{found} and {more} more").format(found=told, more=more) if more > 0 else told
+    return together(held, _FOUND.say(found=told))
 
 
 def _called(number: int, names: Sequence[str]) -> str:

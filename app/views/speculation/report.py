@@ -11,7 +11,7 @@ from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
 from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode
-from core import Saying, explain_choice, explain_draft, explain_extra, explain_round, share, words
+from core import Saying, explain_choice, explain_draft, explain_extra, explain_pool, explain_round, share, words
 from core.events import DraftNode, DraftRound, Finished
 from resources.language import mark, sentences, tr
 
@@ -29,7 +29,11 @@ _FATES = {"accepted": mark("accepted"), "refused": mark("refused"), "unreached":
 
 def drafter_names(request: RunRequest) -> tuple[str, ...]:
     """What the run's drafters are called: models by their names, without their folders."""
-    own = {"early_exit": (tr("The lower layers"),), "prompt_lookup": (tr("The text so far"),)}
+    own = {
+        "lookahead": (tr("Lookahead"),),
+        "early_exit": (tr("The lower layers"),),
+        "prompt_lookup": (tr("The text so far"),),
+    }
     models = tuple(Path(name).name for name in request.draft_names)
     looks_up = request.strategy == "assisted" and request.options.get("with_lookup")
     return own.get(request.strategy) or (*models, *((tr("The text so far"),) if looks_up else ()))
@@ -60,7 +64,7 @@ def _brief(share: float) -> str:
 def describe(entry: DraftRound, drafters: Sequence[str] = ()) -> str:
     """The round in words, with its times; where a drafter was chosen, which and why."""
     said = tr("Round {round}: {what}").format(round=entry.round + 1, what=explain_round(entry))
-    what = sentences(said, explain_choice(entry, drafters))
+    what = sentences(said, explain_choice(entry, drafters), explain_pool(entry))
     if not entry.verify_seconds:  # a still picture tells no times
         return what
     times = tr("{drafting:.1f} ms drafting, {checking:.1f} ms checking.").format(

@@ -16,6 +16,7 @@ from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.drafters.early_exit import lower_layers
 from core.decoding.speculation.drafters.fit import same_tokens
+from core.decoding.speculation.drafters.lookahead import Lookahead
 from core.decoding.speculation.drafters.lookup import Lookup
 from core.decoding.speculation.drafters.model import ModelDrafter, Reader
 from core.decoding.speculation.drafters.spelling import Spelling
@@ -33,6 +34,7 @@ from resources.language import tr
 _LEAST_SHARE = 0.01
 """A drafter without weights takes some time too."""
 _APART = str.maketrans(",⟨⟩", "   ")
+_LOOKAHEAD = {"lookahead_window": 5, "lookahead_ngram": 3, "lookahead_guesses": 5}
 DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
 
 
@@ -49,6 +51,14 @@ def decode_lookup(run: DecodingRun) -> Iterator[Event]:
     """Chains found in the text (and in an encoder's source)."""
     most = int(run.config.prompt_lookup_num_tokens or 10)
     yield from _decode(run, [_lookup(run, most)], Shape(_samples(run), _samples(run)), most)
+
+
+def decode_lookahead(run: DecodingRun) -> Iterator[Event]:
+    """Trees of n-grams that the target's own passes have brought."""
+    options = run.request.options
+    window, size, guesses = (int(options.get(name) or usual) for name, usual in _LOOKAHEAD.items())
+    drafter = Lookahead(window, size, guesses, options.get("pool_from_text") is not False)
+    yield from _decode(run, [drafter], Shape(_samples(run), _samples(run)), size - 1)
 
 
 def _lookup(run: DecodingRun, most: int, number: int = 0) -> Lookup:

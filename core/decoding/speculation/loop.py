@@ -14,6 +14,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.speculation.asking import Asking, Group
 from core.decoding.speculation.cost import clock_of, remembered_cost
 from core.decoding.speculation.drafters.base import Drafter
+from core.decoding.speculation.drafters.lookahead import Rider
 from core.decoding.speculation.draws import draw
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.round_events import Found, Judged, Stopwatch, Tally, cuts_of, round_event, target_shares
@@ -50,6 +51,11 @@ class _Draft:
     silent: list[int]
     """Who was asked before and had no guess."""
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether anybody was: in a pause nobody is."""
+        return bool(self.branches or self.silent)
+
 
 class Speculation:
     """A run with drafters. Its caches hold exactly the text (less its last token) whenever the caller has control."""
@@ -68,6 +74,7 @@ class Speculation:
         self.text = Text(run.start_ids, run.model.device)
         self.track = run.scribe.track(0)
         self.tally = Tally()
+        self._rider = next((drafter for drafter in drafters if isinstance(drafter, Rider)), None)
         self._dice = Dice(run.generator)
         self._clock = clock_of(run.model.device)
         self._method: Method = "sampled" if shape.samples else "greedy"
@@ -109,15 +116,16 @@ class Speculation:
         if draft is None or self.run.is_cancelled():
             return []
         if not draft.branches:
-            return self._plain_step(asking)
+            return self._plain_step(asking, self._rider if draft.was_asked else None)
         group, plan = draft.group, draft.plan
         tree = merge(self.text.ids[-1], draft.branches, group.drafters)
         watch.lap()
-        scores = self.target.score(self.text, tree)
+        scores = self.target.score(self.text, tree, self._rider)
         verdict = self._verify(tree, scores[-1])
         watch.lap()
         self._settle(tree, verdict)
-        found = Found(tree, verdict, plan.depth, asking.choice(group, draft.silent))
+        pool = self._rider.told(self.run.model.pieces) if self._rider is not None else None
+        found = Found(tree, verdict, plan.depth, asking.choice(group, draft.silent), pool)
         shares = target_shares(scores[-1], tree)
         judged = Judged(shares, cuts_of(scores, [stage.name for stage in self.target.names], tree, shares))
         watch.lap()
@@ -131,15 +139,22 @@ class Speculation:
         written = len(self.track.ids) - step
         return [*waiting, round_event(found, written, judged, figures, self.run.model.pieces), *events]
 
-    def _plain_step(self, asking: Asking) -> Iterator[Event]:
-        """One token as plain decoding writes it."""
+    def _plain_step(self, asking: Asking, rider: Rider | None) -> Iterator[Event]:
+        """One token as plain decoding writes it; a rider may look ahead in its pass."""
         watch = Stopwatch(self._clock)
-        scores = self.target.step(self.text)
+        scores = self.target.step(self.text) if rider is None else self._step_with(rider)
         token = self._choose(scores)
         watch.lap()
-        asking.learn_plain(watch.priced[0])
+        if rider is None:
+            asking.learn_plain(watch.priced[0])
         self.tally.verify_seconds += watch.seconds[0]
         return self._write_plain(scores, token)
+
+    def _step_with(self, rider: Rider) -> list[torch.Tensor]:
+        """Scores behind the text, each [1, V], from a pass in which the rider's rows were read too."""
+        scores = self.target.score(self.text, merge(self.text.ids[-1], [Branch()]), rider)
+        self.target.settle([])
+        return scores
 
     def _write_plain(self, scores: list[torch.Tensor], chosen: torch.Tensor) -> Iterator[Event]:
         """Append one token [1]; quick steps are read in pairs."""

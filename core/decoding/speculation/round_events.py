@@ -15,7 +15,7 @@ from core.decoding.speculation.auto_length import expected_speedup
 from core.decoding.speculation.cost import remembered_cost
 from core.decoding.speculation.tree import DraftTree
 from core.decoding.speculation.verify import Verdict
-from core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind
+from core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind, NgramPool
 from core.models.text import Pieces
 
 
@@ -44,12 +44,14 @@ class Stopwatch:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A round's tree, what became of it, the draft length asked for, and why its drafter was asked."""
+    """A round's tree, what became of it, the draft length asked for, why its drafter was asked, and what
+    lookahead holds."""
 
     tree: DraftTree
     verdict: Verdict
     length: int
     choice: DrafterChoice | None = None
+    pool: NgramPool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ def round_event(found: Found, written: int, judged: Judged, figures: Figures, pi
         extra_piece=pieces[verdict.extra] if has_extra else "", extra_kind=kind,
         draft_seconds=figures.draft_seconds, verify_seconds=figures.verify_seconds,
         overhead_seconds=figures.overhead_seconds, length=found.length, choice=found.choice,
+        pool=found.pool,
     )  # fmt: skip
 
 

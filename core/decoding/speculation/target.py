@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from core.caches.tensors import editing
 from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.run import DecodingRun
+from core.decoding.speculation.drafters.lookahead import Rider
 from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.text import Text
@@ -56,12 +58,24 @@ class Target:
         scores = [raw] if self._guide is None else [raw, self._guide.step(raw, ids)]
         return [*scores, *self.funnel.trace([text.tensor], scores[-1])[1:]]
 
-    def score(self, text: Text, tree: DraftTree) -> list[torch.Tensor]:
-        """Scores behind every node, each [N, V]."""
+    def score(self, text: Text, tree: DraftTree, rider: Rider | None = None) -> list[torch.Tensor]:
+        """Scores behind every node, each [N, V]; a rider's rows ride along and are told their choices."""
         ids = torch.tensor([tree.ids], device=self._run.model.device)
-        raw = self._run.repair(self.passes.nodes(ids, tree.depths, tree.sees()))
+        raw = self.passes.nodes(ids, tree.depths, tree.sees()) if rider is None else self._with(rider, text, tree)
+        raw = self._run.repair(raw)
         scores = [raw] if self._guide is None else [raw, self._guide.nodes(raw, ids, tree)]
         return [*scores, *self.funnel.tree(text.tensor, tree, scores[-1])[1:]]
+
+    def _with(self, rider: Rider, text: Text, tree: DraftTree) -> torch.Tensor:
+        """One pass over tree and riders; the tree's logits [N, V]."""
+        riders, nodes = rider.ride(text), len(tree)
+        ids = torch.tensor([[*tree.ids, *riders.ids]], device=self._run.model.device)
+        sees = np.zeros((ids.shape[1], ids.shape[1]), dtype=np.bool_)
+        sees[:nodes, :nodes], sees[nodes:, nodes:] = tree.sees(), riders.sees
+        sees[nodes:, 0] = True
+        logits = self.passes.nodes(ids, [*tree.depths, *riders.depths], sees)
+        rider.rode(logits[nodes:].argmax(-1).tolist())
+        return logits[:nodes]
 
     def settle(self, path: list[int]) -> None:
         """Keep root and accepted path."""

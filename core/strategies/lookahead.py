@@ -1,0 +1,45 @@
+"""Lookahead decoding: the model guesses n-grams in its own passes and checks those that fit."""
+
+from __future__ import annotations
+
+from core.counterpart import Counterpart
+from core.parameter import Parameter
+from core.strategies.speculative import CHAINS, speculative
+from core.strategies.token_tree import takes_trees
+from resources.language import mark, tr
+
+WINDOW = Parameter(
+    "lookahead_window", mark("Window"), "int", 5,
+    mark("How many places ahead are guessed in every pass (W). Each takes N − 1 tokens more in the pass."),
+    minimum=1, maximum=64, soft_maximum=15, step=1, option=True,
+)  # fmt: skip
+SIZE = Parameter(
+    "lookahead_ngram", mark("n-gram"), "int", 3,
+    mark("Tokens of an n-gram (N): its first has to be the text's last token, the others are drafted."),
+    minimum=2, maximum=16, soft_maximum=8, step=1, option=True,
+)  # fmt: skip
+GUESSES = Parameter(
+    "lookahead_guesses", mark("Checked at once"), "int", 5,
+    mark("How many n-grams are kept for each token, and checked in one pass (G)."),
+    minimum=1, maximum=32, soft_maximum=15, step=1, option=True,
+)  # fmt: skip
+FROM_TEXT = Parameter(
+    "pool_from_text", mark("n-grams of the text too"), "bool", True,
+    mark("The pool also holds what prompt and text have said already, as prompt lookup does."),
+    option=True, advanced=True,
+)  # fmt: skip
+
+STRATEGY = speculative(
+    "decode_lookahead",
+    name="lookahead",
+    title=mark("Lookahead"),
+    summary=mark("The model guesses word sequences beside its own work and checks those that fit. Needs no draft."),
+    paper="Fu et al. 2024, Break the Sequential Dependency of LLM Inference Using Lookahead Decoding",
+    aliases=("lookahead_decoding", "jacobi"),
+    order=65,
+    needs=CHAINS | {"select"},
+    own=(WINDOW, SIZE, GUESSES, FROM_TEXT),
+    lengths=(),
+    checks=(takes_trees,),
+    counterpart=lambda request: Counterpart(missing=tr("transformers has no lookahead decoding.")),
+)
