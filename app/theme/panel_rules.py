@@ -7,6 +7,11 @@ from app.theme.theme import Theme
 
 def rules(theme: Theme) -> str:
     """One sheet for all panels: far quicker than a sheet for each widget."""
+    return _settings(theme) + _buttons(theme) + _lists(theme)
+
+
+def _settings(theme: Theme) -> str:
+    """Editors of settings, and what stands beside them."""
     px = theme.px
     return f"""
 QAbstractSpinBox[plain="true"]::up-button, QAbstractSpinBox[plain="true"]::down-button {{ width: 0; border: 0; }}
@@ -16,11 +21,20 @@ QAbstractSpinBox[plain="true"]::up-arrow, QAbstractSpinBox[plain="true"]::down-a
 QAbstractSpinBox[plain="true"] {{ padding: 2px 4px; }}
 ValueSlider {{ min-height: {px(14)}px; max-height: {px(14)}px; }}
 #usedSettings[changed="true"] {{ color: {theme.accent}; }}
-QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #seedBox {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; background: transparent; }}
 #seedBox QLabel {{ color: {theme.muted}; }}
 #seedSpin {{ border: 1px solid transparent; background: transparent; padding: 1px; }}
 #seedSpin:focus {{ border: 1px solid {theme.accent}; border-radius: {px(5)}px; }}
+#usedSettings {{ color: {theme.muted}; font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
+#resetButton, #openPreset, #moreButton {{ font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
+"""
+
+
+def _buttons(theme: Theme) -> str:
+    """Buttons, tabs and what is switched by them."""
+    px = theme.px
+    return f"""
+QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #textButton, #exportButton, #toursButton {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; }}
 #textButton:hover, #exportButton:hover, #toursButton:hover {{ background: {theme.hover}; }}
 #textButton:focus, #exportButton:focus, #toursButton:focus {{ border: 1px solid {theme.accent}; }}
@@ -32,18 +46,8 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #scoreButton:hover {{ background: {theme.hover}; }}
 #scoreButton:focus {{ border: 1px solid {theme.accent}; }}
 #scoreButton::menu-button {{ border: 0; width: {px(20)}px; }}
-#usedSettings {{ color: {theme.muted}; font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
-#resetButton, #openPreset, #moreButton {{ font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}
 #toursButton {{ padding: 0 {px(10)}px; }}
-QPushButton[role="tour"] {{
-    text-align: left; background: {theme.panel}; border: 1px solid {theme.line}; border-radius: {theme.space(8)}px;
-}}
-QPushButton[role="tour"]:hover {{ background: {theme.hover}; }}
-QPushButton[role="tour"]:focus {{ border: 2px solid {theme.accent}; }}
-QLabel[role="tourTitle"] {{ font-weight: 600; }}
-QLabel[role="spoken"] {{ font-size: {px(17)}px; }}
-QLabel[role="bannerTitle"] {{ font-weight: 600; }}
 QTabBar[tight="true"]::tab {{ margin: 0 {px(5)}px; }}
 #colourButton, #whitespaceButton {{ padding: {px(4)}px 1px; }}
 #moreViews {{ padding: 2px {px(6)}px; }}
@@ -57,6 +61,21 @@ Segmented QPushButton[role="quiet"] {{
 }}
 Segmented QPushButton[role="quiet"]:checked {{ color: {theme.text}; background: transparent; font-weight: 600; }}
 Segmented QPushButton[role="quiet"]:disabled {{ color: {theme.faint}; }}
+"""
+
+
+def _lists(theme: Theme) -> str:
+    """Cards, lists, headings."""
+    px = theme.px
+    return f"""
+QPushButton[role="tour"] {{
+    text-align: left; background: {theme.panel}; border: 1px solid {theme.line}; border-radius: {theme.space(8)}px;
+}}
+QPushButton[role="tour"]:hover {{ background: {theme.hover}; }}
+QPushButton[role="tour"]:focus {{ border: 2px solid {theme.accent}; }}
+QLabel[role="tourTitle"] {{ font-weight: 600; }}
+QLabel[role="spoken"] {{ font-size: {px(17)}px; }}
+QLabel[role="bannerTitle"] {{ font-weight: 600; }}
 #historyList {{ border: 0; padding: 0; }}
 #historyView QStackedWidget {{ background: transparent; }}
 TableDialog QScrollArea {{ border: 1px solid transparent; border-radius: {px(5)}px; }}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.explain.figures import share
-from core.explain.sentence import Saying, Sentence
+from core.explain.sentence import Saying, Sentence, capital
 from core.explain.stages import named
 from core.processors.wording import stage_label
 from resources import depth
@@ -36,9 +36,9 @@ def explain_cut(stage: Stage, before: Stage | None) -> Sentence:
     """How many tokens the stage cut of those that the one before had left, and what share the others hold; None: it is
     the first, the model's own distribution."""
     if before is None:
-        return _BEGIN.say(left=f"{stage.survivors:,}")
+        return _BEGIN.words(left=f"{stage.survivors:,}")
     cut = before.survivors - stage.survivors
-    return (_CUT if cut > 0 else _SHIFT).say(
+    told = (_CUT if cut > 0 else _SHIFT).words(
         stage=stage_label(stage) if depth.current() == depth.USUAL else named(stage),
         cut=f"{cut:,}",
         before=f"{before.survivors:,}",
@@ -46,3 +46,4 @@ def explain_cut(stage: Stage, before: Stage | None) -> Sentence:
         mass=share(stage.mass),
         raw=share(stage.raw_mass),
     )
+    return capital(told) if depth.current() == depth.PLAIN else told  # a setting's own name is small

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,13 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.state.guessing import CHOICES, MOST, Question, between, questions, until, why_not_guess
-from app.state.requests import Outcome
+from app.state.requests import Outcome, RunRequest
 from app.state.run import Run
 from app.window.main_window import MainWindow
 from core import words
-from core.events import TokenChosen
+from core.events import Event, TokenChosen
 from tests.ui.beams import beam_run, beam_steps
+from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, story
 from tests.ui.windows import open_window
@@ -206,3 +208,44 @@ def test_a_run_until_a_token_grows_into_the_whole_one() -> None:
     assert before.tokens == run.tokens[:9]
     before.apply(between(run, 9, 20))
     assert before.text == run.text
+
+
+class OtherFuture(ScriptedEngine):
+    """Waits after its tenth token, which is another one, of other figures, in every second run."""
+
+    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        for event in super().stream(request, cancel):
+            is_other = isinstance(event, TokenChosen) and event.step == 9 and len(self.runs) % 2 == 0
+            changed = {"piece": " fish", "text": " fish", "raw_probability": 0.02, "rank": 9, "entropy": 5.0}
+            yield replace(event, **changed) if is_other else event
+
+
+def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot: QtBot, config_dir: Path) -> None:
+    engine = OtherFuture(hold=threading.Event())
+    window = open_window(qtbot, config_dir, engine)
+    window.parts.terms.refresh()
+    guess, session = window.parts.guess, window.session
+    looks = []
+    for _ in range(2):
+        window.parts.runs.run()
+        qtbot.waitUntil(lambda: session.run is not None and len(session.run.tokens) == 10, timeout=WAIT_MS)
+        guess.start()
+        assert guess.is_on
+        assert guess.panel is not None
+        assert "held here until then" in guess.panel.sentence.text()
+        qtbot.waitUntil(lambda: all(not t.isActive() for t in window.parts.inspector.findChildren(QTimer)))
+        settle(window)
+        looks.append((everything_said(window), picture(window)))
+        if not engine.hold.is_set() and len(looks) == 1:
+            guess.leave()
+            with qtbot.waitSignal(session.finished, timeout=WAIT_MS):
+                session.stop()
+    assert looks[0] == looks[1], "nothing tells of the token behind the one it is held at"
+    with qtbot.waitSignal(guess.asked, timeout=WAIT_MS) as asked:
+        engine.hold.set()
+    run = session.run
+    assert run is not None
+    assert len(run.tokens) == asked.args[0].place >= 9
+    assert run.finished is None
+    guess.pick(asked.args[0].right)
+    assert guess.right == 1

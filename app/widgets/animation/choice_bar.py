@@ -1,4 +1,8 @@
-"""A distribution as one bar: stage by stage the settings close it like a funnel, then a ball falls into it."""
+"""A distribution as one bar: stage by stage the settings close it like a funnel, then a ball falls into it.
+
+It comes to rest in the middle of the chosen share. Where in it a die fell cannot be told: torch draws by a race (the
+token of the greatest p ÷ exponential noise wins), so there is no one number that falls into the bar.
+"""
 
 from __future__ import annotations
 
