@@ -180,6 +180,19 @@ BAD = {
         GOOD.replace('["tokens", "one"]', '["loop_start", "one"]').replace('"None."', '"{count}."'),
         "which may be missing",
     ),
+    "no list": (
+        GOOD.replace('prompt = "Once"', 'prompt = "O"\ndrafts = 5'),
+        "one the value of “drafts” is of another",
+    ),
+    "no number": (
+        GOOD.replace('prompt = "Once"', 'prompt = "O"\nseed = "x"'),
+        "value of “seed” is of another kind",
+    ),
+    "no table": (GOOD.replace('prompt = "Once"', 'prompt = "O"\nparameters = 3'), "the value of “parameters” is"),
+    "no time": (GOOD.replace("[[steps]]", "[[steps]]\nseconds = true"), "step 1 the value of “seconds” is of another"),
+    "no conditions": (GOOD.replace('[["count", ">", 1]]', "3"), "the value of “when” is of another kind"),
+    "no wanted figure": (GOOD.replace('["tokens", "one"]', "3"), "There is no measure “3”"),
+    "half a brace": (GOOD.replace('"{count} tokens."', '"{count tokens."'), "a brace of “{count tokens.” has no other"),
     "too long": (GOOD.replace("[[steps]]", "[[steps]]\nseconds = 91"), "90.0 are the most"),
 }
 

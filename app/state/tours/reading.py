@@ -21,6 +21,11 @@ from resources.language import tr
 _STEP = Step.__dataclass_fields__.keys()
 _SETTING = Setting.__dataclass_fields__.keys()
 _TOUR = {"name", "title", "about", "order", "runs", "steps"}
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "order": int, "seed": int, "seconds": (int, float), "runs": dict, "figures": dict, "parameters": dict,
+    "cache_parameters": dict, "steps": list, "drafts": list, "when": list,
+}  # fmt: skip
+"""What the value of a key is; a text where it is not here."""
 _LONGEST = 90.0
 """Seconds that a tour may take by itself."""
 
@@ -122,11 +127,12 @@ def _step(table: object, runs: Iterable[str], where: str) -> Step:
     return step
 
 
-def _figures(told: Mapping[str, Sequence[Any]], runs: set[str], where: str) -> dict[str, Wanted]:
+def _figures(told: Mapping[str, Any], runs: set[str], where: str) -> dict[str, Wanted]:
     """What is measured may be taken of runs and of figures that stand before it."""
     found: dict[str, Wanted] = {}
-    for name, (measure, *of) in told.items():
-        if measure not in MEASURES:
+    for name, wanted in told.items():
+        measure, *of = list[Any](wanted) if isinstance(wanted, list) and wanted else [wanted]
+        if not isinstance(measure, str) or measure not in MEASURES:
             raise _Fault(f"{where}: {unknown('measure', str(measure), MEASURES)}")
         needed = MEASURES[measure].runs
         if len(of) < needed or not all(one in runs for one in of[:needed]):
@@ -154,7 +160,7 @@ def _condition(row: object, figures: Mapping[str, Wanted], where: str) -> Condit
 def _check_words(step: Step, where: str) -> None:
     """Every placeholder is a figure, and what is claimed has something to be said in its place."""
     for text in (step.text, step.otherwise):
-        for name in placeholders(text):
+        for name in _placeholders(text, where):
             if name not in step.figures:
                 raise _Fault(f"{where}: {unknown('figure', name, step.figures)}")
     lacking = {name for name, wanted in step.figures.items() if MEASURES[wanted.measure].may_lack}
@@ -168,15 +174,26 @@ def _check_words(step: Step, where: str) -> None:
         raise _Fault(tr("{place}: it claims something, so it needs an “otherwise”.").format(place=where))
 
 
+def _placeholders(text: str, where: str) -> set[str]:
+    try:
+        return placeholders(text)
+    except ValueError:
+        raise _Fault(tr("{place}: a brace of “{text}” has no other.").format(place=where, text=short(text))) from None
+
+
 def placeholders(text: str) -> set[str]:
     """The names in braces."""
     return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
 def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    for key in table:
+    for key, value in table.items():
         if key not in known:
             raise _Fault(f"{where} {tr('there is no key “{key}”.').format(key=short(key))}{near(key, known)}".strip())
+        kind = _KINDS.get(key, str)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            told = tr("the value of “{key}” is of another kind than it takes: {value}.")
+            raise _Fault(f"{where} {told.format(key=key, value=short(str(value)))}".strip())
 
 
 def _text(table: Mapping[str, Any], key: str, where: str) -> str:
