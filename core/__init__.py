@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core import caches, catalog, errors, events, strategies, trace
     from core.caches.prefixes.store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
+    from core.decoding.kept import KeptScores
     from core.decoding.prompt import encode
     from core.decoding.speculation.drafters.fit import why_not_draft
     from core.explain import glossary, sizes, words
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from core.scoring import score, score_stream
     from core.settings import make_config
     from core.shorten import beginning, cut_short
+    from core.supposing import WhatIf, what_if
     from core.trace.page.write import page, page_text
     from core.trace.recorder import record
     from core.trace.trace import replay
@@ -51,6 +53,7 @@ __all__ = [
     "Estimate",
     "GrammarFigures",
     "LensRow",
+    "KeptScores",
     "LoadedModel",
     "ModelEntry",
     "Occluded",
@@ -60,6 +63,7 @@ __all__ = [
     "Saying",
     "Sentence",
     "WeightsCost",
+    "WhatIf",
     "as_code",
     "beginning",
     "blueprint",
@@ -108,6 +112,7 @@ __all__ = [
     "trace",
     "weights_cost",
     "why_missing",
+    "what_if",
     "why_not_draft",
     "why_not_generate",
     "words",
@@ -130,6 +135,7 @@ _HOMES = {
     "Estimate": "core.memory.estimate",
     "LensRow": "core.inside.lens",
     "GrammarFigures": "core.explain.grammar",
+    "KeptScores": "core.decoding.kept",
     "LoadedModel": "core.models.model",
     "ModelEntry": "core.models.catalog",
     "Occluded": "core.inside.occlusion",
@@ -139,6 +145,7 @@ _HOMES = {
     "Saying": "core.explain.sentence",
     "Sentence": "core.explain.sentence",
     "WeightsCost": "core.weights_cost",
+    "WhatIf": "core.supposing",
     "as_code": "core.code.script",
     "beginning": "core.shorten",
     "blueprint": "core.models.blueprint",
@@ -178,6 +185,7 @@ _HOMES = {
     "stream": "core.running",
     "together": "core.explain.sentence",
     "why_missing": "core.extras",
+    "what_if": "core.supposing",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
     "why_not_generate": "core.code.script",
     "weights_cost": "core.weights_cost",

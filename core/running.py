@@ -9,6 +9,7 @@ from functools import partial
 
 from core.caches.notices import notices
 from core.caches.prefixes.store import PrefixStore
+from core.decoding.kept import KeptScores
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Written
 from core.defaults import non_default
@@ -44,17 +45,19 @@ def stream(
     *,
     prefixes: PrefixStore | None = None,
     drafters: Sequence[LoadedModel] | None = None,
+    scores: KeptScores | None = None,
 ) -> Iterator[Event]:
     """Decode `request` with `model`, yielding every event as it happens; the last one is `Finished`.
 
     `cancel` is looked at before every forward pass. `streamer` is any object with transformers' `put` and `end`.
     `prefixes` is where runs leave the caches they have filled, and find those of prompts that begin alike; `drafters`
-    are the draft models, where the request itself holds none.
+    are the draft models, where the request itself holds none. `scores` is where the run leaves what came into its
+    funnel, for `what_if`.
     Raises a TokenscopeError with cause and remedy; what was yielded before stays valid.
     """
     if drafters is not None:
         request = replace(request, drafters=tuple(drafters))
-    decode = partial(_decode, prefixes=prefixes)
+    decode = partial(_decode, prefixes=prefixes, kept=scores)
     events = guarded(model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes))
     return feed(streamer, events) if streamer is not None else events
 
@@ -67,9 +70,10 @@ def run(
     *,
     prefixes: PrefixStore | None = None,
     drafters: Sequence[LoadedModel] | None = None,
+    scores: KeptScores | None = None,
 ) -> Result:
     """The same, collected. Raises what `stream` raises."""
-    events = list(stream(model, request, cancel, streamer, prefixes=prefixes, drafters=drafters))
+    events = list(stream(model, request, cancel, streamer, prefixes=prefixes, drafters=drafters, scores=scores))
     last = events[-1]
     assert isinstance(last, Finished)
     return Result(
@@ -88,10 +92,14 @@ def effective_settings(model: LoadedModel, request: Request) -> dict[str, object
 
 
 def _decode(
-    model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None
-) -> Iterator[Event]:
+    model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
+    kept: KeptScores | None,
+) -> Iterator[Event]:  # fmt: skip
     strategy, config = resolve(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
+    if kept is not None:
+        kept.begin(decoding.start_ids)
+        decoding.kept = kept
     yield decoding.begin()
     yield from notices(model, decoding.backend, config, strategy.speculates)
     if decoding.is_cancelled():

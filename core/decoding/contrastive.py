@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from core.decoding.growing import Growing, growing_ids
+from core.decoding.kept import Entering, alone
 from core.decoding.observe import Reading, alternative, read_step
 from core.decoding.run import DecodingRun
 from core.decoding.witnesses import with_details
@@ -83,6 +84,9 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
         run.check_scores(scores[-1], raw, step)
         trial = try_candidates(run, scores[-1][0], history, k, alpha)
         chosen = trial.candidates[trial.best][None]
+        if run.kept is not None:
+            penalties = dict(zip(trial.candidates.tolist(), trial.penalty.tolist(), strict=True))
+            run.kept.add(step, Entering(alone(raw), penalties=penalties), chosen)
         yield from run.scribe.write(track, _read(run, scores, trial, chosen), "contrastive")
         yield from run.step_done(step)
         step += 1

@@ -21,6 +21,7 @@ from core.caches.tensors.shapes import learn_shapes
 from core.decoding.figures import Figures, is_measured
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
+from core.decoding.kept import KeptScores
 from core.decoding.opening import open_text
 from core.decoding.prepare import backend_of, check_room, check_scores
 from core.decoding.prompt import encode
@@ -69,6 +70,8 @@ class DecodingRun:
         self.generator = torch.Generator(model.device).manual_seed(request.seed)
         self.dice: Dice = lambda rows: torch.rand(rows, generator=self.generator, device=model.device)
         """A number of [0, 1) for each row; a strategy with dice of its own for each text puts them here."""
+        self.kept: KeptScores | None = None
+        """Where the scores of its steps are left; None where nobody will ask for them."""
         self.results: list[Written] = []
         self.stopped = False
         self.figures = Figures(model.device, self.opening.length, 1 if self.beams > 1 else self.sequences)

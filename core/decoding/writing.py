@@ -15,6 +15,7 @@ import torch
 
 from core.decoding.figures import is_measured
 from core.decoding.funnel import Heading
+from core.decoding.kept import Entering
 from core.decoding.observe import read_step
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Note, Track
@@ -69,6 +70,9 @@ class Writer:
             if track.stop is None
         ]
         witnesses = self._witnesses() if self._run.request.top_n else []
+        if self._run.kept is not None:
+            contrasted = scores[1] if choice is not None else None
+            self._run.kept.add(number, Entering(scores[0], contrasted, choice), chosen)
         self._waiting.append(_Step(number, scores, chosen, choice, notes, witnesses))
         if self._is_due(number):
             yield from self.flush()

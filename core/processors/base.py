@@ -142,6 +142,8 @@ class Processor:
     """Drafters apply it too, so that they guess what the model will choose; never needed for exactness."""
     reads: bool = False
     """It runs the model a second time, with a memory of its own: speculation takes that over (`_Guide`)."""
+    throws: bool = False
+    """It throws `Context.dice` once a step."""
     in_turn: bool = False
     """It must see every token drawn before the next is judged: drafts, which are judged together, are refused."""
     end: Literal["", "first", "last"] = ""

@@ -93,5 +93,6 @@ PROCESSOR = Processor(
     samples=True,
     blind=True,
     drafts=False,
+    throws=True,
     witness=TopsOut.witness,
 )  # fmt: skip

@@ -9,6 +9,7 @@ import torch
 
 from core.caches.tensors import editing
 from core.decoding.figures import is_measured
+from core.decoding.kept import Entering
 from core.decoding.observe import Reading, read_step
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.asking import Asking, Group
@@ -221,6 +222,10 @@ class Speculation:
         drafted: list[Origin] = ["draft"] * len(verdict.path)
         last: Origin = "bonus" if verdict.is_bonus else "correction"
         chosen = torch.tensor(tokens, device=self.run.model.device)
+        if self.run.kept is not None:
+            for place in range(len(tokens)):
+                entering = Entering(picked[0][place : place + 1])
+                self.run.kept.add(len(self.track.ids) + place, entering, chosen[place : place + 1])
         readings = read_step(picked, chosen, self.run.request.top_n, self.target.names, self.run.model.pieces)
         seen = self.target.funnel.witnesses()
         told = [with_details(reading, scores, row, seen) for reading, row in zip(readings, rows, strict=True)]

@@ -1,0 +1,75 @@
+"""The scores that came into the funnel of a run's last steps, held for whoever asks what else could have become of
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from core.events import LayerChoice
+
+BUDGET = 64 * 2**20
+"""Bytes that are held at most: 4,096 steps of a vocabulary of 4,096, 105 of one of 152,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entering:
+    """What came into the funnel at one step, [B, V]: the model's logits, and those of DoLa's contrast."""
+
+    raw: torch.Tensor
+    contrasted: torch.Tensor | None = None
+    choice: LayerChoice | None = None
+    penalties: Mapping[int, float] = field(default_factory=dict)
+    """Contrastive search: degeneration penalty by candidate."""
+
+    def row(self, row: int) -> Entering:
+        """That of one sequence, [1, V]."""
+        contrasted = self.contrasted[row : row + 1] if self.contrasted is not None else None
+        return Entering(self.raw[row : row + 1], contrasted, self.choice, self.penalties)
+
+    @property
+    def bytes(self) -> int:
+        """What it holds."""
+        return self.raw.nbytes + (self.contrasted.nbytes if self.contrasted is not None else 0)
+
+
+class KeptScores:
+    """Those of the last run, the newest steps first where the budget does not hold all. Nothing is computed or copied
+    for it while the run goes on."""
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self._budget = budget
+        self._start: list[int] = []
+        self._steps: dict[int, tuple[Entering, torch.Tensor]] = {}
+        self._bytes = 0
+
+    def begin(self, start: Sequence[int]) -> None:
+        """A run begins behind these tokens; what there was of another is let go."""
+        self._start, self._bytes = list(start), 0
+        self._steps.clear()
+
+    def add(self, step: int, entering: Entering, chosen: torch.Tensor) -> None:
+        """One step, and the tokens [B] that were chosen in it."""
+        self._steps[step] = entering, chosen
+        self._bytes += entering.bytes
+        while self._bytes > self._budget:
+            oldest = next(iter(self._steps))
+            self._bytes -= self._steps.pop(oldest)[0].bytes
+
+    def of(self, start: Sequence[int], ids: Sequence[int], step: int, sequence: int) -> Entering | None:
+        """What came in behind `start` and the first `step` of `ids`, [1, V]; None where that is not known any more."""
+        if step not in self._steps or list(start) != self._start:
+            return None
+        before = (self._steps[place] for place in range(step) if place in self._steps)
+        written = [int(chosen[sequence]) if sequence < len(chosen) else -1 for _, chosen in before]
+        entering, _ = self._steps[step]
+        if written != list(ids[step - len(written) : step]) or sequence >= len(entering.raw):
+            return None
+        return entering.row(sequence)
+
+
+def alone(row: torch.Tensor) -> torch.Tensor:
+    """The scores [1, V] without what else lies in the same piece of memory, which would be held with them."""
+    return row.clone() if row.untyped_storage().nbytes() > row.nbytes else row

@@ -1,0 +1,243 @@
+"""What if: a step of a run that is over, judged again under other settings."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from core.decoding.contrastive import Trial, with_candidates
+from core.decoding.dola import LayerContrast
+from core.decoding.funnel import build_funnel
+from core.decoding.kept import Entering, KeptScores
+from core.decoding.observe import read_step
+from core.decoding.replay import Die, Thrown, method_of, read_through, remembers, tried
+from core.decoding.run import DecodingRun
+from core.decoding.tracks import Note, token_event
+from core.decoding.witnesses import with_details
+from core.errors import ParameterError, StrategyError
+from core.events import TokenChosen
+from core.guard import guarded
+from core.models.model import LoadedModel
+from core.parameter import Settings, it_knows
+from core.request import Request
+from core.settings import resolve
+from core.strategies.base import Strategy
+from core.strategies.sampling import SEED_EACH
+from resources.language import tr
+
+_USUAL_TOP = 10
+"""Alternatives of a step that were not traced."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A step as it was, and as it would have been; `seconds` and `origin` of both tokens are left out."""
+
+    before: TokenChosen
+    after: TokenChosen
+    is_decided: bool
+    """Whether `after.id` is what would have been chosen. Else it is the token of the text: the dice of drafts cannot be
+    thrown again, and candidates of contrastive search that were never tried have no penalty."""
+    is_kept: bool
+    """Whether both come from the very scores that the run had, bit by bit; else the text was read anew."""
+
+
+def what_if(
+    model: LoadedModel,
+    request: Request,
+    ids: Sequence[int],
+    step: int,
+    changes: Settings | None = None,
+    *,
+    sequence: int = 0,
+    scores: KeptScores | None = None,
+) -> WhatIf:
+    """What step `step` of a run of `request` would have been with `changes`, the text before it as it is.
+
+    `ids`: the tokens that the run wrote as its `sequence`-th text, up to the step at least; `changes`: settings of the
+    strategy by name, `stages` among them, None unsets. Both sides are computed from the same scores: those that the
+    run left in `scores` (`core.stream(…, scores=)`), else those of one pass over the text; a stage with a memory
+    (mirostat, guidance, SynthID) goes through the steps before once more, with what is changed from the first on. Dice
+    fall as they fell. Without changes, and with the scores kept, both are the recorded event.
+
+    Raises StrategyError for what decides more than one token at a time (beams), ParameterError for unknown settings
+    and those that leave no token, and what `stream` does.
+    """
+    (found,) = guarded(model, partial(_asked, model, request, list(ids), step, changes or {}, sequence, scores))
+    return found
+
+
+def _asked(
+    model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
+    scores: KeptScores | None,
+) -> Iterator[WhatIf]:  # fmt: skip
+    if not 0 <= step <= len(ids):
+        raise ParameterError(
+            tr("The text has {count:,} tokens, and step {step:,} was asked for.").format(count=len(ids), step=step + 1),
+            tr("Ask for a step of the text."),
+            "step",
+        )
+    strategy, config = resolve(model, request)
+    before, after = (_Side(model, each) for each in (request, _changed(request, strategy, changes)))
+    whole = before.remembers or after.remembers
+    entering, is_kept = _entering(before.run, ids, step, sequence, scores, whole)
+    dice = _dice(before.run, int(config.num_return_sequences or 1), sequence)
+    for place in range(step):
+        dies = (dice.step(), dice.again()) if dice is not None else (None, None)
+        for side, die in zip((before, after) if whole else (), dies, strict=False):
+            side.go_through(entering[place], ids[:place], die)
+    dies = (dice.step(), dice.again()) if dice is not None else (None, None)
+    judged = [side.judge(entering[-1], ids[:step], die) for side, die in zip((before, after), dies, strict=True)]
+    yield _told(before, after, judged, ids, step, is_kept)
+
+
+class _Side:
+    """The settings of one side of the question, and how they judge."""
+
+    def __init__(self, model: LoadedModel, request: Request) -> None:
+        alone = _with(request, {"num_return_sequences": 1}, {})
+        strategy, config = resolve(model, alone)
+        self.run = run = DecodingRun(model, alone, strategy, config, threading.Event())
+        _check(run, strategy)
+        self._die: Die | None = None
+        self._funnel = build_funnel(replace(run.context, dice=self._throw))
+        self.remembers = remembers(self._funnel)
+
+    def _throw(self, rows: int) -> torch.Tensor:
+        assert self._die is not None, "what throws dice is refused where none are known"
+        return self._die.throw(rows)
+
+    def go_through(self, entering: Entering, ids: list[int], die: Die | None) -> list[torch.Tensor]:
+        """The scores of one step before the first stage and after each, [1, V]; `ids`: what was written before it."""
+        self._die = die
+        scores = [entering.raw] if entering.contrasted is None else [entering.raw, entering.contrasted]
+        text = torch.tensor([[*self.run.start_ids, *ids]], device=self.run.model.device)
+        return [*scores, *self._funnel.trace(text, scores[-1])[1:]]
+
+    def judge(self, entering: Entering, ids: list[int], die: Die | None) -> _Judged:
+        """The step that is asked for."""
+        run = self.run
+        scores = self.go_through(entering, ids, die)
+        run.check_scores(scores[-1], scores[0], len(ids))
+        trial = tried(run, scores[-1], entering.penalties) if method_of(run) == "contrastive" else None
+        return _Judged(scores, entering, trial, _picked(run, scores[-1], trial, die))
+
+    def token(self, judged: _Judged, step: int, token: int, text: str) -> TokenChosen:
+        """As an event."""
+        run, scores, choice = self.run, judged.scores, judged.entering.choice
+        names = [stage.heading for stage in self._funnel.stages]
+        if judged.entering.contrasted is not None:
+            names.insert(0, LayerContrast.heading)
+        top_n, chosen = run.request.top_n or _USUAL_TOP, torch.tensor([token], device=run.model.device)
+        reading = read_step(scores, chosen, top_n, names, run.model.pieces)[0]
+        reading = with_details(reading, scores, 0, self._funnel.witnesses())
+        if judged.trial is not None:
+            reading = with_candidates(reading, judged.trial, scores[0][0], run.model.pieces)
+        return token_event(run.model.pieces, 0, Note(step, token, text, 0.0, None), reading, method_of(run), choice)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    scores: list[torch.Tensor]
+    """Before the first stage and after each, [1, V]."""
+    entering: Entering
+    trial: Trial | None
+    picked: int | None
+    """None where nobody can tell."""
+
+
+def _picked(run: DecodingRun, scores: torch.Tensor, trial: Trial | None, die: Die | None) -> int | None:
+    if method_of(run) == "contrastive":
+        return int(trial.candidates[trial.best]) if trial is not None else None
+    if not run.config.do_sample:
+        return int(scores[0].argmax())
+    return die.draw(scores) if die is not None else None
+
+
+def _told(
+    before: _Side, after: _Side, judged: list[_Judged], ids: list[int], step: int, is_kept: bool
+) -> WhatIf:  # fmt: skip
+    """Both sides as events. Where the first is not the token that was written, nothing is decided by it."""
+    was, would = judged
+    written = ids[step] if step < len(ids) else was.picked
+    is_known = was.picked is not None and was.picked == written
+    first = written if written is not None else int(was.scores[-1][0].argmax())
+    then = would.picked if is_known and would.picked is not None else first
+    stream = before.run.text
+    for token in ids[:step]:
+        stream.push(token)
+    sides = ((before, was, first), (after, would, then))
+    tokens = [side.token(found, step, token, stream.copy().push(token)) for side, found, token in sides]
+    return WhatIf(tokens[0], tokens[1], is_known and would.picked is not None, is_kept)
+
+
+def _entering(
+    run: DecodingRun, ids: list[int], step: int, sequence: int, scores: KeptScores | None, whole: bool
+) -> tuple[list[Entering], bool]:
+    """What came in at the step, behind what came in at all before it where the `whole` way is wanted; whether those
+    are the run's own."""
+    places = range(step + 1) if whole else (step,)
+    if scores is not None:
+        kept = [scores.of(run.start_ids, ids, place, sequence) for place in places]
+        found = [entering for entering in kept if entering is not None]
+        if len(found) == len(kept):
+            return found, True
+    return list(read_through(run, ids, step, whole=whole)), False
+
+
+def _dice(run: DecodingRun, rows: int, sequence: int) -> Thrown | None:
+    """The run's dice; None where it throws none, or drafts throw them too."""
+    if not run.config.do_sample or run.strategy.speculates:
+        return None
+    if run.request.options.get(SEED_EACH.name):
+        return Thrown(run, 1, 0, run.request.seed + sequence)
+    return Thrown(run, rows, sequence, run.request.seed)
+
+
+def _check(run: DecodingRun, strategy: Strategy) -> None:
+    """Raises StrategyError for what cannot be asked so."""
+    title = tr(strategy.title)
+    if run.beams > 1:
+        raise StrategyError(
+            tr("{strategy} weighs continuations of several texts at a step: there is no single funnel to try.").format(
+                strategy=title
+            ),
+            tr("Choose a strategy that writes one token at a time."),
+        )
+    throwing = [stage.name for stage in run.funnel.stages if stage.processor.throws]
+    if throwing and strategy.speculates:
+        raise StrategyError(
+            tr("{setting} throws a die for every drafted token, and which one fell here is not known.").format(
+                setting=throwing[0]
+            ),
+            tr("Run it so, or ask of a run without drafts."),
+        )
+
+
+def _changed(request: Request, strategy: Strategy, changes: Settings) -> Request:
+    known = {parameter.name: parameter for parameter in strategy.parameters}
+    if unknown := sorted(set(changes) - set(known)):
+        raise ParameterError(
+            tr("{strategy} has no setting “{name}”.").format(strategy=tr(strategy.title), name=unknown[0]),
+            it_knows(sorted(known)),
+            unknown[0],
+        )
+    options = {name: value for name, value in changes.items() if known[name].option}
+    return _with(request, {name: value for name, value in changes.items() if name not in options}, options)
+
+
+def _with(request: Request, settings: Settings, options: Settings) -> Request:
+    """The request with other settings."""
+    config = request.config
+    if config is None or isinstance(config, Mapping):
+        config = {**(config or {}), **settings}
+    else:
+        config = copy.deepcopy(config)
+        for name, value in settings.items():
+            setattr(config, name, value)
+    return replace(request, config=config, options={**request.options, **options})

@@ -1,0 +1,149 @@
+"""What if: the recorded step to the last bit without changes, and what a run so would have done with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+import core
+from core.decoding.kept import KeptScores
+from core.errors import ParameterError, StrategyError
+from core.events import TokenChosen
+from tests.core import tiny
+from tests.core.spec_models import near
+
+PROMPT = [5, 6, 7, 5, 6]
+SAMPLING = {"temperature": 0.9, "top_p": 0.9, "top_k": 20}
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "greedy": ("greedy", {"repetition_penalty": 1.2}, {}),
+    "sampling": ("sampling", SAMPLING, {"dry_multiplier": 0.8, "top_n_sigma": 2.0}),
+    "another order": ("sampling", SAMPLING, {"stages": ["top_p", "temperature"]}),
+    "dice and memory": ("sampling", {}, {"xtc_probability": 0.5, "xtc_threshold": 0.02, "mirostat_tau": 3.0}),
+    "one die for all": ("sampling", {"num_return_sequences": 3}, {"xtc_probability": 0.5, "xtc_threshold": 0.02}),
+    "a seed for each": ("sampling", {"num_return_sequences": 3}, {"seed_each": True, "xtc_probability": 0.5}),
+    "guidance": ("sampling", {"guidance_scale": 1.5}, {}),
+    "dola": ("dola", {"do_sample": True, "temperature": 1.3}, {}),
+    "contrastive": ("contrastive", {"repetition_penalty": 1.1}, {}),
+    "lookup": ("prompt_lookup", {"repetition_penalty": 1.2}, {"schedule": "constant"}),
+    "assisted": ("assisted", {**SAMPLING, "do_sample": True}, {"schedule": "constant"}),
+    "tree": ("token_tree", {}, {"widths": "2 1"}),
+}
+UNDECIDED = ("assisted",)
+
+
+def asked(name: str) -> core.Request:
+    strategy, config, options = CASES[name]
+    drafters = (near("llama"),) if strategy in ("assisted", "token_tree") else ()
+    settings = {"max_new_tokens": 9, "min_new_tokens": 9, **config}
+    return core.Request(PROMPT, settings, strategy, options, drafters=drafters, seed=3)
+
+
+@cache
+def ran(name: str, budget: int = 2**20) -> tuple[core.Result, KeptScores]:
+    kept = KeptScores(budget)
+    return core.run(tiny.shared("llama"), asked(name), scores=kept), kept
+
+
+def told(result: core.Result) -> list[TokenChosen]:
+    return [event for event in result.events if isinstance(event, TokenChosen)]
+
+
+def recorded(event: TokenChosen) -> TokenChosen:
+    """Without what a step cannot be asked for again."""
+    return replace(event, seconds=0.0, origin="target", sequence=0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_changes_it_is_the_recorded_step_to_the_last_bit(name: str) -> None:
+    result, kept = ran(name)
+    for event in told(result)[::2]:
+        found = core.what_if(
+            tiny.shared("llama"), asked(name), result.sequences[event.sequence], event.step,
+            sequence=event.sequence, scores=kept,
+        )  # fmt: skip
+        assert found.is_kept
+        assert found.is_decided is (name not in UNDECIDED)
+        assert found.before == found.after == recorded(event)
+
+
+@pytest.mark.parametrize("name", ["greedy", "dice and memory", "dola", "lookup"])
+def test_what_was_not_kept_is_read_again(name: str) -> None:
+    result, _ = ran(name)
+    event = told(result)[6]
+    found = core.what_if(tiny.shared("llama"), asked(name), result.sequences[0], 6)
+    assert not found.is_kept
+    assert found.before.id == found.after.id == event.id
+    assert [stage.survivors for stage in found.after.funnel] == [stage.survivors for stage in event.funnel]
+    assert found.after.probability == pytest.approx(event.probability, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("sampling", {"temperature": 2.5, "top_p": 0.5}),
+        ("sampling", {"stages": ["top_p", "temperature"], "top_p": 0.4}),
+        ("greedy", {"suppress_tokens": [5]}),
+        ("contrastive", {"penalty_alpha": 0.0}),
+        ("dice and memory", {"mirostat_tau": 1.0}),
+    ],
+)
+def test_the_first_step_is_what_a_run_so_begins_with(name: str, changes: dict[str, Any]) -> None:
+    """No text stands between the two at the first step: the same event, dice and all."""
+    model, request, (result, kept) = tiny.shared("llama"), asked(name), ran(name)
+    found = core.what_if(model, request, result.sequences[0], 0, changes, scores=kept)
+    options = {**request.options, **{key: value for key, value in changes.items() if key in ("stages", "mirostat_tau")}}
+    config = {**request.config, **{key: value for key, value in changes.items() if key not in options}}  # type: ignore[dict-item]
+    so = told(core.run(model, replace(request, config=config, options=options)))[0]
+    assert found.before == recorded(told(result)[0])
+    assert found.is_decided
+    assert found.after == recorded(so)
+    assert found.after.funnel != found.before.funnel or name == "contrastive"
+
+
+def test_a_later_step_is_what_a_branch_draws_from() -> None:
+    """The funnel of a run that goes on behind the same text with those settings."""
+    model, request, (result, kept) = tiny.shared("llama"), asked("sampling"), ran("sampling")
+    ids = result.sequences[0]
+    found = core.what_if(model, request, ids, 5, {"temperature": 3.0, "top_k": 0}, scores=kept)
+    config = {**SAMPLING, "temperature": 3.0, "top_k": 0, "max_new_tokens": 1, "min_new_tokens": 9}
+    (branch,) = told(core.run(model, replace(request, config=config, beginning=ids[:5])))
+    assert [stage.survivors for stage in found.after.funnel] == [stage.survivors for stage in branch.funnel]
+    assert dict(found.after.funnel[-1].top) == pytest.approx(dict(branch.funnel[-1].top), abs=1e-5)
+
+
+def test_a_candidate_that_was_never_tried_decides_nothing() -> None:
+    result, kept = ran("contrastive")
+    found = core.what_if(tiny.shared("llama"), asked("contrastive"), result.sequences[0], 3, {"top_k": 30}, scores=kept)
+    assert not found.is_decided
+    assert found.after.id == result.sequences[0][3]
+
+
+def test_scores_are_let_go_beyond_the_budget_and_known_by_their_text() -> None:
+    result, kept = ran("greedy", budget=4 * tiny.VOCABULARY * 4)
+    ids = result.sequences[0]
+    held = [step for step in range(9) if kept.of(PROMPT, ids, step, 0) is not None]
+    assert held == [5, 6, 7, 8]
+    assert kept.of(PROMPT, [*ids[:6], ids[6] + 1, *ids[7:]], 8, 0) is None
+    assert kept.of(PROMPT[1:], ids, 8, 0) is None
+    assert kept.of(PROMPT, ids, 8, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options", "changes", "error", "said"),
+    [
+        ("beam_search", {}, {}, StrategyError, "several texts at a step"),
+        ("greedy", {}, {"temperature": 2.0}, ParameterError, "no setting “temperature”"),
+        ("greedy", {}, {"suppress_tokens": list(range(tiny.VOCABULARY))}, ParameterError, "leave no token"),
+        ("greedy", {}, {"stages": ["top_q"]}, ParameterError, "no stage"),
+        ("prompt_lookup", {"xtc_probability": 0.5}, {}, StrategyError, "which one fell here"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    strategy: str, options: dict[str, Any], changes: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    request = core.Request(PROMPT, {"do_sample": strategy == "prompt_lookup"}, strategy, options)
+    with pytest.raises(error, match=said):
+        core.what_if(tiny.shared("llama"), request, [5, 6], 1, changes)
