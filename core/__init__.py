@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from core.explain.grammar import GrammarFigures, explain_grammar, grammar_figures
     from core.explain.rounds import explain_choice, explain_draft, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
+    from core.explain.supposed import explain_what_if
     from core.explain.tokens import explain_token
     from core.extras import why_missing
     from core.grammar.compiled import grammar_problem
@@ -52,8 +53,8 @@ __all__ = [
     "Effect",
     "Estimate",
     "GrammarFigures",
-    "LensRow",
     "KeptScores",
+    "LensRow",
     "LoadedModel",
     "ModelEntry",
     "Occluded",
@@ -85,6 +86,7 @@ __all__ = [
     "explain_round",
     "explain_stage",
     "explain_token",
+    "explain_what_if",
     "glossary",
     "grammar_figures",
     "grammar_problem",
@@ -111,8 +113,8 @@ __all__ = [
     "together",
     "trace",
     "weights_cost",
-    "why_missing",
     "what_if",
+    "why_missing",
     "why_not_draft",
     "why_not_generate",
     "words",
@@ -162,6 +164,7 @@ _HOMES = {
     "explain_pool": "core.explain.rounds",
     "explain_round": "core.explain.rounds",
     "explain_stage": "core.explain.details",
+    "explain_what_if": "core.explain.supposed",
     "explain_token": "core.explain.tokens",
     "lens": "core.inside.lens",
     "lens_text": "core.inside.lens",

@@ -209,6 +209,11 @@ def _check(run: DecodingRun, strategy: Strategy) -> None:
             ),
             tr("Choose a strategy that writes one token at a time."),
         )
+    if run.config.dola_layers is not None and any(stage.processor.before_contrast for stage in run.funnel.stages):
+        raise StrategyError(
+            tr("A grammar acts before {strategy}'s contrast, whose layers are not kept.").format(strategy=title),
+            tr("Run it so."),
+        )
     throwing = [stage.name for stage in run.funnel.stages if stage.processor.throws]
     if throwing and strategy.speculates:
         raise StrategyError(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.control.requests import RequestBuilder
@@ -9,18 +12,27 @@ from app.panels.status_line import StatusLine
 from app.session.session import Session
 from app.state.changes import Change, changes
 
+if TYPE_CHECKING:
+    from app.control.supposing import Supposer
+
 
 class ChangeWatch(QObject):
     """Compares what is set with the last run's request, once for every turn of the event loop in which it changed."""
 
-    def __init__(self, session: Session, requests: RequestBuilder, status: StatusLine) -> None:
+    def __init__(
+        self, session: Session, requests: RequestBuilder, status: StatusLine, make_supposer: Callable[[], Supposer]
+    ) -> None:
         super().__init__(status)
         self._session, self._requests, self._status = session, requests, status
+        self._make_supposer = make_supposer
+        self._supposer: Supposer | None = None
+        """What if: made when something is set otherwise while a step is selected."""
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._look)
         session.runStarted.connect(self.look)
         session.runShown.connect(self.look)
+        session.selectionChanged.connect(self.look)
 
     @property
     def changes(self) -> list[Change]:
@@ -37,4 +49,10 @@ class ChangeWatch(QObject):
 
     @Slot()
     def _look(self) -> None:
-        self._status.show_changes(self.changes)
+        changes = self.changes
+        self._status.show_changes(changes)
+        run = self._session.run
+        if self._supposer is None and changes and run is not None and run.selected is not None:
+            self._supposer = self._make_supposer()
+        if self._supposer is not None:
+            self._supposer.look()

@@ -11,6 +11,7 @@ from app.control.requests import Chosen
 from app.panels.setup import SetupPanel
 from app.state import conversation
 from app.state.requests import ModelInfo, RunRequest
+from app.state.supposing import STAGES
 from app.storage.examples import Example
 from app.storage.presets import Preset
 from app.storage.settings import Choices
@@ -54,6 +55,11 @@ class SetupController(QObject):
     def set_more_values(self, new: Mapping[str, Any]) -> None:
         """Settings on top of those that are changed already."""
         self.set_values({**self._panel.parameters.changed_values(), **new})
+
+    @Slot(object)
+    def order_stages(self, names: Sequence[str] | None) -> None:
+        """The stages act in this order from now on; None: in the default one."""
+        self.set_more_values({STAGES: names})
 
     @Slot(object)
     def apply_example(self, example: Example) -> None:

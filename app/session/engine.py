@@ -9,13 +9,22 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from app.session.jobs import scored, serve_prefix, trimmed
+from app.session.jobs import not_here, scored, serve_prefix, supposed, trimmed
 from app.session.looks import Part, look
 from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
 from app.state.inside import LookRequest
-from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, is_packed
+from app.state.requests import (
+    Fit,
+    LoadRequest,
+    ModelInfo,
+    PrefixNews,
+    PrefixRequest,
+    RunRequest,
+    Supposition,
+    is_packed,
+)
 from core.errors import InsideError
 from resources.language import current, tr
 
@@ -44,6 +53,10 @@ class Engine(Protocol):
         """Save or load what was read. Raises core.errors.TokenscopeError."""
         ...
 
+    def suppose(self, request: Supposition) -> core.WhatIf:
+        """A step under other settings. Raises core.errors.TokenscopeError."""
+        ...
+
     def reckon(self, request: RunRequest) -> Fit | None:
         """What the run would take in memory; loads nothing for it. Raises core.errors.TokenscopeError."""
         ...
@@ -65,6 +78,8 @@ class CoreEngine:
         """In which it was described: why it refuses a strategy is a sentence."""
         self._drafters: dict[str, core.LoadedModel] = {}
         self._prefixes: core.PrefixStore | None = None
+        self._scores: core.KeptScores | None = None
+        """What came into the funnel of the last run's steps."""
         self._blueprints: dict[LoadRequest, core.LoadedModel] = {}
 
     def load(self, request: LoadRequest) -> ModelInfo:
@@ -96,6 +111,7 @@ class CoreEngine:
             cancel=cancel,
             prefixes=self._store(request.prefix_budget),
             drafters=self._draft_with(request),
+            scores=self._kept_scores() if request.top_n else None,
         )
 
     def prefix(self, request: PrefixRequest) -> PrefixNews:
@@ -103,6 +119,12 @@ class CoreEngine:
         if request.ids is None:
             self.load(request.load)
         return serve_prefix(self._loaded_for(request.load), self._store(request.budget), request)
+
+    def suppose(self, request: Supposition) -> core.WhatIf:
+        """From the scores that the run has left, else from a pass of its model, where that is here."""
+        if self._model is None or self._loaded is None or self._loaded.model != request.request.model:
+            raise not_here(request.request.model)
+        return supposed(self._model, request, self._draft_with(request.request), self._scores)
 
     def reckon(self, request: RunRequest) -> Fit:
         """By the models in memory where they are there, else by their blueprints."""
@@ -162,11 +184,18 @@ class CoreEngine:
         self._prefixes.set_budget(budget)
         return self._prefixes
 
+    def _kept_scores(self) -> core.KeptScores:
+        import core
+
+        if self._scores is None:
+            self._scores = core.KeptScores()
+        return self._scores
+
     def _forget(self) -> None:
         """Let the old model go before the new one takes its memory."""
         self._model = self._loaded = self._info = None
         self._drafters = {}
-        self._prefixes = None
+        self._prefixes = self._scores = None
 
     def _second(self, request: RunRequest) -> core.LoadedModel | None:
         """The model that reads along; it keeps the place of a draft."""

@@ -1,4 +1,5 @@
-"""What the worker does besides runs: trimming a chat, prefixes in files, reckoning. Imports torch with the core."""
+"""What the worker does besides runs: trimming a chat, prefixes in files, supposing a step. Imports torch with
+the core."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from app.session.phrases import spelled
 from app.state import conversation
-from app.state.requests import PrefixNews, PrefixRequest, RunRequest
+from app.state.requests import PrefixNews, PrefixRequest, RunRequest, Supposition, divided
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -46,6 +48,30 @@ def scored(
     elif request.beginning:
         text = (*core.encode(model, request.prompt, unbounded=True), *request.beginning)
     return core.score_stream(model, text, request.top_n, given=given, second=second, cancel=cancel)
+
+
+def supposed(
+    model: core.LoadedModel, asked: Supposition, drafters: Sequence[core.LoadedModel], scores: core.KeptScores | None
+) -> core.WhatIf:
+    """A step of a run under other settings. Raises TokenscopeError."""
+    import core
+
+    config, options = divided(core.strategies.registry[asked.request.strategy], asked.changes)
+    config = dict(spelled(model, replace(asked.request, config=config)).config)
+    request = replace(spelled(model, asked.request), drafters=tuple(drafters))
+    return core.what_if(
+        model, request, asked.ids, asked.step, {**config, **options}, sequence=asked.sequence, scores=scores
+    )
+
+
+def not_here(model: str) -> Exception:
+    """Why a step of that model's run cannot be supposed."""
+    from core.errors import ModelError
+
+    return ModelError(
+        tr("The model of this run, {model}, is not loaded: its scores cannot be asked for.").format(model=model),
+        tr("Choose it, or run it again."),
+    )
 
 
 def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, request: PrefixRequest) -> PrefixNews:

@@ -8,9 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.state.requests import ErrorReport, Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state.requests import (
+    ErrorReport,
+    Fit,
+    LoadRequest,
+    ModelInfo,
+    PrefixNews,
+    PrefixRequest,
+    RunRequest,
+    Supposition,
+)
 
 if TYPE_CHECKING:
+    from core import WhatIf
     from core.events import Event
 
 
@@ -67,8 +77,8 @@ class Ended(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came of a prefix served or a run reckoned: `result` or `error`."""
+    """What came of a prefix served, a run reckoned, or a step supposed: `result` or `error`."""
 
-    request: PrefixRequest | RunRequest
-    result: PrefixNews | Fit | None = None
+    request: PrefixRequest | RunRequest | Supposition
+    result: PrefixNews | Fit | WhatIf | None = None
     error: ErrorReport | None = None

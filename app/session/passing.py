@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from app.session.engine import Engine
 from app.session.looks import Part
 from app.state.inside import LookRequest
-from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
 
 if TYPE_CHECKING:
+    from core import WhatIf
     from core.events import Event
 
 
@@ -44,3 +45,7 @@ class PassingEngine:
     def look(self, request: LookRequest) -> Iterator[Part]:
         """As the other engine does."""
         return self._engine.look(request)
+
+    def suppose(self, request: Supposition) -> WhatIf:
+        """As the other engine does."""
+        return self._engine.suppose(request)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from app.session.mailbox import Answer, Ended, Job, Loaded
 from app.session.recording import Recorded
 from app.state.inside import Looked, LookRequest
-from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, report
+from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, Supposition, report
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
@@ -52,11 +52,13 @@ class Worker(QObject):
             self.ended.emit(Ended(job.number, error, recorded.trouble if recorded is not None else None))
 
     @Slot(object)
-    def serve(self, request: PrefixRequest | RunRequest) -> None:
-        """Save or load a prefix, or reckon what a run would take; answers with `answered`."""
+    def serve(self, request: PrefixRequest | RunRequest | Supposition) -> None:
+        """Save or load a prefix, suppose a step, or reckon what a run would take; answers with `answered`."""
         try:
             if isinstance(request, PrefixRequest):
                 answer = Answer(request, self._engine.prefix(request))
+            elif isinstance(request, Supposition):
+                answer = Answer(request, self._engine.suppose(request))
             else:
                 answer = Answer(request, self._engine.reckon(request))
         except BaseException as failure:

@@ -111,6 +111,20 @@ class PrefixRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Supposition:
+    """What if: one step of a run that is over, under other settings."""
+
+    request: RunRequest
+    """The run's."""
+    ids: tuple[int, ...]
+    """The tokens of the shown text."""
+    step: int
+    sequence: int
+    changes: Mapping[str, Any]
+    """Settings by name, as `core.what_if` takes them."""
+
+
+@dataclass(frozen=True, slots=True)
 class PrefixNews:
     """A prefix that was saved or loaded: its tokens, its bytes, and the text to write for it (empty: none does)."""
 

@@ -74,6 +74,7 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from app.control.exports import Exports
+    from app.control.supposing import Supposer
     from app.control.tours.player import TourPlayer
     from app.session.engine import Engine
     from app.window.main_window import MainWindow, Step
@@ -201,7 +202,8 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     library = Library(panels.setup.presets, store.presets, chosen.model, setup, messages)
     chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation, lasting.chats, keeper)
     requests = RequestBuilder(chosen, chat, loading, settings.compute)
-    changes = ChangeWatch(session, requests, panels.status)
+    supposer = partial(_supposer, session, requests, setup, panels.inspector)
+    changes = ChangeWatch(session, requests, panels.status, supposer)
     kept_changes = KeptChanges(panels.setup, history)
     runs = RunController(session, requests, messages)
     recorded = RecordedRuns(panels.centre, session, setup, messages)
@@ -249,6 +251,12 @@ def _exports(panels: Panels, session: Session) -> Exports:
     from app.control.exports import Exports
 
     return Exports(panels.centre, panels.inspector, panels.timeline, session)
+
+
+def _supposer(session: Session, requests: RequestBuilder, setup: SetupController, inspector: Inspector) -> Supposer:
+    from app.control.supposing import Supposer
+
+    return Supposer(session, requests, setup, inspector)
 
 
 def _tours(

@@ -72,6 +72,7 @@ def _connect_setup(parts: Parts) -> None:
         (chosen.model.ready, setup.show_model),
         (setup.notice, parts.messages.show_notice),
         (setup.panelWanted, parts.layout.show_setup),
+        (parts.inspector.stagesWanted, setup.order_stages),
         (setup.changed, parts.fit.later),
         (parts.weights.changed, parts.fit.later),
         (parts.weights.changed, parts.changes.look),

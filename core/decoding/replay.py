@@ -86,7 +86,7 @@ def _entering(run: DecodingRun, output: Output, contrast: LayerContrast | None) 
     raw = run.repair(output.last)
     if contrast is None or output.hidden is None:
         return Entering(raw)
-    return Entering(raw, *contrast.apply(raw, output.hidden))
+    return Entering(raw, *contrast.apply(raw, output.hidden, raw))
 
 
 def method_of(run: DecodingRun) -> Method:

@@ -38,4 +38,21 @@ def drawing() -> frozenset[str]:
     return frozenset(parameter.name for parameter in of_dice())
 
 
-__all__ = ["Flags", "Parameter", "Strategy", "drawing", "flags_of", "named", "of_dice", "registry", "selected_by"]
+def of_stages() -> frozenset[str]:
+    """Names of the settings that decide what a step's funnel does, the order of its stages among them."""
+    from core.strategies.parameters import ACTING
+
+    return ACTING
+
+
+def movable() -> tuple[str, ...]:
+    """The stages that can change places, in the order that they have by default."""
+    from core.processors import registry
+
+    return tuple(stage.name for stage in registry.values() if not stage.end)
+
+
+__all__ = [
+    "Flags", "Parameter", "Strategy", "drawing", "flags_of", "movable", "named", "of_dice", "of_stages", "registry",
+    "selected_by",
+]  # fmt: skip

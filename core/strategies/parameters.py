@@ -54,6 +54,12 @@ PENALTIES = _of_panel("penalties")
 EVERYWHERE = (*_of_panel("length"), MAX_TIME, STOP_STRINGS, EOS, *_of_panel("more"), STAGES)
 """What every strategy understands besides its own settings."""
 
+ACTING = frozenset({
+    STAGES.name, *(p.name for stage in processors.registry.values() if stage.parameter for p in (stage.parameter,
+    *stage.beside)),
+})  # fmt: skip
+"""Names of what decides how the funnel of a step looks."""
+
 BEAMS = Parameter(
     "num_beams", mark("Beams"), "int", 4,
     mark("How many hypotheses are followed side by side. More find likelier texts and take more work."),

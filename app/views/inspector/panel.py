@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.state.branching import Instead, why_not_branch
+from app.state.branching import Instead, Onward, why_not_branch
 from app.state.doubt import most_doubtful
 from app.state.filling import AS_SET
 from app.state.run import Run
+from app.state.supposing import as_order, moved
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
 from app.views.inspector import rows
@@ -34,6 +36,8 @@ from resources.language import tr
 if TYPE_CHECKING:
     from app.views.inspector.inside import InsideSection
     from app.views.inspector.pictures import StagePictures
+    from app.views.inspector.what_if import Supposed, WhatIfCard
+    from core import WhatIf
     from core.events import Event, TokenChosen
 
 FOLLOW_MS = 100
@@ -47,6 +51,11 @@ class Inspector(View):
     """Speaks of the selected token, else of the newest one. `insideMade(InsidePart)`: there is one now."""
 
     insideMade = Signal(object)
+
+    stagesWanted = Signal(object)
+    """The stages are to act in this order, by name; None: in the default one."""
+    backWanted = Signal()
+    """What is set is to be what the run had."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("inspector", parent)
@@ -76,6 +85,13 @@ class Inspector(View):
         self._numbers = Section(tr("This step"), self._figures, "row.entropy row.perplexity row.time", self._body)
         for part, name in ((self._card, "reason"), (self._bars, "alternatives"), (self._stages, "funnel")):
             part.setObjectName(name)
+        self._what_if: WhatIfCard | None = None
+        """Made when something is supposed for the first time."""
+        self._supposed: Supposed | None = None
+        self._default_order = QPushButton(tr("Default order"), self._body)
+        self._default_order.setObjectName("defaultOrder")
+        self._default_order.setProperty("role", "quiet")
+        self._default_order.setToolTip(tr("The stages are to act in the order of transformers again"))
         self._card_of_node = NodeCard(self)
         self.offer = EmptyOffer(tr("Run this prompt"), self._body)
         self.offer.wanted.connect(lambda: self.signals.fillWanted.emit(AS_SET))
@@ -117,6 +133,9 @@ class Inspector(View):
         self._bars.rowPicked.connect(self.branch.pick)
         self.branch.picked.connect(self._bars.mark)
         self.branch.wanted.connect(self._on_branch)
+        self._stages.moved.connect(self._on_moved)
+        column.insertWidget(column.indexOf(self._funnel) + 1, self._default_order, 0, Qt.AlignmentFlag.AlignLeft)
+        self._default_order.clicked.connect(partial(self._order, None))
         self.area.verticalScrollBar().rangeChanged.connect(self._keep_width)
         outer.addWidget(self.area)
         self.setFocusProxy(self.area)
@@ -143,6 +162,8 @@ class Inspector(View):
         for section in self._sections:
             section.set_theme(theme)
             section.setContentsMargins(0, theme.px(14), 0, 0)
+        if self._what_if is not None:
+            self._what_if.set_theme(theme)
 
     @Slot()
     def _keep_width(self) -> None:
@@ -163,6 +184,12 @@ class Inspector(View):
             self._card_of_node.show_report(report)
         self._card_of_node.setVisible(report is not None)
         self._body.setVisible(report is None)
+
+    def show_supposed(self, supposed: Supposed | None) -> None:
+        """Show the selected step as it would be; None: as it was."""
+        if supposed is not None or self._supposed is not None:
+            self._supposed, self._told = supposed, None
+            self._tell()
 
     def words_changed(self) -> None:
         """Say it all again."""
@@ -249,10 +276,11 @@ class Inspector(View):
             "" if waiting else tr("Run something, then click a token: here you read why it was chosen.")
         )
         pictures = (self._pictures,) if self._pictures is not None else ()
-        for part in (self._card, self.branch, *pictures, *self._sections):
+        for part in (self._card, self.branch, self._default_order, *pictures, *self._sections):
             part.hide()
         if self._looks is not None:
             self._looks.hide()
+        self._suppose(None)
         self.offer.offer(not waiting)
         self._settle()
 
@@ -262,16 +290,21 @@ class Inspector(View):
         self._sentence.set_text(rows.emphasized(explain_token(token)))
         self.offer.offer(False)
         self._card.show()
-        tell_alternatives(self._candidates, self._bars, token)
+        found = self._suppose(token)
+        shown = found.after if found is not None else token
+        tell_alternatives(self._candidates, self._bars, shown)
         self.branch.offer(token, why_not_branch(self._run))
         self.branch.show()
         tell_second(self._second, self._second_bars, self._run, token)
         tell_layers(self._layers, self._layer_bars, token)
         self._tell_inside(token)
-        stages = rows.funnel_stages(token)
+        stages = rows.funnel_stages(shown, found.before if found is not None else None)
         self._stages.set_stages(stages)
         self._funnel.setVisible(bool(stages))
-        self._tell_pictures(token)
+        is_usual = as_order(self._stages.movable) is None
+        self._funnel.set_title(tr("Funnel"), "" if is_usual else tr("Order of the stages changed."))
+        self._default_order.setVisible(bool(stages) and not is_usual)
+        self._tell_pictures(shown)
         self._figures.set_text(rows.joined(rows.numbers(token)))
         self._numbers.show()
         self._settle()
@@ -300,6 +333,54 @@ class Inspector(View):
             self.insideMade.emit(self._looks.part)
         self._looks.part.begin(token)
         self._looks.show()
+
+    def _suppose(self, token: TokenChosen | None) -> WhatIf | None:
+        """Show or hide what is supposed of a token; gives what came of it."""
+        supposed = self._supposed
+        if supposed is not None and (token is None or not supposed.speaks_of(token)):
+            supposed = self._supposed = None
+        if supposed is None:
+            if self._what_if is not None:
+                self._what_if.hide()
+            return None
+        if self._what_if is None:
+            self._what_if = self._make_what_if()
+        self._what_if.tell(supposed)
+        self._what_if.show()
+        return supposed.found
+
+    def _make_what_if(self) -> WhatIfCard:
+        from app.views.inspector.what_if import WhatIfCard
+
+        card = WhatIfCard(self._body)
+        card.set_theme(self._theme)
+        card.backWanted.connect(self.backWanted)
+        card.runWanted.connect(self._on_run_so)
+        place = self._column.indexOf(self._candidates)
+        self._column.insertWidget(place, card)
+        self._column.insertSpacing(place, 4)
+        return card
+
+    @Slot()
+    def _on_run_so(self) -> None:
+        """Go on from the step as it would be: with the token that would be chosen, where that is known."""
+        index, supposed = self.subject, self._supposed
+        if index is not None and self._run is not None and supposed is not None and supposed.found is not None:
+            chosen = (supposed.found.after.id,) if supposed.found.is_decided else ()
+            before = tuple(token.id for token in self._run.tokens[:index])
+            self.signals.branchWanted.emit(Onward((*before, *chosen), len(before)))
+
+    @Slot(str, int)
+    def _on_moved(self, stage: str, place: int) -> None:
+        """A stage was dragged."""
+        self._order(as_order(moved(self._stages.movable, stage, place)))
+
+    def _order(self, stages: list[str] | None) -> None:
+        """The order is another from now on, and the step that it was changed on is the one to look at."""
+        index = self.subject
+        if index is not None:
+            self.signals.tokenActivated.emit(index)
+            self.stagesWanted.emit(stages)
 
     def _settle(self) -> None:
         """Give every part its place at once, so that no half-arranged state is ever painted."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.views.text.wording import bits, bits_told, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
-from core import Sentence, explain_cut, explain_stage, stage_label, words
+from core import Sentence, explain_cut, explain_stage, stage_label, strategies, words
 from core import share as share_told
 from resources import depth
 from resources.language import mark, tr
@@ -222,15 +222,23 @@ def _layer_tip(is_chosen: bool) -> str:
     return tr("Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f}")
 
 
-def funnel_stages(token: TokenChosen) -> list[FunnelStage]:
-    """The stages of the funnel, and the one token that came out."""
+def funnel_stages(token: TokenChosen, before: TokenChosen | None = None) -> list[FunnelStage]:
+    """The stages of the funnel, and the one token that came out. `before`: the same step as it was, where `token` is
+    what it would be."""
+    can_move = strategies.movable()
+    was = {stage.name: stage.survivors for stage in before.funnel} if before is not None else {}
     stages = [
-        FunnelStage(stage.survivors, stage_label(stage), _stage_tip(stage, before), top_removed=_top_removed(stage))
-        for before, stage in zip((None, *token.funnel), token.funnel, strict=False)
-    ]
+        FunnelStage(
+            stage.survivors, stage_label(stage), _stage_tip(stage, ahead),
+            name=stage.name if stage.name in can_move else "",
+            was=was.get(stage.name, stage.survivors) if before is not None else None,
+            top_removed=_top_removed(stage),
+        )
+        for ahead, stage in zip((None, *token.funnel), token.funnel, strict=False)
+    ]  # fmt: skip
     if stages:
         tip = _done_tip(token.method).format(piece=token_text(token.piece))
-        stages.append(FunnelStage(1, _done(token.method), tip, last=True))
+        stages.append(FunnelStage(1, _done(token.method), tip, last=True, was=None if before is None else 1))
     return stages
 
 

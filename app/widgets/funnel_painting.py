@@ -1,0 +1,148 @@
+"""How a funnel is drawn: bars side by side, or one a line; what is supposed in outline, with a mark where it was."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import QLineF, QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen, QPolygonF
+
+from app.theme.theme import Theme
+
+
+class FunnelStage(NamedTuple):
+    """How many are left after a stage, what it is called, and what it did in words."""
+
+    survivors: int
+    label: str
+    tip: str = ""
+    last: bool = False
+    """The outcome, drawn in full colour."""
+    name: str = ""
+    """By which it can be moved; empty for one that stays where it is."""
+    was: int | None = None
+    """How many were left before what is supposed; None where nothing is."""
+    top_removed: float = 0.0
+    """Share of the distribution that was cut from the top, not from the bottom: the bar's upper end is hatched."""
+
+
+def heights(survivors: Sequence[int], most: int = 0) -> list[float]:
+    """Share of the tallest bar for each count: linear in log(1 + count), never quite 0. `most`: the tallest one's."""
+    top = math.log1p(max(most, *survivors) if survivors else most)
+    return [max(0.05, math.log1p(count) / top) if top else 0.05 for count in survivors]
+
+
+class FunnelPainter:
+    """The stages in a width, listed or not."""
+
+    def __init__(self, theme: Theme, stages: Sequence[FunnelStage], width: int, listed: bool) -> None:
+        self._theme, self._stages, self._width, self._listed = theme, stages, width, listed
+        self._was = [stage.survivors if stage.was is None else stage.was for stage in stages]
+
+    @property
+    def _is_supposed(self) -> bool:
+        return any(stage.was is not None for stage in self._stages)
+
+    def _shares(self) -> tuple[list[float], list[float]]:
+        """Of what is shown, and of what was, on one scale."""
+        now = [stage.survivors for stage in self._stages]
+        return heights(now, max(self._was)), heights(self._was, max(now))
+
+    def cells(self) -> list[QRectF]:
+        """Where each bar may stand."""
+        gap, count = self._theme.px(8), len(self._stages)
+        width = (self._width - gap * (count - 1)) / count
+        return [QRectF(n * (width + gap), 0, width, self._theme.px(62)) for n in range(count)]
+
+    def paint_bars(self, painter: QPainter) -> None:
+        """Side by side, as a funnel."""
+        cells, (shares, before) = self.cells(), self._shares()
+        bars = [cell.adjusted(0, cell.height() * (1 - share), 0, 0) for cell, share in zip(cells, shares, strict=True)]
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.color("accent", 0.12 if self._is_supposed else 0.22))
+        for left, right in itertools.pairwise(bars):
+            corners = [left.topRight(), right.topLeft(), right.bottomLeft(), left.bottomRight()]
+            painter.drawPolygon(QPolygonF([QPointF(corner) for corner in corners]))
+        for stage, bar, cell, was in zip(self._stages, bars, cells, before, strict=True):
+            self._paint_bar(painter, stage, bar)
+            self._paint_top(painter, stage, bar, bar.height())
+            if stage.was is not None and stage.was != stage.survivors:
+                high = cell.bottom() - cell.height() * was
+                self._paint_mark(painter, QLineF(cell.left(), high, cell.right(), high))
+            self._paint_words(painter, stage, bar)
+
+    def paint_list(self, painter: QPainter) -> None:
+        """One a line, in the middle of its track."""
+        theme, height = self._theme, self._theme.px(24)
+        label, figure = theme.px(118), theme.px(56)
+        track = self._width - label - figure - theme.px(8)
+        for n, (stage, share, was) in enumerate(zip(self._stages, *self._shares(), strict=True)):
+            row = QRectF(0, n * height, self._width, height)
+            painter.setFont(theme.font(12, tabular=True))
+            painter.setPen(theme.color("muted"))
+            shown = QFontMetricsF(painter.font()).elidedText(stage.label, Qt.TextElideMode.ElideRight, label - 6)
+            painter.drawText(row, Qt.AlignmentFlag.AlignVCenter, shown)
+            painter.setPen(theme.color("text"))
+            painter.drawText(row, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, f"{stage.survivors:,}")
+            middle, half = label + track / 2, track * share / 2
+            bar = QRectF(middle - half, row.top() + theme.px(4), 2 * half, height - theme.px(8))
+            self._paint_bar(painter, stage, bar)
+            self._paint_top(painter, stage, bar, bar.width())
+            if stage.was is not None and stage.was != stage.survivors:
+                for x in (middle - track * was / 2, middle + track * was / 2):
+                    self._paint_mark(painter, QLineF(x, row.top() + theme.px(2), x, row.bottom() - theme.px(2)))
+
+    def paint_ring(self, painter: QPainter, rect: QRect) -> None:
+        """What the keyboard is at."""
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(self._theme.color("accent"), 1.5 * self._theme.scale))
+        painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), 4, 4)
+
+    def paint_drag(self, painter: QPainter, taken: QRect, gap: QLineF) -> None:
+        """What is dragged, faint, and the line at which it would come to lie."""
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.color("panel", 0.6))
+        painter.drawRect(taken)
+        painter.setPen(QPen(self._theme.color("text"), 2.5 * self._theme.scale))
+        painter.drawLine(gap)
+
+    def _paint_bar(self, painter: QPainter, stage: FunnelStage, bar: QRectF) -> None:
+        theme = self._theme
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.color("accent", 1.0 if stage.last else 0.8))
+        if self._is_supposed:
+            painter.setBrush(theme.color("accent", 0.3))
+            painter.setPen(QPen(theme.color("accent"), 1.2 * theme.scale, Qt.PenStyle.DashLine))
+        painter.drawRoundedRect(bar, 2, 2)
+
+    def _paint_top(self, painter: QPainter, stage: FunnelStage, bar: QRectF, length: float) -> None:
+        """What was cut from the top: a hatched end, `length` being that of the whole bar."""
+        if stage.top_removed:
+            theme, cut = self._theme, max(self._theme.px(4), length * stage.top_removed)
+            end = (
+                bar.adjusted(bar.width() - cut, 0, 0, 0) if self._listed else bar.adjusted(0, 0, 0, cut - bar.height())
+            )
+            painter.fillRect(end, theme.color("window"))
+            painter.fillRect(end, QBrush(theme.color("refused"), Qt.BrushStyle.BDiagPattern))
+            painter.setPen(QPen(theme.color("refused"), theme.scale))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(end)
+
+    def _paint_mark(self, painter: QPainter, line: QLineF) -> None:
+        """Where it was."""
+        painter.setPen(QPen(self._theme.color("text"), 1.6 * self._theme.scale))
+        painter.drawLine(line)
+
+    def _paint_words(self, painter: QPainter, stage: FunnelStage, bar: QRectF) -> None:
+        theme = self._theme
+        room = bar.adjusted(-theme.px(4), 0, theme.px(4), 0)
+        lines = ((f"{stage.survivors:,}", 600, "text", 6), (stage.label, 400, "muted", 21))
+        for text, weight, color, drop in lines:
+            painter.setFont(theme.font(12 if weight == 600 else 11, weight, tabular=True))
+            painter.setPen(theme.color(color))
+            shown = QFontMetricsF(painter.font()).elidedText(text, Qt.TextElideMode.ElideRight, room.width())
+            cell = QRectF(room.left(), bar.bottom() + theme.px(drop), room.width(), theme.px(15))
+            painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, shown)

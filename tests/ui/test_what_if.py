@@ -1,0 +1,148 @@
+"""What if, in the window: settings and order tried on the selected step, told, run so, and taken back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app import build_window
+from app.state.supposing import as_order, moved
+from app.views.inspector.what_if import Supposed, WhatIfCard
+from app.widgets.funnel import Funnel
+from app.window.main_window import MainWindow
+from tests.ui.windows import find, run
+
+WAIT_MS = 180_000
+STEP = 6
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("what_if")
+
+
+@pytest.fixture
+def window(qtbot: QtBot, folder: Path) -> MainWindow:
+    """A run by sampling with three stages, its seventh token selected."""
+    window = build_window(folder)
+    qtbot.addWidget(window)
+    window.resize(1280, 900)
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
+        window.show()
+    parts = window.parts
+    parts.controller.choose(model="storyteller", strategy="sampling")
+    parts.controller.set_values({"temperature": 1.3, "top_p": 0.9, "top_k": 40, "max_new_tokens": 12})
+    parts.setup.prompt.set_prompt("Once upon a time, there was a little")
+    parts.toolbar.seed.lock.setChecked(True)
+    parts.toolbar.seed.spin.setValue(4)
+    assert run(qtbot, window).kind == "completed"
+    window.session.select_token(STEP)
+    return window
+
+
+def suppose(qtbot: QtBot, window: MainWindow, **values: object) -> WhatIfCard:
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_supposed):
+        window.parts.controller.set_more_values(values)
+    card = find(window, WhatIfCard, "whatIf")
+    assert card.isVisible()
+    return card
+
+
+def _is_supposed(answer: object) -> bool:
+    return "Supposition" in repr(answer)
+
+
+def funnel(window: MainWindow) -> Funnel:
+    return find(window, Funnel, "funnel")
+
+
+def shown(window: MainWindow) -> Supposed:
+    supposed = window.parts.inspector._supposed
+    assert supposed is not None
+    return supposed
+
+
+def test_a_setting_that_is_moved_is_tried_on_the_selected_step(qtbot: QtBot, window: MainWindow) -> None:
+    recorded = window.session.run.tokens[STEP]
+    before = [stage.survivors for stage in funnel(window).stages]
+    card = suppose(qtbot, window, top_k=3)
+    found = shown(window).found
+    assert found is not None
+    assert found.is_kept
+    assert found.before.funnel == recorded.funnel
+    stages = funnel(window).stages
+    assert [stage.survivors for stage in stages[:-1]] == [stage.survivors for stage in found.after.funnel]
+    assert [stage.was for stage in stages] == before
+    assert "40 → 3" in card._changes.text()
+    assert card.findChildren(QPushButton)[0].isEnabled()
+    with qtbot.waitSignal(window.parts.controller.changed):
+        card.back.click()
+    qtbot.waitUntil(lambda: not card.isVisible(), timeout=WAIT_MS)
+    assert window.parts.setup.parameters.values()["top_k"] == 40
+    assert [stage.survivors for stage in funnel(window).stages] == before
+    assert all(stage.was is None for stage in funnel(window).stages)
+
+
+def test_run_so_goes_on_with_what_would_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
+    card = suppose(qtbot, window, temperature=0.1, top_k=1)
+    found = shown(window).found
+    assert found is not None
+    assert found.after.rank == 1
+    ids = [token.id for token in window.session.run.tokens]
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        card.run.click()
+    branch = window.session.run
+    assert branch.request.beginning == (*ids[:STEP], found.after.id)
+    assert branch.request.settings["temperature"] == 0.1
+    assert not card.isVisible()
+
+
+def test_what_cannot_be_is_said_in_its_place(qtbot: QtBot, window: MainWindow) -> None:
+    card = suppose(qtbot, window, stages=["renormalize_logits", "top_k"])
+    assert "has to act last" in card._sentence.text()
+    assert not card.run.isEnabled()
+
+
+def test_a_stage_is_dragged_to_another_place(qtbot: QtBot, window: MainWindow) -> None:
+    bars = funnel(window)
+    names = bars.movable
+    assert names == ["temperature", "top_k", "top_p"]
+    places = {stage.name: bars.stage_rect(number).center() for number, stage in enumerate(bars.stages)}
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_supposed):
+        QTest.mousePress(bars, Qt.MouseButton.LeftButton, pos=places["temperature"])
+        for share in (0.3, 0.7, 1.0):
+            way = places["top_p"] - places["temperature"]
+            QTest.mouseMove(bars, places["temperature"] + QPoint(round(way.x() * share), round(way.y() * share)))
+        QTest.mouseRelease(bars, Qt.MouseButton.LeftButton, pos=places["top_p"])
+    assert window.parts.setup.parameters.values()["stages"] == ["top_k", "top_p", "temperature"]
+    assert bars.movable == ["top_k", "top_p", "temperature"]
+    assert "order Top-k → Top-p → Temperature" in find(window, WhatIfCard, "whatIf")._changes.text()
+    default = find(window, QPushButton, "defaultOrder")
+    assert default.isVisible()
+    default.click()
+    assert "stages" not in window.parts.setup.parameters.values()
+    qtbot.waitUntil(lambda: not default.isVisible(), timeout=WAIT_MS)
+
+
+def test_a_stage_is_moved_by_keys_and_back_again(qtbot: QtBot, window: MainWindow) -> None:
+    bars = funnel(window)
+    bars.setFocus()
+    with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_supposed):
+        QTest.keyClick(bars, Qt.Key.Key_Down)
+        QTest.keyClick(bars, Qt.Key.Key_Down)
+        QTest.keyClick(bars, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert bars.movable == ["temperature", "top_p", "top_k"]
+    QTest.keyClick(bars, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
+    assert "stages" not in window.parts.setup.parameters.values()
+    qtbot.waitUntil(lambda: window.parts.inspector._supposed is None, timeout=WAIT_MS)
+
+
+def test_an_order_that_is_the_default_one_is_no_setting() -> None:
+    assert as_order(["temperature", "top_p"]) is None
+    assert as_order(["top_p", "temperature"]) == ["top_p", "temperature"]
+    assert moved(["a", "b", "c"], "a", 2) == ["b", "c", "a"]
