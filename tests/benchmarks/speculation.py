@@ -5,6 +5,7 @@ Every ratio is taken with one thread and with two. Speeds of different texts (sa
 
 from __future__ import annotations
 
+import copy
 import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +27,8 @@ PROMPTS = (
 NO_END = [1_000_000]
 TREES = ("1 1 3 1 1", "3 2 2 1 1", "3 3 2 2 1 1 1 1")
 """Widths by depth. A chain of 5 of so good a draft is near the most it can be, 6 tokens a pass: depth 8 leaves room."""
+WEAKENED = 0.35
+"""Noise on the second draft's weights, in their standard deviations."""
 Speed = Callable[[int], float]
 """Seconds a token of one run on the prompt of that number."""
 
@@ -83,6 +86,16 @@ def tokens_per_pass(model: core.LoadedModel, tokens: int, length: int | None = N
     return statistics.mean(found)
 
 
+def weak_draft(model: core.LoadedModel, draft: core.LoadedModel) -> core.LoadedModel:
+    """The draft with its weights shaken: its first choice is right about half of the time."""
+    network, generator = copy.deepcopy(draft.model), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() > 1:
+                parameter.add_(torch.randn(parameter.shape, generator=generator) * parameter.std() * WEAKENED)
+    return core.wrap(network, model.tokenizer, "weak")
+
+
 def useless_draft(model: core.LoadedModel) -> core.LoadedModel:
     """Random weights in the shape of the bundled draft."""
     torch.manual_seed(0)
@@ -123,10 +136,18 @@ def with_threads(pair: Pair, threads: int, tokens: int, rounds: int) -> Iterator
         "assisted ÷ transformers' (5, constant)": (five, theirs(model, pair.draft, tokens)),
         "assisted ÷ sampling, T 0.8": (ours(model, tokens, sampling, **pair.assisted()), sampled),
         "tree ÷ chain, auto": (ours(model, tokens, {}, **pair.tree()), chain),
+        "lookahead ÷ greedy, auto": (ours(model, tokens, {}, strategy="lookahead"), greedy),
         "useless draft ÷ greedy, auto": (ours(model, tokens, {}, **wasted), greedy),
         "prompt lookup ÷ greedy, auto": (ours(model, tokens, {}, strategy="prompt_lookup"), greedy),
         "early exit ÷ greedy, auto": (ours(model, tokens, {}, strategy="early_exit"), greedy),
     }
+    if others := second_draft():
+        weak, both = {"drafters": [weak_draft(model, others[0])]}, [pair.draft, *others]
+        pairs["tree ÷ chain, auto, weak draft"] = (
+            ours(model, tokens, {}, **pair.tree() | weak), ours(model, tokens, {}, **pair.assisted() | weak)
+        )  # fmt: skip
+        chosen = pair.assisted(several="choose", with_lookup=True) | {"drafters": both}
+        pairs["chosen of two drafts and lookup ÷ the better draft"] = (ours(model, tokens, {}, **chosen), chain)
     for name, (fast, slow) in pairs.items():
         yield f"{name}, {threads} thread{'s' * (threads > 1)}", speed_of(fast, slow, rounds)
 
