@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.supposed import explain_what_if
     from core.explain.tokens import explain_token
+    from core.explain.watermarks import WatermarkFound, explain_watermark, watermark_found
     from core.extras import why_missing
     from core.grammar.compiled import grammar_problem
     from core.inside.lens import LensRow, lens, lens_text
@@ -63,6 +64,7 @@ __all__ = [
     "Result",
     "Saying",
     "Sentence",
+    "WatermarkFound",
     "WeightsCost",
     "WhatIf",
     "as_code",
@@ -86,6 +88,7 @@ __all__ = [
     "explain_round",
     "explain_stage",
     "explain_token",
+    "explain_watermark",
     "explain_what_if",
     "glossary",
     "grammar_figures",
@@ -112,6 +115,7 @@ __all__ = [
     "stream",
     "together",
     "trace",
+    "watermark_found",
     "weights_cost",
     "what_if",
     "why_missing",
@@ -148,6 +152,7 @@ _HOMES = {
     "Sentence": "core.explain.sentence",
     "WeightsCost": "core.weights_cost",
     "WhatIf": "core.supposing",
+    "WatermarkFound": "core.explain.watermarks",
     "as_code": "core.code.script",
     "beginning": "core.shorten",
     "blueprint": "core.models.blueprint",
@@ -166,10 +171,12 @@ _HOMES = {
     "explain_stage": "core.explain.details",
     "explain_what_if": "core.explain.supposed",
     "explain_token": "core.explain.tokens",
+    "explain_watermark": "core.explain.watermarks",
     "lens": "core.inside.lens",
     "lens_text": "core.inside.lens",
     "grammar_figures": "core.explain.grammar",
     "grammar_problem": "core.grammar.compiled",
+    "watermark_found": "core.explain.watermarks",
     "load": "core.models.model",
     "make_config": "core.settings",
     "occlude": "core.inside.occlusion",

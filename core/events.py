@@ -204,6 +204,22 @@ class StepTemperature:
 
 
 @dataclass(frozen=True, slots=True)
+class WatermarkSign:
+    """What one token shows of a watermark: of the whole text's shares a statistic is made."""
+
+    share: float
+    """1 on the green list, 0 off it; SynthID: the mean of its g-values."""
+    weighted: float
+    """SynthID: the mean in which earlier rounds weigh more; else `share`."""
+    expected: float
+    """What `share` is on average without a watermark."""
+    deviation: float
+    """How far it lies from that, by its standard deviation."""
+    counts: bool = True
+    """False where too few tokens of the text stand before it, or where they have decided before (SynthID)."""
+
+
+@dataclass(frozen=True, slots=True)
 class StageDetail:
     """What a picture of a stage needs beyond its survivors: of what follows, the one that belongs to the stage."""
 
@@ -212,6 +228,7 @@ class StageDetail:
     spread: ScoreSpread | None = None
     aim: SurpriseAim | None = None
     heat: StepTemperature | None = None
+    sign: WatermarkSign | None = None
 
 
 @dataclass(frozen=True, slots=True)

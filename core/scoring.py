@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
@@ -13,6 +14,7 @@ import torch
 
 from core import caches
 from core.decoding.given import Given, read_given
+from core.decoding.marking import Search
 from core.decoding.observe import Reading, read_step
 from core.decoding.prepare import check_scores
 from core.decoding.prompt import prompt_tokens
@@ -23,6 +25,7 @@ from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted,
 from core.guard import guarded
 from core.models.model import LoadedModel
 from core.models.text import TextStream
+from core.parameter import Settings
 from core.request_fields import check_top_n
 
 
@@ -50,23 +53,29 @@ def score_stream(
     given: object = None,
     second: LoadedModel | None = None,
     cancel: threading.Event | None = None,
+    watermark: Settings | None = None,
 ) -> Iterator[Event]:
     """The same as the events of a run: RunStarted, Prefilled, a TokenChosen each, SequenceFinished, Finished.
 
     With a `second` model every token is followed by a TokenCompared. `cancel` is looked at before every pass.
+    `watermark`: settings of watermarks (keys of `Request.options`), searched for token by token: what each shows stands
+    in its funnel (`StageDetail.sign`).
     Raises what `score` does, and ComparisonError where two models mean something else by a token.
     """
-    return guarded(model, partial(_score, model, text_or_ids, top_n, given, second, cancel or threading.Event()))
+    return guarded(model, partial(
+        _score, model, text_or_ids, top_n, given, second, cancel or threading.Event(), watermark or {}
+    ))  # fmt: skip
 
 
 def _score(
-    model: LoadedModel, text: object, top_n: int, before: object, second: LoadedModel | None, cancel: threading.Event
-) -> Iterator[Event]:
+    model: LoadedModel, text: object, top_n: int, before: object, second: LoadedModel | None, cancel: threading.Event,
+    watermark: Settings,
+) -> Iterator[Event]:  # fmt: skip
     check_top_n(top_n)
     given = read_given(model, text, before)
     other = SecondReader(second, model, given, top_n) if second is not None else None
     yield _started(model, given, second.name if second is not None else "")
-    yield from Scorer(model, given, top_n, other).events(cancel)
+    yield from Scorer(model, given, top_n, other, watermark).events(cancel)
 
 
 def _started(model: LoadedModel, given: Given, second: str) -> RunStarted:
@@ -88,10 +97,13 @@ def _started(model: LoadedModel, given: Given, second: str) -> RunStarted:
 class Scorer:
     """One text under the eyes of one model, or two, told token by token."""
 
-    def __init__(self, model: LoadedModel, given: Given, top_n: int, other: SecondReader | None) -> None:
+    def __init__(
+        self, model: LoadedModel, given: Given, top_n: int, other: SecondReader | None, watermark: Settings
+    ) -> None:
         self._model, self._given, self._top_n, self._other = model, given, top_n, other
         self._text = WholeText(model, given)
         self._stream, self._texts = TextStream(model.tokenizer, given.start), list[str]()
+        self._search = Search(model, watermark)
         self._begun = self._last = time.perf_counter()
         self._read: float | None = None
         """When the first pass was done."""
@@ -133,6 +145,7 @@ class Scorer:
     def _token(self, reading: Reading, seconds: float) -> TokenChosen:
         note = Note(len(self._texts), reading.token, self._stream.push(reading.token), seconds, None)
         self._texts.append(note.text)
+        reading = replace(reading, funnel=self._search.behind(reading.funnel, reading.token))
         return token_event(self._model.pieces, 0, note, reading, "scored")
 
     def _end(self) -> Iterator[Event]:

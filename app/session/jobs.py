@@ -47,7 +47,9 @@ def scored(
         text, given = request.beginning, request.prompt
     elif request.beginning:
         text = (*core.encode(model, request.prompt, unbounded=True), *request.beginning)
-    return core.score_stream(model, text, request.top_n, given=given, second=second, cancel=cancel)
+    return core.score_stream(
+        model, text, request.top_n, given=given, second=second, cancel=cancel, watermark=request.options
+    )
 
 
 def supposed(

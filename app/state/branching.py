@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from app.state.requests import RunRequest
 from app.state.run import Run
 from core import words
 from resources.language import tr
+
+WATERMARKS = ("watermark_bias", "synthid_length")
+"""Settings that switch a watermark on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +81,19 @@ def score_of(run: Run, second: str = "") -> RunRequest:
 
 
 def scored(request: RunRequest) -> RunRequest:
-    """Nothing but the text of a request, to be scored: no setting changes what the model holds of it."""
+    """Nothing but the text of a request, to be scored: no setting changes what the model holds of it. Those of
+    watermarks stay: they are searched for."""
     return replace(
-        request, strategy="greedy", config={}, options={}, cache="dynamic", cache_options={}, draft_names=(), seed=0,
+        request, strategy="greedy", config={}, options=watermarks_of(request.options), cache="dynamic",
+        cache_options={}, draft_names=(), seed=0,
         prefix_budget=0, when_full="", scored=True,
     )  # fmt: skip
+
+
+def watermarks_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of watermarks among others, where one is on."""
+    found = {name: value for name, value in options.items() if name.startswith(("watermark_", "synthid_"))}
+    return found if any(found.get(name) for name in WATERMARKS) else {}
 
 
 def _begins_with_a_mark(run: Run) -> bool:

@@ -6,11 +6,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from app.widgets.sparkline import Curve, height_of
-from core import words
+from core import explain_watermark, watermark_found, words
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import StageDetail, TokenChosen
+    from core.events import StageDetail, TokenChosen, WatermarkSign
+
+THRESHOLD, _HIGHEST_Z = 3.0, 9.0
+"""Standard deviations from which on a text is said to carry a watermark, and those that fill the height."""
+
+
+def _height_of_z(z: float) -> float:
+    return max(z, 0.0) / _HIGHEST_Z
 
 
 class StageCurves:
@@ -18,11 +25,12 @@ class StageCurves:
 
     def __init__(self) -> None:
         self._details: list[list[StageDetail]] = []
+        self._signs: list[WatermarkSign] = []
         self._any = False
 
     def clear(self) -> None:
         """Begin another text."""
-        self._details, self._any = [], False
+        self._details, self._signs, self._any = [], [], False
 
     def add(self, tokens: Iterable[TokenChosen]) -> None:
         """Read what was written next."""
@@ -30,6 +38,7 @@ class StageCurves:
             found = [stage.detail for stage in token.funnel if stage.detail is not None]
             self._any = self._any or bool(found)
             self._details.append(found)
+            self._signs += [detail.sign for detail in found if detail.sign is not None][:1]
 
     def curves(self, count: int) -> list[Curve]:
         """Those of the first `count` tokens; none where no stage tells of one."""
@@ -42,7 +51,10 @@ class StageCurves:
             target.append(height_of(aim.target) if aim else None)
             warm = next((detail.heat for detail in details if detail.heat is not None), None)
             heat.append(warm.temperature / warm.high if warm else None)
+        found = watermark_found(self._signs[:count])
         made = (
+            Curve(tr("watermark"), "finished", tuple(_height_of_z(one.z) for one in found)),
+            Curve(tr("threshold"), "muted", (_height_of_z(THRESHOLD),) * len(found), dashed=True),
             Curve(tr("surprise"), "best", tuple(surprise)),
             Curve(tr("target"), "best", tuple(target), dashed=True),
             Curve(tr("temperature"), "refused", tuple(heat)),
@@ -59,4 +71,6 @@ class StageCurves:
                 lines.append(line.format(surprise=surprise, target=detail.aim.target, limit=limit))
             if detail.heat is not None:
                 lines.append(tr("temperature {heat}").format(heat=words.decimal(detail.heat.temperature)))
+            if detail.sign is not None and index < len(self._signs):
+                lines.append(explain_watermark(watermark_found(self._signs[: index + 1])[-1]))
         return lines

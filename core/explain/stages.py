@@ -46,6 +46,8 @@ _PLAIN = {
     "top_n_sigma": mark("the rule “only scores close to the best”"),
     "mirostat_tau": mark("the aim of a steady surprise"),
     "dynatemp_high": mark("the heat that follows the doubt"),
+    "watermark_bias": mark("the hidden mark"),
+    "synthid_length": mark("the hidden mark by contest"),
 }
 
 

@@ -9,12 +9,14 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.views.inspector import stage_values as values
 from app.views.inspector.section import Section
 from app.views.inspector.stage_parts import (
     AimPicture,
     HeatPicture,
     PassagePicture,
     ScoresPicture,
+    SignPicture,
     StagePicture,
     TopPicture,
 )  # fmt: skip
@@ -34,7 +36,9 @@ def picture_for(detail: StageDetail) -> Callable[[Theme], StagePicture] | None:
         return ScoresPicture
     if detail.aim is not None:
         return AimPicture
-    return HeatPicture if detail.heat is not None else None
+    if detail.heat is not None:
+        return HeatPicture
+    return SignPicture if detail.sign is not None else None
 
 
 class StagePictures(QWidget):
@@ -76,7 +80,7 @@ class StagePictures(QWidget):
         if made is None:
             return
         section, picture = made
-        said = explain_stage(stage)
+        said = explain_stage(stage) or values.watermark_said(stage.name, run, token)
         section.set_title(stage_label(stage), said.replace(" %", "\u00a0%"))
         picture.tell(stage.detail, run, token, said)
 

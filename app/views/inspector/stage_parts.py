@@ -147,3 +147,24 @@ class HeatPicture(StagePicture):
             heat = detail.heat
             filled = (heat.low, heat.temperature)
             self.scale.show_marks(heat.low, heat.high, filled, values.heat_marks(heat), said)
+
+
+class SignPicture(StagePicture):
+    """Watermark: the statistic up to this token, and from where on it speaks for one."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__(theme)
+        self.scale = Scale(theme, tr("Watermark"))
+        self.column.addWidget(self.scale)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.scale.set_theme(theme)
+
+    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+        """Standard deviations above chance."""
+        found = values.watermark(values.stage_of(detail, token), run, token)
+        if found is not None:
+            low, high = min(found.z, -2.0), max(found.z, values.THRESHOLD + 2)
+            self.scale.show_marks(low, high, (values.THRESHOLD, high), values.sign_marks(found), said)

@@ -12,12 +12,21 @@ from app.widgets.bars_layout import BarRow
 from app.widgets.plots import Axis, Bars, Figure, Line
 from app.widgets.repeat_arc import RepeatedPassage
 from app.widgets.scale import ScaleMark
-from core import words
+from core import WatermarkFound, explain_watermark, watermark_found, words
 from resources import depth
 from resources.language import tr, trn
 
 if TYPE_CHECKING:
-    from core.events import Likely, Repeat, ScoreSpread, StepTemperature, SurpriseAim, TokenChosen, TopCut
+    from core.events import (
+        Likely,
+        Repeat,
+        ScoreSpread,
+        StageDetail,
+        StepTemperature,
+        SurpriseAim,
+        TokenChosen,
+        TopCut,
+    )  # fmt: skip
 
 _LONGEST = 24
 """Tokens of a passage that are spelled: there is no room for more."""
@@ -129,4 +138,36 @@ def heat_marks(heat: StepTemperature) -> list[ScaleMark]:
         ScaleMark(heat.temperature, f"T {words.decimal(heat.temperature)}", strong=True),
         ScaleMark(heat.low, f"{heat.low:g}"),
         ScaleMark(heat.high, f"{heat.high:g}"),
+    ]
+
+
+THRESHOLD = 3.0
+"""Standard deviations above chance from which on a text is said to carry a watermark."""
+
+
+def stage_of(detail: StageDetail, token: TokenChosen) -> str:
+    """The stage whose detail it is."""
+    return next((stage.name for stage in token.funnel if stage.detail is detail), "")
+
+
+def watermark(name: str, run: Run, token: TokenChosen) -> WatermarkFound | None:
+    """What the text shows of that stage's watermark, up to a token."""
+    stages = (stage for each in run.tokens[: token.step + 1] for stage in each.funnel if stage.name == name)
+    signs = [stage.detail.sign for stage in stages if stage.detail is not None and stage.detail.sign is not None]
+    return watermark_found(signs)[-1] if signs else None
+
+
+def watermark_said(name: str, run: Run, token: TokenChosen) -> str:
+    """The same in a sentence; empty without one."""
+    found = watermark(name, run, token)
+    return explain_watermark(found) if found is not None else ""
+
+
+def sign_marks(found: WatermarkFound) -> list[ScaleMark]:
+    """Where the statistic stands, what chance gives, and the threshold."""
+    is_plain = depth.current() == depth.PLAIN
+    return [
+        ScaleMark(found.z, tr("this text") if is_plain else f"z {words.decimal(found.z)}", strong=True),
+        ScaleMark(0.0, tr("chance")),
+        ScaleMark(THRESHOLD, tr("marked from here on")),
     ]

@@ -17,6 +17,7 @@ from app.views.text.column import Column
 from app.views.text.influence import paint_influence
 from app.views.text.origins import paint_origin
 from app.views.text.shape import Mark, RowArt
+from app.views.text.signs import paint_sign, sign_of
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ COLOURINGS: dict[str, tuple[str, str, str]] = {
     "entropy": (mark("Entropy"), mark("undecided"), mark("certain")),
     "band": (mark("Rank in bands"), "", ""),
     "origin": (mark("Draft or model"), "", ""),
+    "watermark": (mark("Watermark"), "", ""),
     "difference": (mark("Second model"), mark("far apart"), mark("agree")),
     "influence": (mark("What it hangs on"), "", ""),
     "none": (mark("None"), "", ""),
@@ -123,6 +125,8 @@ def _paint_row(painter: QPainter, column: Column, look: Look, row: int, art: Row
         _paint_origins(painter, column, look, row, art)
     elif look.colouring == "influence":
         paint_influence(painter, column, look.influence, row, look.theme)
+    elif look.colouring == "watermark":
+        _paint_signs(painter, column, look, row, art)
     elif look.colouring != "none":
         _paint_underlines(painter, column, look, row, art)
     _paint_ticks(painter, column, look, row, art)
@@ -188,6 +192,15 @@ def _paint_origins(painter: QPainter, column: Column, look: Look, row: int, art:
         for left, right in one.spans:
             bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
             paint_origin(painter, bar, tokens[one.piece - before].origin, look.theme)
+
+
+def _paint_signs(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:
+    tokens, before = column.text.tokens, column.text.prompt_pieces
+    top = column.row_top(row) + column.metrics.underline
+    for one in art.marks:
+        for left, right in one.spans:
+            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
+            paint_sign(painter, bar, sign_of(tokens[one.piece - before]), look.theme)
 
 
 def _paint_ticks(painter: QPainter, column: Column, look: Look, row: int, art: RowArt) -> None:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Slot
 
+from app.state.branching import watermarks_of
 from app.state.inside import Influence
 from app.state.run import Run
 from app.state.scores import BAND_NAMES, scores_of, shares
 from app.views.text import influence
 from app.views.text.origins import KEY
 from app.views.text.paint import BAND_SCORES, COLOURINGS, thickness
+from app.views.text.signs import KEY as SIGNS
 from app.views.tokens.area import TokenArea
 from app.views.tokens.tools import TokenTools
 from app.widgets.legend import Legend, Step
 from core import strategies
 from resources.language import mark, tr
 
-_KEYS = {"origin": KEY, "influence": influence.KEY}
+_KEYS = {"origin": KEY, "influence": influence.KEY, "watermark": SIGNS}
 HINT = mark("click a token, or ← →")
 CHANGED = mark("▾ the search changed its mind here")
 BRANCHED = mark("│ the branch begins here")
@@ -29,7 +31,10 @@ class LookChoice(QObject):
         super().__init__(area)
         self._area, self._tools, self._legend = area, tools, legend
         self._kind = "plain"
-        self._colourings = {"plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference"}
+        self._colourings = {
+            "plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference",
+            "marked": "watermark",
+        }  # fmt: skip
         """What tokens are coloured by, by the kind of run."""
         tools.colouringChosen.connect(self._choose_colouring)
         tools.whitespaceToggled.connect(self._set_whitespace)
@@ -38,6 +43,7 @@ class LookChoice(QObject):
         """Another run: colour it as the last of its kind."""
         self._kind = _kind(run)
         self._tools.offer("difference", self._kind == "compared")
+        self._tools.offer("watermark", self._kind == "marked")
         self.set_colouring(self._colourings[self._kind])
 
     def set_colouring(self, name: str) -> None:
@@ -92,6 +98,8 @@ def _kind(run: Run | None) -> str:
     """By which the colours are remembered."""
     if run is None:
         return "plain"
+    if watermarks_of(run.request.options):
+        return "marked"
     if run.is_scored:
         return "compared" if run.request.second or run.compared else "scored"
     strategy = strategies.registry.get(run.request.strategy)

@@ -1,0 +1,43 @@
+"""Watermarks searched for in a text that is scored: which ones, by the settings that would have made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from core.decoding.watermarks import Reading, Signs
+from core.events import Stage, StageDetail
+from core.parameter import Settings
+from core.processors import synthid_length, watermark_bias
+
+if TYPE_CHECKING:
+    from core.models.model import LoadedModel
+    from core.processors.base import Processor
+
+
+class Search:
+    """A text read for all watermarks whose settings are on."""
+
+    def __init__(self, model: LoadedModel, options: Settings) -> None:
+        self._kinds: list[tuple[Stage, Reading]] = []
+        if bias := options.get(watermark_bias.PROCESSOR.name):
+            self._add(
+                watermark_bias.PROCESSOR, float(bias), watermark_bias.signs(options, model.vocabulary, model.device)
+            )
+        if length := options.get(synthid_length.PROCESSOR.name):
+            self._add(synthid_length.PROCESSOR, int(length), synthid_length.signs(int(length), options, model.device))
+
+    def _add(self, processor: Processor, value: float, signs: Signs) -> None:
+        label, phrase = (words.format(v=f"{value:g}") for words in (processor.label, processor.phrase))
+        stage = Stage(processor.name, label, 0, 1.0, 1.0, value=value, kind=processor.kind, phrase=phrase)
+        self._kinds.append((stage, Reading(signs)))
+
+    def behind(self, funnel: Sequence[Stage], token: int) -> tuple[Stage, ...]:
+        """The stages of a scored token, those that tell what it shows of each watermark behind them."""
+        left = funnel[-1].survivors if funnel else 0
+        told = (
+            replace(stage, survivors=left, detail=StageDetail(sign=reading.next(token)))
+            for stage, reading in self._kinds
+        )
+        return (*funnel, *told)

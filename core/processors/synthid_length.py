@@ -1,0 +1,126 @@
+"""SynthID: a tournament among the likely tokens, whose winners carry a sign that can be found again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.events import StageDetail
+from core.parameter import Parameter
+from core.processors.base import Context, Processor, given
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import SynthIDTextWatermarkLogitsProcessor
+    from transformers.generation.logits_process import SynthIDTextWatermarkState
+
+    from core.decoding.watermarks import SynthSigns
+    from core.parameter import Settings
+    from core.processors.base import Witness
+
+KEYS = Parameter(
+    "synthid_keys", mark("SynthID's keys"), "text",
+    "654 400 836 123 340 443 597 160 57 29 590 639 13 715 468 990 966 226 324 585 118 504 421 521 129 669 732 225 90 "
+    "960",
+    mark("Whole numbers, one for each round of the tournament: only who knows them finds the watermark."),
+    option=True, advanced=True,
+)  # fmt: skip
+HISTORY = Parameter(
+    "synthid_history", mark("SynthID's memory"), "int", 1024,
+    mark("How many steps back a repeated context is recognised; behind one the text is left as it is."),
+    minimum=1, maximum=100_000, soft_maximum=4096, step=1, option=True, advanced=True,
+)  # fmt: skip
+_TABLE_SEED, _TABLE_SIZE = 0, 2**16
+"""transformers' defaults."""
+
+
+def keys_of(text: str) -> list[int]:
+    """The keys that are written there. Raises ValueError for what is no whole number."""
+    words = text.replace(",", " ").split()
+    if not words or not all(word.lstrip("-").isdigit() for word in words):
+        raise ValueError(tr("its keys have to be whole numbers"))
+    return [int(word) for word in words]
+
+
+def processor_of(length: int, options: Settings, device: torch.device) -> SynthIDTextWatermarkLogitsProcessor:
+    """transformers' processor with these settings."""
+    from transformers import SynthIDTextWatermarkLogitsProcessor
+
+    keys = keys_of(str(options.get(KEYS.name, KEYS.default)))
+    history = int(options.get(HISTORY.name, HISTORY.default))
+    return SynthIDTextWatermarkLogitsProcessor(int(length), keys, _TABLE_SIZE, _TABLE_SEED, history, device)
+
+
+def signs(length: int, options: Settings, device: torch.device) -> SynthSigns:
+    """Who knows the g-values by these settings."""
+    from core.decoding.watermarks import SynthSigns
+
+    return SynthSigns(processor_of(length, options, device))
+
+
+class Tournament:
+    """transformers' processor, and the readings of what each text shows."""
+
+    def __init__(self, length: int, context: Context) -> None:
+        device = context.model.device
+        self._processor = processor_of(length, context.options, device)
+        self._signs = signs(length, context.options, device)
+        self._start, self._seen = context.start, list[set[tuple[int, ...]]]()
+        self._texts: list[list[int]] = []
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Log-probabilities [B, V] behind the tournament; it remembers the texts `ids` [B, T]."""
+        self._texts = ids[:, max(self._start, ids.shape[1] - self._signs.width) :].tolist()
+        told: torch.Tensor = self._processor(ids, scores)
+        return told.masked_fill(scores.isneginf(), -float("inf"))
+
+    def witness(self) -> Witness:
+        """Of the texts of this step."""
+        texts = self._texts
+        if len(self._seen) != len(texts):
+            self._seen = [set() for _ in texts]
+        decides = [tuple(text) if len(text) == self._signs.width else () for text in texts]
+        repeated = [bool(one) and one in seen for one, seen in zip(decides, self._seen, strict=True)]
+        for one, seen in zip(decides, self._seen, strict=True):
+            seen.add(one)
+
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
+            return StageDetail(sign=self._signs.of(texts[row], chosen, repeated[row]))
+
+        return tell
+
+    def follow(self, rows: torch.Tensor) -> None:
+        """Row i was row `rows[i]`."""
+        state: SynthIDTextWatermarkState | None = self._processor.state
+        if state is not None:
+            state.context = state.context.index_select(0, rows)
+            state.context_history = state.context_history.index_select(0, rows)
+
+
+def make(value: int, context: Context) -> Tournament:
+    """The watermark of one run. Raises ValueError for keys that are none."""
+    return Tournament(int(value), context)
+
+
+PROCESSOR = Processor(
+    name="synthid_length",
+    make=make,
+    order=244,
+    label=mark("SynthID {v}"),
+    phrase=mark("SynthID's watermark"),
+    parameter=Parameter(
+        "synthid_length", mark("SynthID"), "int", None,
+        mark("How many tokens in a row, the next one among them, decide a tournament whose winner is chosen more "
+             "often, by which the text can be recognised. 5 is usual."),
+        minimum=2, maximum=64, soft_maximum=10, step=1, option=True, advanced=True,
+    ),
+    beside=(KEYS, HISTORY),
+    panel="sampling_advanced",
+    shown=200,
+    is_on=given,
+    samples=True,
+    drafts=False,
+    in_turn=True,
+    follow=Tournament.follow,
+    witness=Tournament.witness,
+)  # fmt: skip

@@ -1,0 +1,69 @@
+"""A watermark in the window's parts: underlines, the curve of the statistic, the sentence; and what is searched for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytestqt.qtbot import QtBot
+
+from app.state.branching import scored, watermarks_of
+from app.state.run import Run
+from app.theme.theme import theme_for
+from app.views.inspector.panel import Inspector
+from app.views.inspector.stage_parts import SignPicture
+from app.views.timeline import Timeline
+from app.views.tokens.view import TokenView
+from core.events import Stage, StageDetail, WatermarkSign
+from tests.ui.scripted import make_run, token
+
+ON = {"watermark_bias": 2.0, "watermark_key": 7}
+
+
+def story(*shares: float) -> Run:
+    made = []
+    for step, share in enumerate(shares):
+        sign = WatermarkSign(share, share, 0.25, 0.433, counts=step > 0)
+        stage = Stage("watermark_bias", "watermark δ 2", 9, 1.0, 1.0, value=2.0, detail=StageDetail(sign=sign))
+        made.append(replace(token(step, f" w{step}", 0.3), funnel=(Stage("raw", "raw", 9, 1.0, 1.0), stage)))
+    run = make_run(made)
+    run.request = replace(run.request, options=ON)
+    return run
+
+
+def test_a_text_that_is_scored_is_searched_for_the_watermark_that_is_set() -> None:
+    run = story(1.0)
+    assert scored(replace(run.request, options={**ON, "top_n_sigma": 2.0})).options == ON
+    assert watermarks_of({"watermark_bias": 0.0, "watermark_key": 7}) == {}
+
+
+def test_green_and_red_differ_by_more_than_colour(qtbot: QtBot) -> None:
+    view = TokenView()
+    qtbot.addWidget(view)
+    view.set_theme(theme_for("light"))
+    view.resize(500, 200)
+    with qtbot.waitExposed(view):
+        view.show()
+    pictures = []
+    for shares in ((0.0, 1.0), (0.0, 0.0), (0.0,)):
+        view.show_run(story(*shares))
+        pictures.append(view.area.grab().toImage())
+    assert view.area.look.colouring == "watermark"
+    assert pictures[0] != pictures[1] != pictures[2]
+    view.show_run(make_run([token(0, " a", 0.3)]))
+    assert view.area.look.colouring == "probability"
+
+
+def test_the_statistic_grows_over_the_timeline_and_is_said(qtbot: QtBot) -> None:
+    timeline, inspector = Timeline(), Inspector()
+    for part in (timeline, inspector):
+        qtbot.addWidget(part)
+    run = story(0.0, *[1.0] * 9)
+    timeline.show_run(run)
+    curve, threshold = timeline.sparkline.curves
+    assert list(curve.values) == sorted(value or 0.0 for value in curve.values)
+    assert (curve.values[1] or 0) < (threshold.values[1] or 0) < (curve.values[-1] or 0)
+    assert "z = 5.20" in timeline._tip(9)
+    inspector.show_run(run)
+    scale = inspector.findChild(SignPicture).scale
+    assert scale.marks[0].label == "z 5.20"
+    assert scale.accessibleDescription().startswith("The text very probably carries the watermark: over 9 tokens")
