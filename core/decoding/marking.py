@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from core.decoding.watermarks import Reading, Signs
 from core.events import Stage, StageDetail
 from core.parameter import Settings
 from core.processors import synthid_length, watermark_bias
+from core.watermarks import Reading, Signs
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from transformers import SynthIDTextWatermarkLogitsProcessor
     from transformers.generation.logits_process import SynthIDTextWatermarkState
 
-    from core.decoding.watermarks import SynthSigns
     from core.parameter import Settings
     from core.processors.base import Witness
+    from core.watermarks import SynthSigns
 
 KEYS = Parameter(
     "synthid_keys", mark("SynthID's keys"), "text",
@@ -53,7 +53,7 @@ def processor_of(length: int, options: Settings, device: torch.device) -> SynthI
 
 def signs(length: int, options: Settings, device: torch.device) -> SynthSigns:
     """Who knows the g-values by these settings."""
-    from core.decoding.watermarks import SynthSigns
+    from core.watermarks import SynthSigns
 
     return SynthSigns(processor_of(length, options, device))
 

@@ -20,6 +20,17 @@ PARTS = 32
 """Of the histogram that a picture shows."""
 
 
+def _deviation(scores: torch.Tensor) -> torch.Tensor:
+    """σ [B, 1] of the finite ones of scores [B, V]: at once where all are, which is nearly always."""
+    deviation = scores.std(-1, correction=0, keepdim=True)
+    if deviation.isfinite().all():
+        return deviation
+    finite = scores.isfinite()
+    count = finite.sum(-1, keepdim=True).clamp(min=1)
+    mean = scores.masked_fill(~finite, 0.0).sum(-1, keepdim=True) / count
+    return ((scores - mean).masked_fill(~finite, 0.0).square().sum(-1, keepdim=True) / count).sqrt()
+
+
 class WithinSigma:
     """Scores below max − n · σ become −∞; σ is the deviation of all finite scores (Tang et al. 2024)."""
 
@@ -30,11 +41,7 @@ class WithinSigma:
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] without those too far below the best."""
-        finite = scores.isfinite()
-        count = finite.sum(-1, keepdim=True).clamp(min=1)
-        mean = scores.masked_fill(~finite, 0.0).sum(-1, keepdim=True) / count
-        variance = (scores - mean).masked_fill(~finite, 0.0).square().sum(-1, keepdim=True) / count
-        self._best, self._deviation = scores.amax(-1, keepdim=True), variance.sqrt()
+        self._best, self._deviation = scores.amax(-1, keepdim=True), _deviation(scores)
         return scores.masked_fill(scores < self._best - self._width * self._deviation, -float("inf"))
 
     def witness(self) -> Witness:
@@ -47,9 +54,12 @@ class WithinSigma:
             top, spread = float(best[row]), float(deviation[row])
             if not math.isfinite(top):
                 return None
-            known = before[before.isfinite()].float()
+            known, lowest = before.float(), float(before.amin())
+            if not math.isfinite(lowest):
+                known = known[known.isfinite()]
+                lowest = float(known.amin())
             counts = tuple(map(int, known.histc(PARTS).tolist()))
-            floor, lowest = top - self._width * spread, float(known.amin())
+            floor = top - self._width * spread
             return StageDetail(spread=ScoreSpread(top, spread, floor, lowest, counts))
 
         return tell

@@ -12,9 +12,9 @@ from resources.language import mark
 if TYPE_CHECKING:
     import torch
 
-    from core.decoding.watermarks import GreenSigns
     from core.parameter import Settings
     from core.processors.base import Witness
+    from core.watermarks import GreenSigns
 
 RATIO = Parameter(
     "watermark_ratio", mark("Green share"), "float", 0.25,
@@ -42,7 +42,7 @@ def signs(options: Settings, vocabulary: int, device: torch.device, bias: float 
     """Who knows green from red by these settings."""
     from transformers import WatermarkLogitsProcessor
 
-    from core.decoding.watermarks import GreenSigns
+    from core.watermarks import GreenSigns
 
     ratio, key, scheme, width = (options.get(p.name, p.default) for p in (RATIO, KEY, SCHEME, WIDTH))
     processor = WatermarkLogitsProcessor(vocabulary, device, float(ratio), bias, int(key), str(scheme), int(width))

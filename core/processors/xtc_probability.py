@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from core.events import Likely, StageDetail, TopCut
@@ -60,11 +61,12 @@ class TopsOut:
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             assert dice is not None
             shares = before.softmax(-1)
-            count = int((shares >= self._threshold).sum())
-            top = shares.topk(min(count, TOLD))
-            pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+            top = shares.topk(min(TOLD, len(shares)))
+            pairs = [pair for pair in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+                     if pair[1] >= self._threshold]  # fmt: skip
+            count = len(pairs) if len(pairs) < TOLD else int((shares >= self._threshold).sum())
             likely = tuple(Likely(token, pieces[token], share) for token, share in pairs)
-            removed = int((before.isfinite() & after.isneginf()).sum())
+            removed = count - 1 if count > 1 and math.isinf(float(after[likely[0].id])) else 0
             told = TopCut(self._chance, float(dice[row]), self._threshold, likely, count, removed)
             return StageDetail(top_cut=told)
 
@@ -93,6 +95,5 @@ PROCESSOR = Processor(
     samples=True,
     blind=True,
     drafts=False,
-    throws=True,
     witness=TopsOut.witness,
 )  # fmt: skip
