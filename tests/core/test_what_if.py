@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import core
+from core import words
 from core.decoding.kept import KeptScores
 from core.errors import ParameterError, StrategyError
 from core.events import TokenChosen
@@ -147,3 +149,93 @@ def test_what_cannot_be_asked_is_said(
     request = core.Request(PROMPT, {"do_sample": strategy == "prompt_lookup"}, strategy, options)
     with pytest.raises(error, match=said):
         core.what_if(tiny.shared("llama"), request, [5, 6], 1, changes)
+
+
+def test_the_sentence_says_what_the_figures_say() -> None:
+    """Many steps under many settings: who is chosen, how many are left, who is out or in."""
+    model, request, (result, kept) = tiny.shared("llama"), asked("sampling"), ran("sampling")
+    ids, seen = result.sequences[0], set[str]()
+    for step in range(len(ids)):
+        for changes in ({}, {"temperature": 0.4}, {"top_k": 2}, {"top_p": 1.0, "top_k": 0}, {"suppress_tokens": ids}):
+            found = core.what_if(model, request, ids, step, changes, scores=kept)
+            for one, other in ((found.before, found.after), (found.after, found.before)):
+                seen |= _held(core.explain_what_if(one, other, found.is_decided), one, other)
+    assert seen == {"nothing", "other", "still", "left", "cut", "kept"}
+
+
+def test_the_sentence_says_what_is_not_known() -> None:
+    result, kept = ran("assisted")
+    model, ids = tiny.shared("llama"), result.sequences[0]
+    found = core.what_if(model, asked("assisted"), ids, 4, {"temperature": 2.0}, scores=kept)
+    said = core.explain_what_if(found.before, found.after, found.is_decided)
+    assert "whether it would be chosen is not known" in said
+    assert words.percent(found.after.probability, "under", "over") in said
+    gone = core.what_if(model, asked("assisted"), ids, 4, {"suppress_tokens": [ids[4]]}, scores=kept)
+    assert "would be cut: something else would be chosen" in core.explain_what_if(gone.before, gone.after, False)
+
+
+def _held(said: str, before: TokenChosen, after: TokenChosen) -> set[str]:
+    """The claims of a sentence, each of which is true of the two sides."""
+    if said == "Nothing would be different at this step.":
+        assert before == after
+        return {"nothing"}
+    assert before != after
+    claims, left = set(), said
+    for name, form in _CLAIMS.items():
+        if (match := re.search(form, left)) is not None:
+            _CHECKS[name](match, before, after)
+            claims.add(name)
+            left = left.replace(match[0], "")
+    assert not left.strip(), left
+    return claims
+
+
+_SHARE = r"((?:under |over )?[\d.]+ %)"
+_CLAIMS = {
+    "other": rf"“(.+?)” would be chosen instead of “(.+?)”: with {_SHARE}, where it had {_SHARE}\.",
+    "still": rf"“(.+?)” would still be chosen, with {_SHARE} (?:instead of {_SHARE}|as before)\.",
+    "left": r"([\d,]+) tokens would be left, where there were ([\d,]+)\.",
+    "cut": rf"“(.+?)” would be cut, which had {_SHARE}\.",
+    "kept": rf"“(.+?)” would be kept, with {_SHARE}\.",
+}
+
+
+def _told(share: float) -> str:
+    return words.percent(share, "under", "over")
+
+
+def _share_of(name: str, event: TokenChosen) -> float:
+    return next(item.probability for item in event.alternatives if item.text == name)
+
+
+def _check_other(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
+    assert (match[1], match[2]) == (after.piece, before.piece)
+    assert after.id != before.id
+    was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
+    assert (match[3], match[4]) == (_told(after.probability), _told(was))
+
+
+def _check_still(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
+    assert match[1] == after.piece
+    assert after.id == before.id
+    assert match[2] == _told(after.probability)
+    assert (match[3] or match[2]) == _told(before.probability)
+
+
+def _check_left(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
+    assert (int(match[1]), int(match[2])) == (after.funnel[-1].survivors, before.funnel[-1].survivors)
+
+
+def _check_cut(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
+    assert _share_of(match[1], after) == 0.0
+    assert match[2] == _told(_share_of(match[1], before))
+
+
+def _check_kept(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:
+    assert _share_of(match[1], before) == 0.0
+    assert match[2] == _told(_share_of(match[1], after))
+
+
+_CHECKS = {
+    "other": _check_other, "still": _check_still, "left": _check_left, "cut": _check_cut, "kept": _check_kept,
+}  # fmt: skip
