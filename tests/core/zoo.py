@@ -3,13 +3,12 @@ made without knowing them one by one."""
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from transformers import AutoConfig
+from transformers import AutoConfig, PreTrainedConfig
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -50,6 +49,8 @@ _SMALL: dict[str, Any] = {
     "decoder_start_token_id": 3, "forced_eos_token_id": None, "forced_bos_token_id": None,
 }  # fmt: skip
 """What a configuration is asked to be, where it has a field of that name."""
+_IN_THE_WAY = ("head_dim", "num_key_value_heads", "sliding_window", "num_experts_per_tok", "num_hidden_layers")
+"""Fields that go together with others in ways of their own."""
 _LATENT = {"num_key_value_heads": 4}
 """Latent attention has a key for every query."""
 _OWN: dict[str, dict[str, Any]] = {
@@ -90,15 +91,8 @@ def names() -> list[str]:
 
 def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
     """A tiny model of that type. Raises whatever transformers raises where no small one can be made so."""
-    config = _config(kind)
     seq2seq = kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
-    mapping = MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING if seq2seq else MODEL_FOR_CAUSAL_LM_MAPPING
-    cls = mapping[type(config)]
-    if isinstance(cls, tuple):
-        cls = cls[0]
-    with torch.device("meta"):
-        if sum(parameter.numel() for parameter in cls(config).parameters()) > _LARGEST:
-            raise ValueError(f"{kind} is not small")
+    config, cls = _buildable(kind, MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING if seq2seq else MODEL_FOR_CAUSAL_LM_MAPPING)
     torch.manual_seed(seed)
     network = cls(config).float().eval()
     with torch.no_grad():
@@ -111,31 +105,50 @@ def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
     return core.wrap(network, name=f"tiny-{kind}")
 
 
-def _config(kind: str) -> Any:
+def _buildable(kind: str, mapping: Any) -> tuple[Any, Any]:
+    """A configuration of which something small can be built, and its class; raises what the first attempt raised."""
+    trouble: Exception | None = None
+    for wanted in _attempts(_wanted(kind)):
+        try:
+            with warnings.catch_warnings(), torch.device("meta"):
+                warnings.simplefilter("ignore")
+                config = AutoConfig.for_model(kind, **wanted)
+                cls = mapping[type(config)]
+                cls = cls[0] if isinstance(cls, tuple) else cls
+                if sum(parameter.numel() for parameter in cls(config).parameters()) > _LARGEST:
+                    raise ValueError(f"{kind} is not small")
+            return config, cls
+        except Exception as error:
+            trouble = trouble or error
+    raise trouble or ValueError(kind)
+
+
+def _wanted(kind: str) -> dict[str, Any]:
+    """What its configuration is asked to be, inner configurations too."""
     config = AutoConfig.for_model(kind)
     known = _known(config)
     wanted = {name: value for name, value in _SMALL.items() if name in known}
     text = getattr(config, "text_config", None)
+    for name, inner in vars(config).items():
+        if isinstance(inner, PreTrainedConfig) and inner is not config:
+            wanted[name] = {field: value for field, value in _SMALL.items() if field in _known(inner)}
     if text is not None and text is not config:
-        inner = {name: value for name, value in _SMALL.items() if name in _known(text)}
-        wanted["text_config"] = {**inner, **_OWN.get(kind, {})}
+        wanted["text_config"] = {**wanted.get("text_config", {}), **_OWN.get(kind, {})}
     if "kv_lora_rank" in known and "num_key_value_heads" in known:
         wanted |= _LATENT
     if kind in _BARE:
         wanted["is_decoder"] = True
     wanted |= _OWN.get(kind, {}) if text is None or text is config else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for dropped in _attempts(wanted):
-            with contextlib.suppress(Exception):
-                return AutoConfig.for_model(kind, **dropped)
-        return AutoConfig.for_model(kind, **wanted)
+    return wanted
 
 
 def _attempts(wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All of it, or with one field as the architecture has it, or without what is usually in the way."""
     yield wanted
-    for name in ("head_dim", "num_key_value_heads", "sliding_window"):
+    likely = [name for name in _IN_THE_WAY if name in wanted]
+    for name in (*likely, *(name for name in wanted if name not in likely)):
         yield {key: value for key, value in wanted.items() if key != name}
+    yield {key: value for key, value in wanted.items() if key not in likely}
 
 
 def _known(config: Any) -> set[str]:

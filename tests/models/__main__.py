@@ -1,0 +1,116 @@
+"""python -m tests.models [KIND …]: tries every architecture of transformers that writes text, each in a process of its
+own. What was tried already is not tried again, unless it is named. `--write` takes what was found into
+tests/models/results.json and makes docs/models.md of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+FOUND = Path(__file__).parents[2] / "build" / "models"
+"""What was found on this machine, a file each."""
+SECONDS, BYTES = 300, 6 * 2**30
+"""That one architecture may take."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """What the command line says; 1 when anything raw was met."""
+    parser = argparse.ArgumentParser(prog="python -m tests.models", description=__doc__)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="model types; all without a name")
+    parser.add_argument("--write", action="store_true", help="keep what was found, and make docs/models.md of it")
+    parser.add_argument("--results", type=Path, default=FOUND, help="where it is put as it is found, a file each")
+    options = parser.parse_args(arguments)
+    if options.write:
+        keep(options.results)
+        return 0
+    return try_all(options.kinds, options.results)
+
+
+def keep(folder: Path) -> None:
+    """Take what was found into what is kept, and write the page anew."""
+    from tests.models import kept
+    from tests.models.page import PAGE, page
+
+    known = {one["kind"]: one for one in kept.read()} if kept.KEPT.exists() else {}
+    known |= {one["kind"]: one for one in kept.read_folder(folder)}
+    kept.write(known.values())
+    PAGE.write_text(page(kept.read()), encoding="utf-8")
+
+
+def try_all(kinds: Sequence[str], folder: Path) -> int:
+    """Each that is named, or each that nothing is known of yet."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from tests.core import zoo
+    from tests.models import trial  # noqa: F401  # imported once; every process begins as a copy of this one
+
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = kinds or [kind for kind in zoo.names() if not _file(folder, kind).exists()]
+    rough = 0
+    for number, kind in enumerate(wanted, 1):
+        began = time.monotonic()
+        result = in_process(kind)
+        _file(folder, kind).write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        raw = list(raw_in(result))
+        rough += bool(raw)
+        said = (result.get("skipped") or "; ".join(raw) or "as it should be")[:300]
+        print(f"{number}/{len(wanted)} {kind} {time.monotonic() - began:.0f} s: {said}", flush=True)
+    return int(rough > 0)
+
+
+def in_process(kind: str) -> dict[str, Any]:
+    """The result of one architecture; that it took too long or too much is a result too."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        os.close(reading)
+        _be_the_child(kind, writing)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as answer:
+        text = answer.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if text:
+        found: dict[str, Any] = json.loads(text)
+        return found
+    why = {-signal.SIGALRM: f"took longer than {SECONDS} seconds"}.get(status, f"its process ended with {status}")
+    return {"kind": kind, "skipped": why}
+
+
+def _be_the_child(kind: str, writing: int) -> None:
+    """Never comes back."""
+    try:
+        signal.alarm(SECONDS)
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+        from tests.models.trial import try_kind
+
+        sys.stdout = sys.stderr = open(os.devnull, "w")
+        with os.fdopen(writing, "w", encoding="utf-8") as answer:
+            json.dump(try_kind(kind), answer, ensure_ascii=False)
+    finally:
+        os._exit(0)
+
+
+def raw_in(result: dict[str, Any]) -> Iterator[str]:
+    """Cells where something raw came up, or another text than should be."""
+    tables = {"dynamic": result.get("strategies", {})}
+    for strategy, cells in result.get("caches", {}).items():
+        tables |= {f"{strategy} on {cache}": {strategy: cell} for cache, cell in cells.items()}
+    for where, cells in tables.items():
+        for strategy, (state, note) in cells.items():
+            if state in ("raw", "differs"):
+                yield f"{strategy} ({where}) {state} {note}"
+
+
+def _file(folder: Path, kind: str) -> Path:
+    return folder / f"{kind}.json"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,104 @@
+"""docs/models.md, made of what the trials have kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import core
+from tests.models.trial import DIFFERS, EQUAL, RAW, REFUSED, RUNS, STRATEGIES
+
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+HEAD = """# Which models it works with
+
+Written by `python -m tests.models --write` from trials of every decoder and encoder–decoder class of transformers
+{version}, each a tiny model with random weights: {tried} were tried, {skipped} could not be made tiny without knowing
+them. `python -m tests.models` tries them anew; do not edit this page by hand.
+
+- **=** writes what `generate` writes, token for token; for contrastive search and DoLa what their definition gives,
+  with the whole text read anew for every token
+- **+** runs; there is nothing to hold it against, or the cache is an approximation
+- a number: refused, for the reason of that number below
+- **≠** writes something else
+- **!** failed with an error that nothing here foresaw
+"""
+_SIGNS = {EQUAL: "=", RUNS: "+", DIFFERS: "≠", RAW: "!"}
+
+
+class Reasons:
+    """Sentences, numbered as they are met."""
+
+    def __init__(self) -> None:
+        self.known: list[str] = []
+
+    def cell(self, found: Sequence[str]) -> str:
+        """The sign of a result, or the number of its reason."""
+        state, note = found
+        if state != REFUSED:
+            return _SIGNS[state]
+        if note not in self.known:
+            self.known.append(note)
+        return str(self.known.index(note) + 1)
+
+
+def page(results: Sequence[dict[str, Any]]) -> str:
+    """The whole page."""
+    tried = [one for one in results if "skipped" not in one]
+    skipped = [one for one in results if "skipped" in one]
+    reasons = Reasons()
+    head = HEAD.format(version=version("transformers"), tried=len(tried), skipped=len(skipped))
+    caches = _cache_titles(tried)
+    parts = [
+        head,
+        "## Strategies, on the dynamic cache\n",
+        *_table(tried, [(core.strategies.registry[name].title, name) for name in STRATEGIES], _strategies, reasons),
+        "\n## Caches, greedy\n",
+        *_table(tried, caches, _greedy, reasons),
+        "\n## Caches, with drafts (prompt lookup)\n",
+        *_table(tried, caches, _drafted, reasons),
+        "\n## Reasons\n",
+        *(f"{number}. {reason}" for number, reason in enumerate(reasons.known, 1)),
+        "\n## Not tried\n",
+        *(f"- `{one['kind']}`: {one['skipped']}" for one in skipped),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _cache_titles(tried: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Title and name of each that was tried with every model."""
+    registry = core.caches.registry
+    return [(registry[name].title, name) for name in registry if all(name in _greedy(one) for one in tried)]
+
+
+def _strategies(one: dict[str, Any]) -> dict[str, Sequence[str]]:
+    found: dict[str, Sequence[str]] = one["strategies"]
+    return found
+
+
+def _greedy(one: dict[str, Any]) -> dict[str, Sequence[str]]:
+    found: dict[str, Sequence[str]] = one["caches"]["greedy"]
+    return found
+
+
+def _drafted(one: dict[str, Any]) -> dict[str, Sequence[str]]:
+    found: dict[str, Sequence[str]] = one["caches"]["prompt_lookup"]
+    return found
+
+
+def _table(
+    tried: Iterable[dict[str, Any]],
+    columns: Sequence[tuple[str, str]],
+    cells: Callable[[dict[str, Any]], dict[str, Sequence[str]]],
+    reasons: Reasons,
+) -> Iterator[str]:
+    """A row for all model types whose cells are the same: there are two hundred."""
+    yield f"| model types | {' | '.join(title for title, _ in columns)} |"
+    yield f"| --- |{' --- |' * len(columns)}"
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for one in tried:
+        found = cells(one)
+        rows.setdefault(tuple(reasons.cell(found[name]) for _, name in columns), []).append(one["kind"])
+    for row, kinds in sorted(rows.items(), key=lambda item: -len(item[1])):
+        yield f"| {', '.join(f'`{kind}`' for kind in kinds)} | {' | '.join(row)} |"

@@ -1,0 +1,70 @@
+"""The page of architectures: what is kept is what happens, and the page says what is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+)
+
+from tests.core import zoo
+from tests.models.__main__ import in_process, raw_in
+from tests.models.kept import read, read_folder, write
+from tests.models.page import PAGE, page
+from tests.models.trial import Cell, _compared, try_kind
+
+RESULTS = read()
+SOME = ("cohere2", "t5")
+"""Windows; an encoder."""
+
+
+def states(result: dict[str, Any], like: dict[str, Any]) -> dict[str, str]:
+    """How every run ended that `like` knows of: a sentence may be worded anew, and there may be more caches by now."""
+    told = {name: result["strategies"][name][0] for name in like["strategies"]}
+    for strategy, cells in like["caches"].items():
+        told |= {f"{strategy} on {cache}": result["caches"][strategy][cache][0] for cache in cells}
+    return told
+
+
+def test_the_page_says_what_is_kept() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(RESULTS), "run python -m tests.models --write"
+
+
+def test_every_class_of_transformers_is_on_it() -> None:
+    assert {one["kind"] for one in RESULTS} == set(zoo.names())
+    assert set(zoo.names()) == {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
+
+
+def test_nothing_raw_and_no_other_text_is_kept() -> None:
+    assert {one["kind"]: trouble for one in RESULTS if (trouble := list(raw_in(one)))} == {}
+
+
+@pytest.mark.parametrize("kind", SOME)
+def test_what_is_kept_is_what_happens(kind: str) -> None:
+    kept = next(one for one in RESULTS if one["kind"] == kind)
+    assert states(try_kind(kind), kept) == states(kept, kept)
+
+
+def test_another_text_is_seen_and_how_far_it_is_the_same() -> None:
+    assert _compared([1, 2, 3], [1, 2, 3]) == Cell("equal")
+    assert _compared([1, 9, 3], [1, 2, 3]) == Cell("differs", "1 of 3 tokens are the same")
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("kind", zoo.names())
+def test_all(kind: str) -> None:
+    """Each in a process of its own, with limits: what one of them takes is not the others'."""
+    assert not list(raw_in(in_process(kind)))
+
+
+def test_what_is_kept_is_read_as_it_was_found(tmp_path: Path) -> None:
+    found = {"kind": "b", "strategies": {"greedy": ["refused", "Why."]}, "caches": {"greedy": {"sink": ["equal", ""]}}}
+    (tmp_path / "b.json").write_text(json.dumps(found))
+    (tmp_path / "a.json").write_text(json.dumps({"kind": "a", "skipped": "Not small."}))
+    write(reversed(read_folder(tmp_path)), tmp_path / "kept")
+    assert read(tmp_path / "kept") == read_folder(tmp_path)
