@@ -5,12 +5,16 @@ Each claim is a function of its name; it takes the runs and the claim's own valu
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, pairwise
 from typing import Any
 
+import jsonschema
+
+import core
 from app.session.engine import CoreEngine
 from app.state.requests import LoadRequest, RunRequest, divided
 from app.storage.examples import Example
@@ -200,6 +204,19 @@ def first_from_the_story(run: Run) -> None:
 @claim
 def always_the_likeliest(run: Run) -> None:
     assert all((token.final_rank or token.rank) == 1 for token in run.tokens)
+
+
+@claim
+def fits_its_schema(run: Run) -> None:
+    schema = run.example.params["grammar"]["json_schema"]
+    jsonschema.validate(json.loads("".join(token.text for token in run.tokens if not token.special)), schema)
+
+
+@claim
+def overruled_at_every_step(run: Run) -> None:
+    found = core.grammar_figures(run.tokens)
+    assert found is not None
+    assert found.overruled == found.steps == len(run.tokens)
 
 
 @claim

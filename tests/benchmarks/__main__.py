@@ -56,6 +56,8 @@ TARGETS: dict[str, str] = {
     "dynamic temperature on ÷ off": "≥ 0.95",
     "window ÷ core": "≥ 0.90",
     "64-sample chorus ÷ 64 single runs": "≥ 4",
+    "grammar ÷ none, greedy": "≥ 0.85",
+    "grammar ÷ none, sampling": "≥ 0.85",
     "event-loop lag p99 (ms)": "≤ 50",
     "token view 10,000 tokens p95 (ms)": "≤ 16",
     "tree of 10,000 nodes at zoom 1 p95 (ms)": "≤ 25",

@@ -33,6 +33,11 @@ CODE = r"(# )?(import|from|for|model|request|result|draft|prompt|ids|inputs|outp
 ALLOWED = (
     Allowed("core/code", CODE, "a line of the script that is written"),
     Allowed("core/code", r"\{…\}: \{…\}|\{…\}\.generation_config.*|True", "a piece of it"),
+    Allowed("core/grammar/setting.py", r'\{"type": .*', "a schema, as an example"),
+    Allowed("core/grammar/compiled.py", r"%llguidance .*|Un[a-z]+ [a-z]+: ", "a grammar; what llguidance says"),
+    Allowed("core/extras.py", r"pip install .*", "a command"),
+    Allowed("app/state/grammar_text.py", r'\{"choice": .*', "a grammar, as an example"),
+    Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*", "grammars to begin with"),
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/device_memory.py", r"[a-z_. ]+", "what libraries write when memory ends"),

@@ -1,0 +1,147 @@
+"""The grammar's editor and its form: what is typed, what is wrong with it, and what a run is asked."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtWidgets import QDialogButtonBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.panels.grammar_editor import GrammarEditor
+from app.panels.schema_form import SchemaForm
+from app.state import values
+from app.state.comparison.candidates import of_grammar
+from app.state.grammar_text import of_text, to_text
+from app.state.requests import RunRequest
+from app.state.simple_schema import Field, from_schema, to_schema
+from app.views.compare.kinds import GRAMMAR, refusal
+from core.processors import registry
+from tests.ui.layout import faults, settle
+
+PARAMETER = registry["grammar"].parameter
+FIELDS = (
+    Field("name", longest=20),
+    Field("animal", "choice", words=("cat", "dog")),
+    Field("age", "number", is_required=False),
+    Field("tame", "boolean"),
+)
+
+
+@pytest.fixture
+def editor(qtbot: QtBot) -> GrammarEditor:
+    assert PARAMETER is not None
+    made = GrammarEditor(PARAMETER)
+    qtbot.addWidget(made)
+    return made
+
+
+def choose(editor: GrammarEditor, kind: str) -> None:
+    editor.kinds.setCurrentIndex(editor.kinds.findData(kind))
+
+
+def test_each_kind_begins_with_something_that_is_right(editor: GrammarEditor) -> None:
+    assert editor.plain_value() is None
+    assert editor.text is None  # nothing is made before it is wanted
+    for kind in ("json_schema", "regex", "lark", "choice"):
+        choose(editor, kind)
+        assert list(editor.plain_value()) == [kind]
+        assert editor.problem == ""
+    choose(editor, "")
+    assert editor.plain_value() is None
+    assert editor.text is not None
+    assert editor.text.isHidden()
+
+
+def test_what_is_wrong_is_said_as_one_types(qtbot: QtBot, editor: GrammarEditor) -> None:
+    choose(editor, "regex")
+    assert editor.text is not None
+    with qtbot.waitSignal(editor.edited):
+        editor.text.setPlainText("(a")
+    assert "unclosed group" in editor.problem
+    editor.text.setPlainText("(a)")
+    assert editor.problem == ""
+    choose(editor, "json_schema")
+    editor.text.setPlainText('{"type": ')
+    assert "not valid JSON" in editor.problem
+    choose(editor, "regex")
+    assert editor.text.toPlainText() == "(a)"  # each kind keeps its text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"choice": [" a", "b\nc", "\\n"]},
+        {"regex": "a\\n|b"},
+        {"lark": 'start: "a"\n'},
+        {"json_schema": {"type": "null"}},
+    ],
+)
+def test_a_value_is_shown_and_read_back(editor: GrammarEditor, value: dict[str, object]) -> None:
+    editor.set_plain_value(value)
+    assert editor.plain_value() == value
+    ((kind, content),) = value.items()
+    assert of_text(kind, to_text(kind, content)) == value
+
+
+def test_the_form_writes_the_schema(qtbot: QtBot) -> None:
+    around = QWidget()  # the form deletes itself when it is done
+    qtbot.addWidget(around)
+    form = SchemaForm(FIELDS, around)
+    form.show()
+    settle(form)
+    assert faults(form) == []
+    assert tuple(form.fields) == FIELDS
+    ok = form.buttons.button(QDialogButtonBox.StandardButton.Ok)
+    form.add_field()
+    assert not ok.isEnabled()  # it has no name yet
+    form.rows[-1].name.setText("name")
+    assert not ok.isEnabled()  # there is one of that name
+    form.rows[-1].remove.click()
+    assert ok.isEnabled()
+    form.rows[1].limit.words.setText("")
+    assert not ok.isEnabled()
+    form.rows[1].limit.words.setText("cat, dog")
+    with qtbot.waitSignal(form.made) as made:
+        ok.click()
+    assert made.args == [to_schema(FIELDS)]
+
+
+def test_a_form_shows_the_schemas_that_it_could_have_written() -> None:
+    assert from_schema(to_schema(FIELDS)) == FIELDS
+    assert from_schema({**to_schema(FIELDS), "minProperties": 2}) is None
+    assert from_schema({"type": "string"}) is None
+
+
+def test_the_command_line_takes_json_or_a_file(tmp_path: object) -> None:
+    from pathlib import Path
+
+    assert PARAMETER is not None
+    folder = Path(str(tmp_path))
+    (folder / "card.json").write_text('{"type": "null"}')
+    (folder / "words.txt").write_text(" yes\n no\n")
+    assert values.parse(PARAMETER, '{"regex": "a"}') == {"regex": "a"}
+    assert values.parse(PARAMETER, str(folder / "card.json")) == {"json_schema": {"type": "null"}}
+    assert values.parse(PARAMETER, str(folder / "words.txt")) == {"choice": [" yes", " no"]}
+    for wrong in ("{", "red", str(folder / "gone.lark")):
+        with pytest.raises(values.ValueProblem, match="grammar: "):
+            values.parse(PARAMETER, wrong)
+
+
+def test_a_run_is_compared_with_the_same_without_its_grammar() -> None:
+    ruled = RunRequest("x", {"max_new_tokens": 4}, "greedy", options={"grammar": {"choice": ["a"]}, "top_n_sigma": 1.0})
+    own, free = of_grammar(ruled)
+    assert own.request == ruled
+    assert free.request.options == {"top_n_sigma": 1.0}
+    assert refusal(GRAMMAR, ruled) == ""
+    assert "no grammar" in refusal(GRAMMAR, free.request)
+
+
+def test_without_the_package_the_setting_is_greyed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    from app.panels.parameters import ParameterPanel
+    from core.strategies import registry as strategies
+
+    monkeypatch.setattr("core.extras.find_spec", lambda name: None)
+    panel = ParameterPanel()
+    qtbot.addWidget(panel)
+    panel.show_parameters(strategies["greedy"].parameters)
+    assert "llguidance is not installed" in panel.rows["grammar"].unavailable
+    assert not panel.rows["grammar"].editor.isEnabled()
