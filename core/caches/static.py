@@ -8,6 +8,7 @@ from core.caches.base import EDITS, CacheBackend
 from core.caches.description import Description, Situation
 from core.caches.reasons import drafts_need_plain_layers, keeps_refused_drafts, no_states
 from core.counterpart import Counterpart
+from core.models.packed.kinds import PACKED
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
@@ -55,6 +56,10 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
         return reason
     if not model.model._can_compile_fullgraph:
         return tr("{model} cannot read a cache with empty places at its end.").format(model=model.name)
+    if options.get("compile") and model.weights in PACKED:
+        return tr(
+            "a compiled step is made for floats, and these weights are kept in {kind}; switch Compile off."
+        ).format(kind=model.weights)
     if "drafts" in needs and options.get("compile"):
         return tr("a compiled step reads one token at a time, and drafts are read several at once; switch Compile off.")
     return keeps_refused_drafts(model, needs, tr("Static")) or drafts_need_plain_layers(model, needs, tr("Static"))

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from transformers import GenerationConfig
 
 import core
-from core.errors import ParameterError, UnpackableError
+from core.errors import CacheError, ParameterError, UnpackableError
 from core.models import devices, quicker
 from core.models.packed import eight, four
 from core.models.packed.layers import Packed, PackedEmbedding, PackedLinear
@@ -225,6 +225,14 @@ def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
     monkeypatch.setattr(devices, "bfloat16_is_quicker", lambda: False)
     assert core.load(tmp_path / "model").weights == "float32"
     assert core.load("storyteller").weights == "float32"
+
+
+def test_a_compiled_step_is_refused_and_a_static_cache_serves(packed: core.LoadedModel) -> None:
+    config = GenerationConfig(max_new_tokens=4)
+    with pytest.raises(CacheError, match="int8; switch Compile off"):
+        core.run(packed, core.Request(_TALE, config, cache="static", cache_options={"compile": True}))
+    fixed = core.run(packed, core.Request(_TALE, config, cache="static")).sequences
+    assert fixed == core.run(packed, core.Request(_TALE, config)).sequences
 
 
 def test_what_it_costs_is_measured(packed: core.LoadedModel) -> None:
