@@ -148,6 +148,9 @@ class Speculation:
         watch.lap()
         if rider is None:
             asking.learn_plain(watch.priced[0])
+        else:  # a window that brought no draft has cost its rows all the same
+            tree, nothing = merge(self.text.ids[-1], [Branch()]), Verdict([], -1, True)
+            asking.learn(asking.order()[0], Outcome(tree, nothing, 0, 0.0, watch.priced[0]))
         self.tally.verify_seconds += watch.seconds[0]
         return self._write_plain(scores, token)
 
