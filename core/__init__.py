@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from core.explain.watermarks import WatermarkFound, explain_watermark, watermark_found
     from core.extras import why_missing
     from core.grammar.compiled import grammar_problem
+    from core.inside.attention import AttentionRow, attention
     from core.inside.lens import LensRow, lens, lens_text
     from core.inside.occlusion import Effect, Occluded, occlude, occlusion
     from core.memory.estimate import Estimate, estimate
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from core.weights_cost import WeightsCost, weights_cost
 
 __all__ = [
+    "AttentionRow",
     "Effect",
     "Estimate",
     "GrammarFigures",
@@ -68,6 +70,7 @@ __all__ = [
     "WeightsCost",
     "WhatIf",
     "as_code",
+    "attention",
     "beginning",
     "blueprint",
     "caches",
@@ -137,6 +140,7 @@ _MODULES = {
     "words": "core.explain.words",
 }
 _HOMES = {
+    "AttentionRow": "core.inside.attention",
     "Effect": "core.inside.occlusion",
     "Estimate": "core.memory.estimate",
     "LensRow": "core.inside.lens",
@@ -154,6 +158,7 @@ _HOMES = {
     "WhatIf": "core.supposing",
     "WatermarkFound": "core.explain.watermarks",
     "as_code": "core.code.script",
+    "attention": "core.inside.attention",
     "beginning": "core.shorten",
     "blueprint": "core.models.blueprint",
     "cut_short": "core.shorten",

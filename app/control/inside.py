@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.session import Session
-from app.state.inside import Influence, Looked, LookRequest, Weight, Wish, look_at, why_not_look
+from app.state.inside import Influence, LayerAttention, Looked, LookRequest, Weight, Wish, look_at, why_not_look
 from app.state.run import Run
 from app.views.inspector.inside import InsidePart
 from app.views.inspector.panel import Inspector
+
+if TYPE_CHECKING:
+    from app.panels.lens_page import LensPage
 
 
 class InsideController(QObject):
@@ -24,6 +30,8 @@ class InsideController(QObject):
         part.lookWanted.connect(self.look)
         part.stopWanted.connect(self.stop)
         part.left.connect(self.drop)
+        part.attentionShown.connect(self._on_attention)
+        part.pageWanted.connect(self.open_page)
         session.looked.connect(self._on_looked)
         for signal in (session.runStarted, session.runShown):
             signal.connect(self.drop)
@@ -68,13 +76,53 @@ class InsideController(QObject):
 
     def _show(self, looked: Looked) -> None:
         run, kind = self._session.run, looked.request.wish.kind
-        layers = [one for one in looked.found if not isinstance(one, Weight)]
-        if kind == "layers" and layers:
+        layers = [one for one in looked.found if not isinstance(one, (Weight, LayerAttention))]
+        attention = [one for one in looked.found if isinstance(one, LayerAttention)]
+        if attention and run is not None:
+            self._part.show_attention(attention, texts_of(run))
+        elif kind == "layers" and layers:
             self._part.show_layers(layers[0])
         elif kind == "influence" and run is not None:
             self._weights += [one for one in looked.found if isinstance(one, Weight)]
             self._part.show_influence(self._weights, texts_of(run))
             self.influence.emit(Influence(kind, tuple(self._weights)))
+
+    @Slot(object)
+    def _on_attention(self, weights: tuple[Weight, ...]) -> None:
+        """The layer that was chosen is drawn on the text."""
+        self._weights = list(weights)
+        self.influence.emit(Influence("attention", weights))
+
+    @Slot()
+    def open_page(self) -> None:
+        """Every token of the shown text, layer by layer, in a window of its own."""
+        run = self._session.run
+        reason = why_not_look(run, 0)
+        if run is None or reason:
+            self._part.show_reason(reason)
+            return
+        from app.panels.lens_page import LensPage
+
+        self.drop()
+        request = look_at(run, 0, Wish("page"))
+        page = LensPage(texts_of(run)[request.step :], self._part.window())
+        page.finished.connect(request.cancel.set)
+        page.stopWanted.connect(request.cancel.set)
+        self._session.looked.connect(partial(_tell_page, page, request))
+        page.open()
+        self._session.look(request)
+
+
+def _tell_page(page: LensPage, request: LookRequest, looked: Looked) -> None:
+    """What came of a page's question; nothing once the page is closed."""
+    if looked.request is not request or not page.isVisible():
+        return
+    if looked.error is not None:
+        page.show_reason(f"{looked.error.cause} {looked.error.remedy}".strip())
+        return
+    page.add([one for one in looked.found if not isinstance(one, (Weight, LayerAttention))])
+    if looked.has_ended:
+        page.end()
 
 
 def texts_of(run: Run) -> list[str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.session.jobs import not_here, scored, serve_prefix, supposed, trimmed
-from app.session.looks import Part, look
+from app.session.looks import Part, look, usable
 from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
@@ -257,5 +255,4 @@ def default_threads(parameters: int) -> int:
     """One for a small model, whose steps are too short to share; else as many as there are processors, up to eight."""
     if parameters < 30_000_000:
         return 1
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return max(1, min(8, usable))
+    return usable()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.state.inside import Found, LayerView, LookRequest, Weight
+from app.state.inside import Found, LayerAttention, LayerView, LookRequest, Weight
 
 if TYPE_CHECKING:
     import core
@@ -14,9 +16,23 @@ Part = tuple[Found, int, int]
 """What was found, how many parts of the work are done, of how many."""
 
 
+def usable() -> int:
+    """Processors there are to compute with, up to eight."""
+    found = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, min(8, found))
+
+
 def look(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
-    """The answer in parts, as they are found. Raises core.errors.TokenscopeError."""
-    yield from _KINDS[request.wish.kind](model, request)
+    """The answer in parts, as they are found, on all processors unless their number is set: whole texts are work enough
+    to be shared, which single steps of a small model are not. Raises core.errors.TokenscopeError."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.load.threads or max(before, usable()))
+    try:
+        yield from _KINDS[request.wish.kind](model, request)
+    finally:
+        torch.set_num_threads(before)
 
 
 def _source(model: core.LoadedModel, request: LookRequest) -> int | None:
@@ -52,10 +68,19 @@ def _influence(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
         yield tuple(Weight(*effect) for effect in part.effects), part.done, part.total
 
 
+def _attention(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+    import core
+
+    rows = core.attention(model, request.ids, request.step, source=_source(model, request))
+    mean = tuple(sum(column) / len(rows) for column in zip(*(row.shares for row in rows), strict=True))
+    layers = [LayerAttention(row.layer, row.shares) for row in rows]
+    yield (LayerAttention(0, mean), *layers), 1, 1
+
+
 def _views(model: core.LoadedModel, rows: tuple[core.LensRow, ...]) -> tuple[LayerView, ...]:
     return tuple(
         LayerView(row.layer, model.pieces[row.first], row.first_probability, row.probability, row.rank) for row in rows
     )
 
 
-_KINDS = {"layers": _layers, "page": _page, "influence": _influence}
+_KINDS = {"layers": _layers, "page": _page, "influence": _influence, "attention": _attention}

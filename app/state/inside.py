@@ -59,7 +59,15 @@ class Weight(NamedTuple):
     weight: float
 
 
-Found = tuple[tuple[LayerView, ...], ...] | tuple[Weight, ...]
+class LayerAttention(NamedTuple):
+    """How much one layer read of every place before a step."""
+
+    layer: int
+    """0: the mean of all of them."""
+    shares: tuple[float, ...]
+
+
+Found = tuple[LayerAttention, ...] | tuple[tuple[LayerView, ...], ...] | tuple[Weight, ...]
 
 
 class Looked(NamedTuple):

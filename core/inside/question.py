@@ -15,7 +15,7 @@ from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLo
 from core.models.model import LoadedModel
 from core.parameter import shortened
 from core.token_values import is_id
-from resources.language import tr
+from resources.language import mark, tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _checked_ids(model: LoadedModel, ids: object) -> list[int]:
     return known
 
 
-_ENCODE = "core.encode(model, text) gives the ids of a text."
+_ENCODE = mark("core.encode(model, text) gives the ids of a text.")
 
 
 def _checked_step(step: object, length: int) -> int:

@@ -58,6 +58,8 @@ TARGETS: dict[str, str] = {
     "64-sample chorus ÷ 64 single runs": "≥ 4",
     "grammar ÷ none, greedy": "≥ 0.85",
     "grammar ÷ none, sampling": "≥ 0.85",
+    "lens of 120 tokens ÷ a pass": "≤ 1.50",
+    "60 words left out in batches ÷ one by one": "≥ 4",
     "event-loop lag p99 (ms)": "≤ 50",
     "token view 10,000 tokens p95 (ms)": "≤ 16",
     "tree of 10,000 nodes at zoom 1 p95 (ms)": "≤ 25",

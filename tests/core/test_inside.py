@@ -197,3 +197,30 @@ def test_occlusion_refuses_what_it_cannot_leave_out() -> None:
         core.occlude(model, ids, 4, unit="letter")
     with pytest.raises(TokenizerMissingError):
         core.occlude(model, ids, 4, unit="word")
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "bart"])
+def test_attention_is_what_the_module_tells(kind: str) -> None:
+    model, ids, step = model_of(kind), tiny.prompt(14), 9
+    source, network = source_of(model), model.model
+    before = network.config._attn_implementation
+    rows = core.attention(model, ids, step, source=source)
+    assert network.config._attn_implementation == before
+    assert [row.layer for row in rows] == list(range(1, model.layers + 1))
+    assert {len(row.shares) for row in rows} == {step}
+    for row in rows:
+        assert sum(row.shares[:source] if source else row.shares) == pytest.approx(1.0, abs=1e-5)
+    network.set_attn_implementation("eager")
+    given = {"input_ids": torch.tensor([ids[: source or step]])}
+    if source:
+        given["decoder_input_ids"] = torch.tensor([[3, *ids[source:step]]])
+    with torch.inference_mode():
+        told = network(**given, output_attentions=True)
+    network.set_attn_implementation(before)
+    weights = (told.cross_attentions if source else told.attentions)[1][0, :, -1].mean(0)
+    assert rows[1].shares[: len(weights)] == pytest.approx(weights.tolist(), abs=1e-6)
+
+
+def test_a_recurrent_model_has_no_attention_to_show() -> None:
+    with pytest.raises(InsideError, match="does not tell what its attention read"):
+        core.attention(tiny.shared("mamba"), tiny.prompt(8), 5)

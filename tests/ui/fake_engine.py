@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from app.session.looks import Part
 from app.state import conversation
-from app.state.inside import LayerView, LookRequest, Weight
+from app.state.inside import LayerAttention, LayerView, LookRequest, Weight
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 from core.errors import CacheError, TokenscopeError
 from core.events import (
@@ -144,6 +144,10 @@ class ScriptedEngine:
         if request.wish.kind in ("layers", "page"):
             count = len(request.ids) - request.step if request.wish.kind == "page" else 1
             yield from ((((layers,)), n + 1, count) for n in range(count))
+            return
+        if request.wish.kind == "attention":
+            shares = [LayerAttention(n, tuple((n + 1) / (m + 2) for m in range(whole))) for n in range(4)]
+            yield tuple(shares), 1, 1
             return
         yield weights[:half], half, whole
         if not (request.cancel.is_set() or (self.hold is not None and _wait(self.hold, request.cancel))):

@@ -10,6 +10,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.panels.lens_page import LensPage
 from app.state.doubt import MEASURES, most_doubtful
 from app.state.inside import LayerView, Wish, decided_at, look_at
 from app.views.inspector.inside import InsidePart
@@ -116,3 +117,37 @@ def test_what_is_asked_of_a_run() -> None:
     assert len(look_at(one, 2, Wish("page")).ids) == len(scripted.PROMPT) + 6
     assert decided_at([LayerView(n, word, 0, 0, 1) for n, word in enumerate("abcbb")]) == 3
     assert decided_at([LayerView(n, "a", 0, 0, 1) for n in range(3)]) == 0
+
+
+def test_attention_by_layer_is_drawn_and_listed(qtbot: QtBot, config_dir: Path) -> None:
+    window, part = looked_into(qtbot, config_dir, ScriptedEngine())
+    ask(qtbot, window, part, "attention")
+    look = window.findChild(TokenView).area.look
+    assert look.influence.kind == "attention"
+    averaged = look.influence.weights
+    part.layer.setCurrentIndex(2)
+    part.layer.activated.emit(2)
+    assert look.influence.weights != averaged
+    assert "not why" in part.remark.text()
+    assert "not why" in window.findChild(TokenView).look_choice.hint()
+
+
+def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> None:
+    engine = ScriptedEngine()
+    window, part = looked_into(qtbot, config_dir, engine)
+    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+        qtbot.mouseClick(part.page, Qt.MouseButton.LeftButton)
+    page = window.findChild(LensPage)
+    table, count = page.table, len(window.session.run.tokens)
+    assert (table.rowCount(), table.columnCount()) == (5, count)
+    cell = table.index(0, 2)
+    assert table.view_at(cell).layer == 4
+    assert "layer 4" in table.data(cell, Qt.ItemDataRole.ToolTipRole)
+    assert table.headerData(0, Qt.Orientation.Horizontal).strip("␣") == window.session.run.tokens[0].piece.strip()
+    before = page.grid.columnWidth(0)
+    for _ in range(4):
+        qtbot.keyClicks(page, "+")
+    assert page.grid.columnWidth(0) > before
+    assert not page.stop.isVisible()
+    page.close()
+    assert engine.looks[-1].cancel.is_set()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
 
-from app.state.inside import Kind, LayerView, Unit, Weight, Wish
+from app.state.inside import Kind, LayerAttention, LayerView, Unit, Weight, Wish
 from app.theme.theme import Theme, theme_for
 from app.views.inspector import inside_rows as told
 from app.views.inspector.section import Section
@@ -25,23 +25,32 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     from core.events import TokenChosen
 
-_TITLES: dict[Kind, str] = {"layers": mark("Layer by layer"), "influence": mark("What it hangs on")}
+_TITLES: dict[Kind, str] = {
+    "layers": mark("Layer by layer"),
+    "influence": mark("What it hangs on"),
+    "attention": mark("Where it looked"),
+}
 _UNITS: dict[str, Unit] = {"word": "word", "sentence": "sentence", "token": "token"}
-_TERMS: dict[Kind, str] = {"layers": "logit_lens", "influence": "occlusion"}
+_TERMS: dict[Kind, str] = {"layers": "logit_lens", "influence": "occlusion", "attention": "attention_weights"}
 
 
 class InsidePart(QWidget):
-    """`lookWanted(Wish)`; `stopWanted` ends what is under way; `left` once another step is spoken of."""
+    """`lookWanted(Wish)`; `stopWanted` ends what is under way; `left` once another step is spoken of;
+    `attentionShown(weights)`; `pageWanted`: all tokens, layer by layer."""
 
     lookWanted = Signal(object)
     stopWanted = Signal()
     left = Signal()
+    attentionShown = Signal(object)
+    pageWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._wish: Wish | None = None
         self._token: TokenChosen | None = None
         self._is_busy = False
+        self._attention: Sequence[LayerAttention] = ()
+        self._texts: Sequence[str] = ()
         self.buttons: dict[Kind, QPushButton] = {}
         self._row = FlowRow(self)
         for kind, title in _TITLES.items():
@@ -50,6 +59,11 @@ class InsidePart(QWidget):
             button.clicked.connect(partial(self._press, kind))
             explain(button, _TERMS[kind])
             self._row.flow.addWidget(button)
+        self.page = QPushButton(tr("All tokens…"), self._row)
+        self.page.setObjectName("lensPageButton")
+        self.page.setToolTip(tr("Every token of the text, layer by layer"))
+        self.page.clicked.connect(self.pageWanted)
+        self._row.flow.addWidget(self.page)
         units = [("word", tr("Each word")), ("sentence", tr("Each sentence")), ("token", tr("Each token"))]
         self.unit = Segmented(units, tr("What is left out"), self)
         self.unit.chosen.connect(lambda _unit: self._ask("influence"))
@@ -57,12 +71,16 @@ class InsidePart(QWidget):
         self.other.setObjectName("otherChoice")
         self.other.setAccessibleName(tr("Why this and not"))
         self.other.activated.connect(lambda _row: self._ask("influence"))
+        self.layer = QComboBox(self)
+        self.layer.setObjectName("layerChoice")
+        self.layer.setAccessibleName(tr("Attention of which layer"))
+        self.layer.activated.connect(lambda _row: self._tell_attention())
         self.remark = WrappedLabel("", self)
         self.remark.setProperty("role", "muted")
         self.bars = Bars(theme_for("light"), tr("Inside this step"), whole_labels=False)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
-        for part in (self._row, self.unit, self.other, self.remark, self.bars):
+        for part in (self._row, self.unit, self.other, self.layer, self.remark, self.bars):
             self._column.addWidget(part)
         self._show(())
 
@@ -116,6 +134,23 @@ class InsidePart(QWidget):
         self.bars.set_rows(told.weight_rows(weights, texts), (tr("nats"),), "+00.00")
         self._show((self.unit, self.other, self.remark, self.bars))
 
+    def show_attention(self, layers: Sequence[LayerAttention], texts: Sequence[str]) -> None:
+        """Where attention looked, by layer or on average."""
+        self._attention, self._texts = layers, texts
+        self.layer.clear()
+        for one in layers:
+            self.layer.addItem(tr("Layer {layer}").format(layer=one.layer) if one.layer else tr("All layers, averaged"))
+        self._tell_attention()
+
+    def _tell_attention(self) -> None:
+        if not self._attention:
+            return
+        weights = told.attention_weights(self._attention[max(0, self.layer.currentIndex())])
+        self.remark.setText(told.attention_told())
+        self.bars.set_rows(told.attention_rows(weights, self._texts), (tr("share"),), words.WIDEST_PERCENT)
+        self._show((self.layer, self.remark, self.bars))
+        self.attentionShown.emit(weights)
+
     def show_reason(self, reason: str) -> None:
         """Why nothing is seen."""
         self.remark.setText(reason)
@@ -126,7 +161,7 @@ class InsidePart(QWidget):
         return next((item.text for item in alternatives if item.id == token), "")
 
     def _show(self, parts: Sequence[QWidget]) -> None:
-        for part in (self.unit, self.other, self.remark, self.bars):
+        for part in (self.unit, self.other, self.layer, self.remark, self.bars):
             part.setVisible(part in parts)
         self._column.activate()
         self.updateGeometry()

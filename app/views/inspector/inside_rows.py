@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.state.inside import LayerView, Weight, Wish, decided_at
+from app.state.inside import LayerAttention, LayerView, Weight, Wish, decided_at
 from app.views.text.wording import token_text
 from app.widgets.bars_layout import BarRow
 from core import cut_short, words
@@ -94,3 +94,34 @@ def influence_told(weights: Sequence[Weight], texts: Sequence[str], wish: Wish, 
             tr("log p({chosen} | all) − log p({chosen} | without) is largest for {part}: {nats} nats."),
         )
     return told.format(part=part, chosen=chosen, other=other, nats=signed(top.weight))
+
+
+def attention_weights(one: LayerAttention) -> tuple[Weight, ...]:
+    """One layer's shares, place by place."""
+    return tuple(Weight(place, place + 1, share) for place, share in enumerate(one.shares))
+
+
+def attention_rows(weights: Sequence[Weight], texts: Sequence[str]) -> list[BarRow]:
+    """The places that were read most, the largest share first."""
+    ranked = sorted(weights, key=lambda one: -one.weight)[:MOST]
+    largest = max((one.weight for one in ranked), default=0.0) or 1.0
+    return [
+        BarRow(
+            label=token_text(texts[one.start]),
+            lengths=(one.weight / largest,),
+            figures=(words.brief_percent(one.weight),),
+            tip=tr("{share} of the attention of this step, place {place:,} of the text").format(
+                share=words.percent(one.weight), place=one.start + 1
+            ),
+        )
+        for one in ranked
+    ]
+
+
+def attention_told() -> str:
+    """What it is, and what it is not."""
+    return pick(
+        tr("Where the network looked, not why it chose."),
+        tr("Where attention looked at this step, the mean of its heads: not why it chose."),
+        tr("Mean over heads of the attention weights of the last position; attention is not explanation."),
+    )

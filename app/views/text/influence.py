@@ -11,6 +11,7 @@ from app.views.text.column import Column
 from resources.language import mark
 
 KEY = mark("bar: without it the choice is less likely   dots: likelier   the thicker, the more")
+LOOKED = mark("where attention looked, not why it chose   the thicker, the more")
 _LEAST = 0.02
 """Share of the largest weight from which on anything is drawn."""
 

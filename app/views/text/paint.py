@@ -31,7 +31,7 @@ COLOURINGS: dict[str, tuple[str, str, str]] = {
     "origin": (mark("Draft or model"), "", ""),
     "watermark": (mark("Watermark"), "", ""),
     "difference": (mark("Second model"), mark("far apart"), mark("agree")),
-    "influence": (mark("What it hangs on"), "", ""),
+    "influence": (mark("Inside this step"), "", ""),
     "none": (mark("None"), "", ""),
 }
 """Name: (title, word for the orange end, word for the blue end)."""

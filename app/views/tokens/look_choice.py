@@ -55,11 +55,11 @@ class LookChoice(QObject):
         self._legend.set_words(tr(low), tr(high), self.hint(), steps)
         self._area.viewport().update()
 
-    def show_influence(self, influence: Influence | None) -> None:
+    def show_influence(self, found: Influence | None) -> None:
         """Draw what a step hangs on instead, as long as that is asked."""
-        self._area.look.influence = influence
-        self._tools.offer("influence", influence is not None)
-        if influence is not None:
+        self._area.look.influence = found
+        self._tools.offer("influence", found is not None)
+        if found is not None:
             self.set_colouring("influence")
         elif self._area.look.colouring == "influence":
             self.set_colouring(self._colourings[self._kind])
@@ -67,6 +67,8 @@ class LookChoice(QObject):
     def hint(self) -> str:
         """What the key says beside the colours: the marks that are there, and what to do."""
         look = self._area.look
+        if look.colouring == "influence" and look.influence is not None and look.influence.kind == "attention":
+            return tr(influence.LOOKED)
         if look.colouring in _KEYS:
             return tr(_KEYS[look.colouring])
         marks = [tr(words) for words, there in ((CHANGED, look.changed), (BRANCHED, look.branch is not None)) if there]

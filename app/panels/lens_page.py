@@ -1,0 +1,178 @@
+"""Every token of a text, layer by layer: what each layer would have written, and how likely it found what was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QKeyEvent, QPalette
+from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QLabel, QPushButton, QTableView, QVBoxLayout, QWidget
+
+from app.state.inside import LayerView, decided_at
+from app.theme.theme import theme_for
+from app.views.text.wording import token_text
+from app.widgets.dialog import ReadDialog
+from app.widgets.wrapped_label import WrappedLabel
+from core import words
+from resources.language import tr
+
+Index = QModelIndex | QPersistentModelIndex
+LEAST, MOST = 9, 32
+"""Pixels of the type in the cells."""
+
+_STYLE = "* { font-size: %dpx; } QTableCornerButton::section { background: transparent; border: 0; }"
+
+
+class LensTable(QAbstractTableModel):
+    """A column for each token, a row for each layer, the last one on top; grows by columns."""
+
+    def __init__(self, texts: Sequence[str], is_dark: bool, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._texts, self._theme = texts, theme_for("dark" if is_dark else "light")
+        self.columns: list[tuple[LayerView, ...]] = []
+
+    def add(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
+        """More tokens."""
+        if not self.columns and columns:
+            self.beginResetModel()
+            self.columns = list(columns)
+            self.endResetModel()
+        elif columns:
+            first = len(self.columns)
+            self.beginInsertColumns(QModelIndex(), first, first + len(columns) - 1)
+            self.columns += columns
+            self.endInsertColumns()
+
+    def rowCount(self, _parent: Index | None = None) -> int:
+        """Layers, and what stands before the first one."""
+        return len(self.columns[0]) if self.columns else 0
+
+    def columnCount(self, _parent: Index | None = None) -> int:
+        """Tokens so far."""
+        return len(self.columns)
+
+    def view_at(self, index: Index) -> LayerView:
+        """What stands in a cell."""
+        column = self.columns[index.column()]
+        return column[len(column) - 1 - index.row()]
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The first choice as a word; the chosen token's probability as a colour; all of it on hover and when read."""
+        view = self.view_at(index)
+        if role == Qt.ItemDataRole.DisplayRole:
+            return token_text(view.word)
+        if role == Qt.ItemDataRole.BackgroundRole:
+            colour = QColor(self._theme.ramp(view.probability))
+            colour.setAlphaF(0.12 + 0.38 * view.probability)
+            return colour
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self._told(index, view)
+        return None
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The text's own tokens, and the layers' numbers."""
+        if role != Qt.ItemDataRole.DisplayRole:
+            return None
+        if orientation == Qt.Orientation.Horizontal:
+            return token_text(self._texts[section])
+        layer = self.rowCount() - 1 - section
+        return str(layer) if layer else tr("words")
+
+    def _told(self, index: Index, view: LayerView) -> str:
+        return tr(
+            "{token}: layer {layer} would have written {word} ({share}); {token} has {chosen}, rank {rank:,}; "
+            "decided at layer {decided}"
+        ).format(
+            token=words.quote(self._texts[index.column()]), layer=view.layer, word=words.quote(view.word),
+            share=words.percent(view.first_probability), chosen=words.percent(view.probability), rank=view.rank,
+            decided=decided_at(self.columns[index.column()]),
+        )  # fmt: skip
+
+
+class LensPage(ReadDialog):
+    """`stopWanted`: no more tokens are to be looked at; what is there stays. + and − make it larger and smaller."""
+
+    stopWanted = Signal()
+
+    def __init__(self, texts: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("lensPage")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("All tokens, layer by layer"))
+        self.ensurePolished()
+        self._count, self._pixels = len(texts), self.fontInfo().pixelSize()
+        is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
+        self.table = LensTable(texts, is_dark, self)
+        self.head = WrappedLabel(
+            tr("Words: each layer's first choice. The bluer, the likelier it finds the token that was chosen.")
+        )
+        self.head.setProperty("role", "muted")
+        self.grid = QTableView(self)
+        self.grid.setModel(self.table)
+        self.grid.setCornerButtonEnabled(False)
+        self.grid.setAccessibleName(self.windowTitle())
+        self.progress, self.stop = QLabel(self), QPushButton(tr("Stop"), self)
+        self.stop.clicked.connect(self.stopWanted)
+        self._lay_out()
+        self._tell()
+        self.resize(980, 560)
+
+    def _lay_out(self) -> None:
+        foot = QHBoxLayout()
+        foot.addWidget(self.progress, 1)
+        foot.addWidget(self.stop)
+        for title, name, step in (("−", tr("Smaller"), -1), ("+", tr("Larger"), 1)):
+            button = QPushButton(title, self)
+            button.setAccessibleName(name)
+            button.setToolTip(name)
+            button.clicked.connect(lambda _on=False, step=step: self.zoom(step))
+            foot.addWidget(button)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.rejected.connect(self.close)
+        foot.addWidget(buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(12)
+        column.addWidget(self.head)
+        column.addWidget(self.grid, 1)
+        column.addLayout(foot)
+
+    def add(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
+        """More tokens have been looked at."""
+        if columns:
+            self.table.add(columns)
+            self._tell()
+
+    @Slot()
+    def end(self) -> None:
+        """No more will come."""
+        self.stop.hide()
+        self.zoom(0)
+        if self.table.columns and self.grid.currentIndex().row() < 0:
+            self.grid.setCurrentIndex(self.table.index(0, 0))
+            self.grid.setFocus()
+
+    def show_reason(self, reason: str) -> None:
+        """Why there is nothing to see."""
+        self.stop.hide()
+        self.head.setText(reason)
+
+    def zoom(self, step: int) -> None:
+        """Larger or smaller type, and the columns with it."""
+        self._pixels = min(max(self._pixels + step, LEAST), MOST)
+        self.grid.setStyleSheet(_STYLE % self._pixels)
+        self.grid.resizeColumnsToContents()
+        self.grid.resizeRowsToContents()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """+ and −."""
+        step = {"+": 1, "=": 1, "-": -1}.get(event.text())
+        if step is not None:
+            self.zoom(step)
+        else:
+            super().keyPressEvent(event)
+
+    def _tell(self) -> None:
+        done = self.table.columnCount()
+        self.progress.setText(tr("{done:,} of {count:,} tokens").format(done=done, count=self._count))

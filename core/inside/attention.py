@@ -1,0 +1,90 @@
+"""Where attention looked at one step: what it read, which is not why it chose (Jain & Wallace 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+
+from core.errors import InsideError
+from core.guard import guarded
+from core.inside.question import Question, ask
+from core.models.model import LoadedModel
+from resources.language import tr
+
+
+class AttentionRow(NamedTuple):
+    """One layer's attention at one step, the mean of its heads."""
+
+    layer: int
+    """From 1, among those that have attention."""
+    shares: tuple[float, ...]
+    """Of each place before the step. An encoder–decoder's: of its source by cross-attention (1 in all), then of its own
+    text by self-attention (1 with the token that it begins with, which is none of the ids)."""
+
+
+def attention(
+    model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None
+) -> tuple[AttentionRow, ...]:
+    """How much each layer read of every place before the token `ids[step]` when that was chosen.
+
+    One pass over the text without any cache, by plain ("eager") attention, which alone tells its weights; the model's
+    own kind is put back behind it. `source` as in `core.lens`.
+    Raises InsideError where the model gives none (a recurrent one has none), ParameterError, EmptyPromptError,
+    PromptError, TextTooLongError.
+    """
+    question = ask(model, ids, step, source)
+    return tuple(guarded(model, partial(_rows, model, question)))
+
+
+def _rows(model: LoadedModel, question: Question) -> Iterator[AttentionRow]:
+    own, cross = _weights(model, question)
+    skipped = len(question.start)
+    for layer, weights in enumerate(own, 1):
+        if weights is not None:
+            read = [*_shares(cross[layer - 1]), *_shares(weights)[skipped:]] if cross else _shares(weights)
+            yield AttentionRow(layer, tuple(read))
+
+
+def _weights(model: LoadedModel, question: Question) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Of each layer [1, heads, n, n], own and cross; None for a layer without attention."""
+    row = torch.tensor([question.before], device=model.device)
+    given: dict[str, object] = {"input_ids": row}
+    if model.is_encoder_decoder:
+        given = {"input_ids": torch.tensor([question.encoded], device=model.device), "decoder_input_ids": row}
+    with _eager(model):
+        told = model.model(**given, use_cache=False, output_attentions=True, return_dict=True)
+    own = told.get("decoder_attentions" if model.is_encoder_decoder else "attentions") or ()
+    cross = (told.get("cross_attentions") or ()) if model.is_encoder_decoder else ()
+    if not any(_is_whole(weights, len(question.before)) for weights in own) or (model.is_encoder_decoder and not cross):
+        raise InsideError(
+            tr("{model} does not tell what its attention read.").format(model=model.name),
+            tr("Leaving out parts of the text (occlusion) works with every model."),
+        )
+    return [weights if _is_whole(weights, len(question.before)) else None for weights in own], cross
+
+
+def _is_whole(weights: Any, length: int) -> bool:
+    """Whether they are those of every place for every place."""
+    return isinstance(weights, torch.Tensor) and weights.dim() == 4 and weights.shape[-2:] == (length, length)
+
+
+def _shares(weights: torch.Tensor) -> list[float]:
+    """Of the last place, the mean over heads."""
+    shares: list[float] = weights[0, :, -1].float().mean(0).tolist()
+    return shares
+
+
+@contextmanager
+def _eager(model: LoadedModel) -> Iterator[None]:
+    """Plain attention for as long as this lasts."""
+    network: Any = model.model
+    before = network.config._attn_implementation
+    try:
+        network.set_attn_implementation("eager")
+        yield
+    finally:
+        network.set_attn_implementation(before)
