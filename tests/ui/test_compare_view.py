@@ -472,7 +472,7 @@ def test_a_kept_run_is_held_beside_the_shown_one(qtbot: QtBot, config_dir: Path)
     window.parts.history_panel.compareWanted.emit(window.history.open_run(first.id))
     view = compare_view(window)
     assert view.isVisible()
-    assert [entry.run.id for entry in view.comparison.entries if entry.run] == [first.id, window.session.run.id]
+    assert {entry.run.id for entry in view.comparison.entries if entry.run} == {first.id, window.session.run.id}
     window.close()
 
 
