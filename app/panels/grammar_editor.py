@@ -73,6 +73,11 @@ class GrammarEditor(QWidget):
             self.kinds.setCurrentIndex(max(self.kinds.findData(kind), 0))
         self._show_kind()
 
+    def setValue(self, value: Any) -> None:
+        """Show `value`, as if by hand."""
+        self.set_plain_value(value)
+        self.edited.emit()
+
     @Slot()
     def _on_kind(self) -> None:
         self._show_kind()

@@ -69,7 +69,8 @@ def test_every_editor_shows_its_default_and_takes_others(qtbot: QtBot, parameter
 
 
 def _another(parameter: Parameter) -> Any:
-    kinds = {"bool": not parameter.default, "lines": ["a", "b\nc"], "tokens": [[1, 2], [3]], "text": "words"}
+    kinds = {"bool": not parameter.default, "lines": ["a", "b\nc"], "tokens": [[1, 2], [3]], "text": "words",
+             "grammar": {"choice": ["a"]}}  # fmt: skip
     if parameter.kind == "choice":
         return next(choice for choice in parameter.choices if choice != parameter.default)
     if parameter.kind in kinds:
