@@ -23,7 +23,6 @@ from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
 from resources.language import tr
 
-
 _BETWEEN_MS = 100
 """From one view that nobody has asked for to the next: what somebody does meanwhile comes first."""
 
