@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from core.models.blueprint import blueprint
     from core.models.catalog import ModelEntry
     from core.models.model import LoadedModel, load, wrap
+    from core.processors.order import usual_stages
     from core.processors.wording import stage_label, stage_phrase
     from core.request import Request
     from core.running import Result, effective_settings, run, stream
@@ -118,6 +119,7 @@ __all__ = [
     "stream",
     "together",
     "trace",
+    "usual_stages",
     "watermark_found",
     "weights_cost",
     "what_if",
@@ -199,6 +201,7 @@ _HOMES = {
     "stage_phrase": "core.processors.wording",
     "stream": "core.running",
     "together": "core.explain.sentence",
+    "usual_stages": "core.processors.order",
     "why_missing": "core.extras",
     "what_if": "core.supposing",
     "why_not_draft": "core.decoding.speculation.drafters.fit",

@@ -73,8 +73,13 @@ class LeakWatch:
 
     def _windows_left(self) -> Iterator[str]:
         for window in QApplication.topLevelWidgets():
-            if window not in self._windows_before and shiboken6.isValid(window):
+            if window not in self._windows_before and shiboken6.isValid(window) and not self._lasts(window):
                 yield f"- {_describe(window)}, a top-level widget that was never closed and deleted"
+
+    def _lasts(self, window: QWidget) -> bool:
+        """It belongs to a window that was there before, as the list of a combo box does."""
+        owner = window.parentWidget()
+        return owner is not None and owner.window() in self._windows_before
 
 
 def _is_alive(thing: Any) -> bool:

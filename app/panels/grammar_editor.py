@@ -48,7 +48,7 @@ class GrammarEditor(QWidget):
         self.form: QPushButton | None = None
         """Opens a form, for schemas that one can show."""
         self.kinds = _Kinds(self)
-        self.kinds.setObjectName(f"param.{parameter.name}.kind")
+        self.kinds.setObjectName(f"{parameter.name}Kind")
         self.kinds.setAccessibleName(tr("Kind of grammar"))
         self.kinds.addItem(tr("off"), "")
         for kind in parameter.choices:
@@ -144,12 +144,18 @@ class GrammarEditor(QWidget):
         return self.text
 
 
+LEAST_LETTERS = 6
+"""Of a kind's name that are always shown; the list has it whole."""
+
+
 class _Kinds(QComboBox):
     """Lets the wheel scroll the panel."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(LEAST_LETTERS)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
 
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
@@ -91,8 +91,10 @@ class ParameterRow(QWidget):
         """Colours and sizes."""
         self._theme = theme
         if isinstance(self.editor, IntEditor | FloatEditor):
-            self.editor.setFixedSize(theme.px(52) + theme.space(6), theme.px(24))
-            self.editor.setFont(theme.font(13, tabular=True))
+            font = theme.font(13, tabular=True)
+            word = QFontMetrics(font).horizontalAdvance(str(self.default)) + theme.px(10) + theme.space(12)
+            self.editor.setFixedSize(max(theme.px(52) + theme.space(6), word), theme.px(24))
+            self.editor.setFont(font)
         if isinstance(self.editor, ChoiceEditor):
             frame = theme.px(22) + theme.space(12)
             self._editor_width = max(theme.px(112), self.editor.longest(theme.font(13)) + frame)

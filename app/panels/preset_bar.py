@@ -35,15 +35,11 @@ class PresetBar(QWidget):
         self.open_button = self._quiet(
             tr("Open…"), tr("Open a generation config, or settings of llama.cpp or KoboldCpp")
         )
-        self.export_button = self._quiet(tr("Save for…"), tr("Save the settings for llama.cpp or KoboldCpp"))
-        self.export_button.setObjectName("exportPreset")
-        self.export_button.clicked.connect(self._on_export)
         self.open_button.setObjectName("openPreset")
         self.open_button.clicked.connect(self.openWanted)
         top = QHBoxLayout()
         top.setContentsMargins(0, 0, 0, 0)
         top.addWidget(heading, 1)
-        top.addWidget(self.export_button)
         top.addWidget(self.open_button)
         self._chips = FlowLayout()
         column = QVBoxLayout(self)
@@ -62,6 +58,10 @@ class PresetBar(QWidget):
         save.setObjectName("savePreset")
         save.clicked.connect(self.saveWanted)
         self._chips.addWidget(save)
+        self.export_button = self._make_chip(tr("Save for…"), tr("Save the settings for llama.cpp or KoboldCpp"))
+        self.export_button.setObjectName("exportPreset")
+        self.export_button.clicked.connect(self._on_export)
+        self._chips.addWidget(self.export_button)
         self.updateGeometry()
 
     def _chip(self, name: str, path: Path, can_delete: bool) -> QPushButton:

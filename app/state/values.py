@@ -178,7 +178,9 @@ _SHAPES: Mapping[str, Callable[[Parameter, Any], bool]] = {
 
 
 def _lower(title: str) -> str:
-    return title[:1].lower() + title[1:]
+    """As within a sentence; a name with capitals of its own (“DRY base”, “SynthID”) stays as it is."""
+    word = title.split(" ")[0]
+    return title if any(letter.isupper() for letter in word[1:]) else title[:1].lower() + title[1:]
 
 
 def _integer(parameter: Parameter, text: str) -> int:

@@ -21,6 +21,9 @@ class ReadDialog(QDialog):
 
     def showEvent(self, event: QShowEvent) -> None:
         """What does not fit on the screen is scrolled."""
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()  # what it needed before its labels knew their width counts no more
         room = self.screen().availableSize() - FRAME
         self.resize(self.size().boundedTo(room))
         super().showEvent(event)

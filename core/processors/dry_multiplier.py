@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.events import Repeat, Repeats, StageDetail
 from core.parameter import Parameter
 from core.processors.base import TOLD, Context, Processor
 from resources.language import mark
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
+    from core.events import StageDetail
     from core.processors.base import Witness
 
 BASE = Parameter(
@@ -105,6 +105,8 @@ class Dry:
     def witness(self) -> Witness:
         """Of the passages found at this step."""
         matches, pieces = self._matches, self._model.pieces
+
+        from core.events import Repeat, Repeats, StageDetail  # made when something runs
 
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             heaviest = sorted(matches[row].items(), key=lambda item: (-item[1].length, item[1].back))

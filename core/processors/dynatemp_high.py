@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.events import StageDetail, StepTemperature
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, given
 from resources.language import mark, tr
@@ -12,6 +11,7 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     import torch
 
+    from core.events import StageDetail
     from core.processors.base import Witness
 
 LOW = Parameter(
@@ -50,6 +50,8 @@ class ByEntropy:
     def witness(self) -> Witness:
         """Of the temperatures of this step."""
         heat = self._heat
+
+        from core.events import StageDetail, StepTemperature  # made when something runs
 
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             assert heat is not None

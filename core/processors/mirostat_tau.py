@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from core.events import StageDetail, SurpriseAim
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
 from resources.language import mark
@@ -13,6 +12,7 @@ from resources.language import mark
 if TYPE_CHECKING:
     import torch
 
+    from core.events import StageDetail
     from core.processors.base import Witness
 
 ETA = Parameter(
@@ -48,6 +48,8 @@ class Mirostat:
     def witness(self) -> Witness:
         """Of μ and the surprises of this step."""
         limit, surprise = self.mu, self._surprise
+
+        from core.events import StageDetail, SurpriseAim  # made when something runs
 
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             assert limit is not None

@@ -31,6 +31,11 @@ def ordered(names: Sequence[str] | None = None) -> list[Processor]:
     return order
 
 
+def usual_stages() -> tuple[str, ...]:
+    """The names of all stages in the order in which they act by default."""
+    return tuple(processors.registry)
+
+
 def is_usual(names: Sequence[str] | None, active: Iterable[str]) -> bool:
     """Whether the stages that are on act in transformers' order all the same. Raises as `ordered` does."""
     on = set(active)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.events import StageDetail
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, given
 from resources.language import mark, tr
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from transformers import SynthIDTextWatermarkLogitsProcessor
     from transformers.generation.logits_process import SynthIDTextWatermarkState
 
+    from core.events import StageDetail
     from core.parameter import Settings
     from core.processors.base import Witness
     from core.watermarks import SynthSigns
@@ -83,6 +83,8 @@ class Tournament:
         repeated = [bool(one) and one in seen for one, seen in zip(decides, self._seen, strict=True)]
         for one, seen in zip(decides, self._seen, strict=True):
             seen.add(one)
+
+        from core.events import StageDetail  # made when something runs
 
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             return StageDetail(sign=self._signs.of(texts[row], chosen, repeated[row]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from core.events import ScoreSpread, StageDetail
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
 from resources.language import mark
@@ -13,6 +12,7 @@ from resources.language import mark
 if TYPE_CHECKING:
     import torch
 
+    from core.events import StageDetail
     from core.processors.base import Witness
 
 
@@ -47,6 +47,8 @@ class WithinSigma:
     def witness(self) -> Witness:
         """Of the scores at this step."""
         best, deviation = self._best, self._deviation
+
+        from core.events import ScoreSpread, StageDetail  # made when something runs
 
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail | None:
             assert best is not None

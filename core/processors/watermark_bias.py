@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.events import StageDetail
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
 from resources.language import mark
@@ -12,6 +11,7 @@ from resources.language import mark
 if TYPE_CHECKING:
     import torch
 
+    from core.events import StageDetail
     from core.parameter import Settings
     from core.processors.base import Witness
     from core.watermarks import GreenSigns
@@ -67,6 +67,8 @@ class GreenList:
     def witness(self) -> Witness:
         """Of the texts of this step."""
         texts = self._texts
+
+        from core.events import StageDetail  # made when something runs
 
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             return StageDetail(sign=self._signs.of(texts[row], chosen, False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from core.events import Likely, StageDetail, TopCut
 from core.parameter import Parameter
 from core.processors.base import TOLD, Context, Processor
 from resources.language import mark
@@ -13,6 +12,7 @@ from resources.language import mark
 if TYPE_CHECKING:
     import torch
 
+    from core.events import StageDetail
     from core.processors.base import Witness
 
 THRESHOLD = Parameter(
@@ -58,6 +58,8 @@ class TopsOut:
         """Of the die that was thrown for this step."""
         dice, pieces = self._dice, self._context.model.pieces
 
+        from core.events import Likely, StageDetail, TopCut  # made when something runs
+
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             assert dice is not None
             shares = before.softmax(-1)
@@ -95,5 +97,6 @@ PROCESSOR = Processor(
     samples=True,
     blind=True,
     drafts=False,
+    throws=True,
     witness=TopsOut.witness,
 )  # fmt: skip

@@ -69,6 +69,11 @@ def test_summary_is_short() -> None:
     assert values.short(None) == "off"
 
 
+def test_a_name_with_capitals_of_its_own_keeps_them() -> None:
+    sampling = registry["sampling"].parameters
+    assert values.summary(sampling, {"temperature": 0.8, "dry_multiplier": 0.5}) == "temperature 0.8 · DRY 0.5"
+
+
 def test_within_leaves_other_types_alone() -> None:
     flag = Parameter("x", "X", "bool", False, "help", minimum=5)
     assert values.within(flag, True) is True

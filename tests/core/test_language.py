@@ -146,7 +146,7 @@ def test_every_reason_of_a_refusal_is_chinese() -> None:
         assert [reason for reason in found if reason is not None and not CHINESE.search(reason)] == []
 
 
-FIELD = ("Top-k", "Top-p", "Top-H", "Min-p", "Top-nσ", "DRY", "XTC", "Mirostat")
+FIELD = ("Top-k", "Top-p", "Top-H", "Min-p", "Top-nσ", "DRY", "SynthID", "XTC", "SynthID", "Mirostat", "n-gram")
 
 
 def test_titles_and_settings_are_chinese() -> None:
@@ -183,7 +183,7 @@ def test_a_stage_is_called_in_the_language_of_now() -> None:
 
 
 def test_every_stage_has_chinese_words_or_a_name_of_the_field() -> None:
-    names = r"(T|top-[kpH]|top-nσ|min-p|epsilon|eta|DoLa|DRY|XTC|mirostat τ) \{v\}"
+    names = r"(T|top-[kpH]|top-nσ|min-p|epsilon|eta|DoLa|DRY|XTC|SynthID|mirostat τ) \{v\}"
     for processor in processors.values():
         assert CHINESE.search(tr(processor.label)) or re.fullmatch(names, processor.label), processor.label
 

@@ -50,12 +50,9 @@ ALLOWED = (
         "core/decoding/speculation/drafters/spelling.py", r"The Fox said.*", "a text that two tokenizers are tried on"
     ),
     Allowed("core/extras.py", r"pip install .*", "a command"),
-    Allowed("core/grammar", r"%llguidance .*|Un[a-z]+ (schema|keys): |\{.*\}", "what llguidance reads and writes"),
     Allowed("core/models/packed/layers.py", r"in_features=.*", "how torch prints a layer"),
     Allowed("core/models/packed/reading.py", r"\{…\} ended early", "for the log; the error has words of its own"),
-    Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*", "an example of a grammar"),
     Allowed("app/session/downloads.py", r"hub \{…\}", "a thread's name"),
-    Allowed("app/state/grammar_text.py", r"\{.*\}", "an example of a grammar"),
     Allowed("core/device_memory.py", r"[a-z_. ]+", "what libraries write when memory ends"),
     Allowed("core/caches/tensors/sizes.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
     Allowed("core/caches/tensors/quantized.py", r"kv heads|\{…\} (group|width)", "a figure's name in an event"),

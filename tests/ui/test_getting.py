@@ -85,7 +85,7 @@ def press(dialog: DownloadDialog, name: str) -> None:
 
 
 def come(qtbot: QtBot, downloads: Downloads, status: str) -> None:
-    qtbot.waitUntil(lambda: downloads.standing(NAME).status == status, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: downloads.standing(NAME).status == status, timeout=6 * WAIT_MS)  # torch may be read first
 
 
 def test_a_model_is_found_paused_gone_on_with_and_chosen(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:

@@ -135,12 +135,13 @@ def test_heights_of_the_funnel_follow_the_logarithm() -> None:
     assert heights([]) == []
 
 
-def test_many_stages_are_listed_and_found_under_the_pointer(inspector: Inspector) -> None:
+def test_many_stages_are_listed_and_found_under_the_pointer(qtbot: QtBot, inspector: Inspector) -> None:
     many = tuple(Stage(f"s{n}", f"s{n} 0.9", 2000 - n, 1.0, 1.0) for n in range(SIDE_BY_SIDE + 1))
     run = speak(inspector, replace(token(0, " fox"), funnel=many))
     funnel = inspector._stages
     assert funnel.listed
     assert funnel.stage_at(5, 1) == funnel.stages[0]
+    qtbot.waitUntil(lambda: funnel.height() == funnel.sizeHint().height())  # the page grows
     assert funnel.stage_at(5, funnel.height() - 1) == funnel.stages[-1]
     inspector.show_run(make_run([token(0, " fox")]))
     assert not funnel.listed

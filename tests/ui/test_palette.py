@@ -118,6 +118,7 @@ def test_arrows_walk_around_and_enter_takes_the_current_row(window: MainWindow) 
     assert panel.list.currentIndex().row() == 0
     QTest.keyClick(field, Qt.Key.Key_Return)
     assert window.parts.chosen.strategy.name == "beam_search"
+    window.parts.controller.choose(strategy="greedy")  # what is in use cannot be chosen
     palette(window)
     assert rows(window)[0] == "Beam search"  # used last
 

@@ -124,7 +124,7 @@ def test_a_model_that_does_not_load(qtbot: QtBot, session: Session, engine: Scri
     with qtbot.waitSignal(session.failed, timeout=WAIT_MS):
         session.load_model("storyteller")
     assert session.model is None
-    assert session.state == "idle"
+    qtbot.waitUntil(lambda: session.state == "idle")
 
 
 def test_loading_is_told_once_for_a_model(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:

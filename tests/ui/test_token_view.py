@@ -318,7 +318,8 @@ def test_scores_and_thickness_run_from_unsure_to_sure() -> None:
         assert 0.0 <= score(unsure) < 0.05
         assert score(sure) == pytest.approx(1.0)
     assert thickness(0.0) > thickness(0.5) > thickness(1.0) >= 1.5
-    assert set(SCORES) | {"none", "origin", "difference"} == set(COLOURINGS)
+    others = {"none", "origin", "difference", "watermark", "influence"}
+    assert set(SCORES) | others == set(COLOURINGS)
 
 
 def test_the_tools_change_the_colouring_and_show_white_space(view: TokenView) -> None:
