@@ -12,17 +12,12 @@ if TYPE_CHECKING:
 
 
 def build_window(
-    config_dir: str | Path | None = None,
-    engine: Engine | None = None,
-    assembled: bool = True,
-    language: str = "",
-    whole: bool = True,
+    config_dir: str | Path | None = None, engine: Engine | None = None, assembled: bool = True, language: str = ""
 ) -> MainWindow:
     """The main window, not yet shown; a QApplication must exist.
 
     `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
-    tests. With `assembled=False` it is an empty frame, quick to show, until its `assemble` is called; with
-    `whole=False` views and settings that nobody has asked for yet are made later, when there is nothing else to do.
+    tests. With `assembled=False` it is an empty frame, quick to show, until its `assemble` is called.
     `language` (a choice as in the settings) goes before theirs, this time.
     """
     from app.imports import take_hook_away
@@ -40,7 +35,6 @@ def build_window(
     window = MainWindow(store, assemble, language)
     if assembled:
         window.assemble()
-    if assembled and whole:
         window.parts.centre.make_all()
         window.parts.history_panel.make()
         window.parts.setup.make_all()

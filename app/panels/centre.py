@@ -23,9 +23,6 @@ from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
 from resources.language import tr
 
-_BETWEEN_MS = 100
-"""From one view that nobody has asked for to the next: what somebody does meanwhile comes first."""
-
 
 class Centre(QWidget):
     """Views, a second column of them when split, the choice among several texts, and both banners."""
@@ -76,7 +73,7 @@ class Centre(QWidget):
     def make_the_rest(self) -> None:
         """Make the first column's other views, one at a time, while there is nothing else to do."""
         if self.columns[0].make_next():
-            QTimer.singleShot(_BETWEEN_MS, self, self.make_the_rest)
+            QTimer.singleShot(0, self, self.make_the_rest)
 
     def show_view(self, name: str) -> bool:
         """Bring a view to the front in the first column; False when there is none of that name."""

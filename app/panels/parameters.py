@@ -32,7 +32,8 @@ class ParameterPanel(ParameterFrame):
         self._kept: dict[Parameter, Any] = {}
         self._model: Mapping[str, Any] = {}
         self._settings: dict[str, ParameterRow | HeldSetting] = {}
-        """Those that are folded away have no row before somebody asks for it."""
+        self._is_whole = False
+        """Whether the rarer settings have rows as well while they are folded: not before there is time for them."""
         self._theme: Theme | None = None
         self.reset_button.clicked.connect(self.reset)
         self.more.toggled.connect(self._on_more)
@@ -57,7 +58,8 @@ class ParameterPanel(ParameterFrame):
 
     @Slot()
     def make_all(self) -> None:
-        """Give the folded settings their rows, too."""
+        """Give the folded settings their rows, too: from now on all have one."""
+        self._is_whole = True
         for name, held in self._settings.items():
             if isinstance(held, HeldSetting):
                 row = self._settings[name] = self._row(held.parameter)
@@ -114,7 +116,7 @@ class ParameterPanel(ParameterFrame):
                 row.set_theme(theme)
 
     def _add(self, parameter: Parameter) -> None:
-        is_seen = self.is_advanced or not parameter.advanced
+        is_seen = self._is_whole or self.is_advanced or not parameter.advanced
         setting = self._row(parameter) if is_seen else HeldSetting(parameter)
         setting.set_default(self._default(parameter))
         setting.set_value(self._kept.get(parameter, setting.default))

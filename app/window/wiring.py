@@ -162,6 +162,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     drops.settingsDropped.connect(parts.library.use_preset_file)
     window.painted.connect(parts.loading.warm_up)
     window.painted.connect(parts.centre.make_the_rest)
+    window.painted.connect(parts.setup.make_all)
 
 
 def _reach(window: MainWindow, parts: Parts) -> Reach:

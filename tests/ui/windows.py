@@ -18,8 +18,8 @@ T = TypeVar("T", bound=QObject)
 
 
 def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
-    """A window on the screen, whose views are made as they are asked for; closed when the test ends."""
-    window = build_window(folder, engine or ScriptedEngine(), whole=False)
+    """A window on the screen; closed when the test ends."""
+    window = build_window(folder, engine or ScriptedEngine())
     qtbot.addWidget(window)
     window.resize(1280, 800)
     with qtbot.waitExposed(window):
