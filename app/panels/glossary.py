@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.widgets.screen import room_around
 from app.widgets.wrapped_label import WrappedLabel
 from core import glossary
 from resources import depth
@@ -116,7 +117,7 @@ class GlossaryDialog(QDialog):
         self.ensurePolished()
         metrics = self.field.fontMetrics()
         size = metrics.horizontalAdvance("x") * _COLUMNS + 80, metrics.lineSpacing() * _LINES + 110
-        room = self.screen().availableSize()
+        room = room_around(self)
         self.resize(min(size[0], room.width() - 40), min(size[1], room.height() - 80))
 
     @Slot(str)

@@ -17,6 +17,7 @@ from app.panels.settings.permissions import Permissions
 from app.panels.stage.settings import StageSettings
 from app.storage.settings import Settings
 from app.widgets.dialog import ReadDialog
+from app.widgets.screen import room_around
 from resources.language import tr
 
 WIDTH = 54
@@ -36,7 +37,7 @@ class _Scrolled(QScrollArea):
         content = self.widget()
         if content is None:
             return super().sizeHint()
-        room = self.screen().availableSize().height() - LEFT_FREE
+        room = room_around(self).height() - LEFT_FREE
         width = max(content.minimumSizeHint().width(), round(WIDTH * self.fontMetrics().horizontalAdvance("0")))
         height = max(content.heightForWidth(width), content.minimumSizeHint().height())
         bar = self.verticalScrollBar().sizeHint().width() if height > room else 0

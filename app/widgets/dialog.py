@@ -6,6 +6,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QWidget
 
+from app.widgets.screen import room_around
 from app.widgets.tab_order import TabOrder
 
 FRAME = QSize(16, 40)
@@ -24,7 +25,7 @@ class ReadDialog(QDialog):
         layout = self.layout()
         if layout is not None:
             layout.activate()  # what it needed before its labels knew their width counts no more
-        room = self.screen().availableSize() - FRAME
+        room = room_around(self).size() - FRAME
         self.resize(self.size().boundedTo(room))
         super().showEvent(event)
 

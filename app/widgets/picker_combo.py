@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QStyle, QStyledItemD
 
 from app.theme.theme import Theme
 from app.widgets import icons
+from app.widgets.screen import room_around
 from app.widgets.spoken import Spoken
 from app.widgets.spoken.combo import ComboInterface
 from resources.language import tr
@@ -163,7 +164,7 @@ class PickerCombo(QComboBox, Spoken):
         metrics = QFontMetrics(self._theme.font(11))
         words = [str(self.itemData(row, SUBTITLE) or "") for row in range(self.count())]
         widest = max(map(metrics.horizontalAdvance, words), default=0) + 2 * self._theme.px(10) + self._theme.px(24)
-        screen = self.screen().availableSize().width()
+        screen = room_around(self).width()
         self.view().setMinimumWidth(min(max(widest, self._theme.px(LEAST_LIST)), self._theme.px(MOST_LIST), screen))
 
     def sizeHint(self) -> QSize:

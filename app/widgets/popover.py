@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.screen import room_around
 
 
 class Popover(QFrame):
@@ -62,7 +63,7 @@ class Popover(QFrame):
                 _style(value, self._theme, 12, "text")
 
     def _place(self, beside: QRect) -> QPoint:
-        screen = self.screen().availableGeometry()
+        screen = room_around(self)
         x = min(max(screen.left(), beside.left()), screen.right() - self.width())
         below = beside.bottom() + self._theme.px(6)
         fits = below + self.height() <= screen.bottom()

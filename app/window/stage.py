@@ -13,6 +13,7 @@ from app.control.messages import Messages
 from app.control.stage.steering import Steering
 from app.panels.centre import Centre
 from app.session.session import Session
+from app.widgets.screen import screen_of
 from app.window.appearance import Appearance
 from app.window.panel_layout import PanelLayout
 
@@ -157,7 +158,7 @@ class Stage(QObject):
         """Full screen, on the hall's where there is one: True then. A window that is larger than its screen stays as it
         is: a picture is taken of it."""
         window, hall = self._window, hall_of(QGuiApplication.screens(), QGuiApplication.primaryScreen())
-        room = window.screen().size()
+        room = screen_of(window).size()
         if not window.isVisible() or window.width() > room.width() or window.height() > room.height():
             return False
         if hall is not None:

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app import build_window
 from app.panels.side_splitter import LEAST_WIDTHS, WANTED_WIDTHS
 from app.widgets.banner import Banner
+from app.widgets.screen import room_around
 from app.widgets.wrapped_label import WrappedLabel
 from app.window.main_window import MainWindow
 from core import strategies
@@ -214,7 +215,7 @@ def test_the_settings_fit_the_screen_at_any_size_of_type(window: MainWindow) -> 
         window.parts.dialogs.open_settings()
         dialog = window.findChild(QDialog, "settingsDialog")
         settle(dialog)
-        assert dialog.height() <= dialog.screen().availableSize().height() - 48
+        assert dialog.height() <= room_around(dialog).height() - 48
         assert "\n".join(faults(dialog)) == ""
         dialog.close()
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

@@ -54,6 +54,7 @@ def ask(qtbot: QtBot, window: MainWindow, run: Run) -> Question:
 
 def everything_said(window: MainWindow) -> list[str]:
     """Every word in every part: shown, on hover, and for those who do not see."""
+    window.parts.terms.refresh()  # else it comes a second after a picker was filled, between the two looks
     found = []
     for part in (one for one in (window, *window.findChildren(QWidget)) if one.isVisible()):
         told = (part.toolTip(), part.accessibleName(), part.accessibleDescription(), str(part.property("text") or ""))
@@ -91,7 +92,6 @@ def other_future(run: Run, place: int) -> list[TokenChosen]:
 
 def test_nothing_tells_before_the_guess(qtbot: QtBot, window: MainWindow) -> None:
     """Two texts that differ from the question on look, and are told, exactly the same."""
-    window.parts.terms.refresh()  # else it comes a second after the window, between the two looks
     one = ended(of_four(story(40)))
     question = ask(qtbot, window, one)
     said, seen = everything_said(window), picture(window)

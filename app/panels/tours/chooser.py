@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.state.tours import Tour, TourProblem
 from app.theme.theme import Theme
+from app.widgets.screen import room_around
 from resources.language import tr
 
 COLUMNS = 2
@@ -89,7 +90,7 @@ class TourChooser(QDialog):
         column = QVBoxLayout(self)
         for widget in (intro, scroll, buttons):
             column.addWidget(widget)
-        room = self.screen().availableSize()
+        room = room_around(self)
         self.resize(min(theme.px(WIDTH), room.width() - 40), min(theme.px(HEIGHT), room.height() - 80))
         width = (self.width() - theme.px(80)) // COLUMNS
         for card in self.cards:

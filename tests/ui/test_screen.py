@@ -1,0 +1,27 @@
+"""Nobody but Qt owns a screen."""
+
+from pathlib import Path
+
+import shiboken6
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel, QVBoxLayout
+from pytestqt.qtbot import QtBot
+
+import app
+from app.widgets.dialog import ReadDialog
+from app.widgets.screen import room_around, screen_of
+
+
+def test_a_widget_that_asks_for_its_screen_does_not_take_it_along(qtbot: QtBot) -> None:
+    dialog = ReadDialog()
+    QVBoxLayout(dialog).addWidget(QLabel("Hello."))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert screen_of(dialog) is QGuiApplication.primaryScreen()
+    assert room_around(dialog) == QGuiApplication.primaryScreen().availableGeometry()
+    assert "parent" not in shiboken6.dump(QGuiApplication.primaryScreen())
+
+
+def test_no_widget_is_asked_for_its_screen() -> None:
+    files = Path(app.__file__).parent.rglob("*.py")
+    assert [path.name for path in files if ".screen()" in path.read_text("utf-8") and path.name != "screen.py"] == []
