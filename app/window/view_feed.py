@@ -104,7 +104,7 @@ class ViewFeed(QObject):
         signals.prefixLoadWanted.connect(self.prefixLoadWanted)
         signals.branchWanted.connect(self.branchWanted)
         signals.fillWanted.connect(self.fillWanted)
-        signals.wordsWanted.connect(self._inspector.branch.field.setFocus)
+        signals.wordsWanted.connect(self._inspector.page.branch.field.setFocus)
 
     def _tell(self, view: View) -> None:
         """Let a view know of models and measurements."""

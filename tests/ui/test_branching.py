@@ -76,7 +76,7 @@ def test_the_likeliest_other_token_stands_ready(qtbot: QtBot, window: MainWindow
 def test_a_click_on_an_alternative_picks_it(qtbot: QtBot, window: MainWindow) -> None:
     parent = window.session.run
     assert parent is not None
-    bars = window.parts.inspector._bars
+    bars = window.parts.inspector.page.bars
     wanted = parent.tokens[4].alternatives[3]
     rows = bars._layout
     place = QPoint(20, rows.head_height + 3 * rows.row_height + rows.row_height // 2)

@@ -90,7 +90,7 @@ def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path)
     for number in range(1, 7):
         window.parts.actions.do("next_doubt")
         places.append(window.session.run.selected)
-        assert window.parts.inspector._heading.text().endswith(f"DOUBT {(number - 1) % 5 + 1} OF 5")
+        assert window.parts.inspector.page.heading.text().endswith(f"DOUBT {(number - 1) % 5 + 1} OF 5")
     assert places[5] == places[0]
     assert places[:5] == most_doubtful(tokens)
     assert tokens[places[0]].entropy == max(token.entropy for token in tokens)

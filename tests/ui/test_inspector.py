@@ -56,10 +56,10 @@ def test_it_speaks_of_the_selected_token_and_else_of_the_newest(inspector: Inspe
 def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
     speak(inspector, chosen)
-    plain = inspector._sentence.text().replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")
+    plain = inspector.page.sentence.text().replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")
     assert plain == explain_token(chosen)
-    assert inspector._card.property("role") == "card"
-    assert inspector._card.geometry().bottom() < inspector._candidates.geometry().top()
+    assert inspector.page.card.property("role") == "card"
+    assert inspector.page.card.geometry().bottom() < inspector.page.candidates.geometry().top()
 
 
 def test_figures_in_the_explanation_are_bold_and_the_rest_is_escaped() -> None:
@@ -72,7 +72,7 @@ def test_figures_in_the_explanation_are_bold_and_the_rest_is_escaped() -> None:
 def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
     speak(inspector, chosen)
-    shown = inspector._bars.rows
+    shown = inspector.page.bars.rows
     assert [row.label for row in shown] == [token_text(item.text) for item in chosen.alternatives]
     assert [row.strong for row in shown] == [item.id == chosen.id for item in chosen.alternatives]
     for row, item in zip(shown, chosen.alternatives, strict=True):
@@ -107,17 +107,17 @@ def test_one_bar_is_enough_where_the_settings_changed_nothing() -> None:
 def test_it_says_when_nothing_was_recorded(inspector: Inspector) -> None:
     speak(inspector, replace(token(0, " fox"), alternatives=(), funnel=()))
     assert "Not recorded" in said(inspector)
-    assert not inspector._bars.isVisible()
-    assert not inspector._funnel.isVisible()
+    assert not inspector.page.bars.isVisible()
+    assert not inspector.page.funnel.isVisible()
     speak(inspector, token(0, " fox"))
-    assert inspector._bars.isVisible()
+    assert inspector.page.bars.isVisible()
     assert "Not recorded" not in said(inspector)
 
 
 def test_the_funnel_ends_with_the_one_that_was_drawn(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
     speak(inspector, chosen)
-    stages = inspector._stages.stages
+    stages = inspector.page.funnel.stages.stages
     assert [stage.survivors for stage in stages] == [*(stage.survivors for stage in chosen.funnel), 1]
     assert stages[-1].last
     assert stages[-1].label == "drawn"
@@ -138,7 +138,7 @@ def test_heights_of_the_funnel_follow_the_logarithm() -> None:
 def test_many_stages_are_listed_and_found_under_the_pointer(qtbot: QtBot, inspector: Inspector) -> None:
     many = tuple(Stage(f"s{n}", f"s{n} 0.9", 2000 - n, 1.0, 1.0) for n in range(SIDE_BY_SIDE + 1))
     run = speak(inspector, replace(token(0, " fox"), funnel=many))
-    funnel = inspector._stages
+    funnel = inspector.page.funnel.stages
     assert funnel.listed
     assert funnel.stage_at(5, 1) == funnel.stages[0]
     qtbot.waitUntil(lambda: funnel.height() == funnel.sizeHint().height())  # the page grows
@@ -162,7 +162,7 @@ def _contrastive() -> TokenChosen:
 
 def test_contrastive_candidates_have_confidence_penalty_and_score(inspector: Inspector) -> None:
     speak(inspector, _contrastive())
-    shown = inspector._bars.rows
+    shown = inspector.page.bars.rows
     assert len(shown) == 4
     assert {len(row.figures) for row in shown} == {3}
     scores = [float(row.figures[2].replace("−", "-")) for row in shown]
@@ -174,18 +174,18 @@ def test_contrastive_candidates_have_confidence_penalty_and_score(inspector: Ins
 def test_dola_shows_its_layers_and_the_one_it_chose(inspector: Inspector) -> None:
     choice = LayerChoice(4, ((0, 0.002), (2, 0.013), (4, 0.083)))
     speak(inspector, replace(token(0, " fox"), method="dola", layer_choice=choice))
-    shown = inspector._layer_bars.rows
+    shown = inspector.page.layer_bars.rows
     assert [row.label for row in shown] == ["layer 0", "layer 2", "layer 4"]
     assert [row.strong for row in shown] == [False, False, True]
     assert shown[2].lengths == (1.0,)
     speak(inspector, token(0, " fox"))
-    assert not inspector._layers.isVisible()
+    assert not inspector.page.layers.isVisible()
 
 
 def test_before_a_run_it_says_what_it_is_for(inspector: Inspector) -> None:
     inspector.show_run(None)
     assert "click a token" in said(inspector)
-    assert not inspector._card.isVisible()
+    assert not inspector.page.card.isVisible()
     inspector.show_run(make_run([]))
     assert "Waiting" in said(inspector)
     ended = make_run([], finished=True)
@@ -230,15 +230,15 @@ def test_parts_keep_their_place_from_token_to_token(inspector: Inspector) -> Non
     for index in range(3):
         run.select(index)
         inspector.selection_changed(run)
-        places.add((inspector._candidates.geometry().top(), inspector._funnel.geometry().top()))
+        places.add((inspector.page.candidates.geometry().top(), inspector.page.funnel.geometry().top()))
     assert len(places) == 1
 
 
 def test_everything_said_can_be_selected_and_rows_copied(inspector: Inspector) -> None:
     speak(inspector, token(0, " fox", 0.31, 3))
-    for label in (inspector._title, inspector._facts, inspector._sentence):
+    for label in (inspector.page.title, inspector.page.facts, inspector.page.sentence):
         assert label.label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
-    bars = inspector._bars
+    bars = inspector.page.bars
     bars.copy()
     table = QGuiApplication.clipboard().text().splitlines()
     assert table[0].split("\t") == ["Alternatives", "before", "after"]
@@ -248,17 +248,17 @@ def test_everything_said_can_be_selected_and_rows_copied(inspector: Inspector) -
 
 def test_nothing_is_wrapped_anew_when_the_scroll_bar_comes(inspector: Inspector, qtbot: QtBot) -> None:
     speak(inspector, token(0, " fox", 0.31, 3))
-    width = inspector._card.width()
+    width = inspector.page.card.width()
     inspector.resize(324, 300)
     qtbot.waitUntil(inspector.area.verticalScrollBar().isVisible)
-    inspector._settle()
-    assert inspector._card.width() == width
+    inspector.page.settle()
+    assert inspector.page.card.width() == width
     assert inspector.area.widget().width() <= inspector.area.viewport().width()
 
 
 def test_bars_go_below_the_words_where_it_is_narrow(inspector: Inspector, qtbot: QtBot) -> None:
     speak(inspector, token(0, " fox", 0.31, 3))
-    bars = inspector._bars
+    bars = inspector.page.bars
     wide = bars.sizeHint().height()
     inspector.setMinimumWidth(0)
     heights_seen = []

@@ -53,7 +53,7 @@ def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window
     assert strip.figures.text().startswith(scores.told(scores.scores_of(wanted)))
     assert not strip.places.isVisible()
     window.session.select_token(3)
-    assert "was given by the text" in window.parts.inspector._sentence.text()
+    assert "was given by the text" in window.parts.inspector.page.sentence.text()
     window.session.move_cursor(2)
     assert shown.text == "Once upon"
     assert not window.parts.changes.changes
@@ -69,7 +69,7 @@ def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWind
     chips = [chip for chip in strip.findChildren(QPushButton) if chip.isVisible()]
     qtbot.mouseClick(chips[0], Qt.MouseButton.LeftButton)
     assert shown.selected == worst.step
-    second = window.parts.inspector._second
+    second = window.parts.inspector.page.second
     assert second.isVisible()
     for size, scale in (((1280, 800), 1.0), ((900, 600), 1.5), ((900, 600), 2.0)):
         window.parts.appearance.set_font_scale(scale)

@@ -1,0 +1,88 @@
+"""The funnel of one step: stages that can be dragged to another place, and the pictures of those that tell more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from app.state.supposing import as_order, moved
+from app.theme.theme import Theme
+from app.views.inspector.section import Section
+from app.widgets.funnel import Funnel, FunnelStage
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from app.state.run import Run
+    from app.views.inspector.pictures import StagePictures
+    from core.events import TokenChosen
+
+
+class FunnelPart(QWidget):
+    """`orderWanted(names)`: the stages are to act in this order; None: in the default one."""
+
+    orderWanted = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.stages = Funnel(theme)
+        self.stages.setObjectName("funnel")
+        self._section = Section(tr("Funnel"), self.stages, "row.funnel", self)
+        self._pictures: StagePictures | None = None
+        """Made with the first step that has one."""
+        self._default_order = QPushButton(tr("Default order"), self)
+        self._default_order.setObjectName("defaultOrder")
+        self._default_order.setProperty("role", "quiet")
+        self._default_order.setToolTip(tr("The stages are to act in the order of transformers again"))
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.addWidget(self._section)
+        self._column.addWidget(self._default_order, 0, Qt.AlignmentFlag.AlignLeft)
+        self._default_order.clicked.connect(lambda: self.orderWanted.emit(None))
+        self.stages.moved.connect(self._on_moved)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self._column.setSpacing(theme.px(4))
+        for part in (self.stages, self._section):
+            part.set_theme(theme)
+        if self._pictures is not None:
+            self._pictures.set_theme(theme)
+
+    def tell(self, run: Run, token: TokenChosen, stages: Sequence[FunnelStage]) -> None:
+        """Show what the stages of a step left over; nothing where it had none."""
+        self.stages.set_stages(stages)
+        is_usual = as_order(self.stages.movable) is None
+        self._section.set_title(tr("Funnel"), "" if is_usual else tr("Order of the stages changed."))
+        self._default_order.setVisible(not is_usual)
+        self._tell_pictures(run, token)
+        self.setVisible(bool(stages))
+
+    def settle(self) -> None:
+        """Give every part its place at once."""
+        if self._pictures is not None:
+            self._pictures.settle()
+        self._section.settle()
+        self._column.activate()
+
+    def _tell_pictures(self, run: Run, token: TokenChosen) -> None:
+        """Of stages that tell more than how many they left."""
+        told = any(stage.detail is not None for stage in token.funnel)
+        if told and self._pictures is None:
+            from app.views.inspector.pictures import StagePictures
+
+            self._pictures = StagePictures(self._theme, self)
+            self._column.insertWidget(1, self._pictures)
+        if self._pictures is not None:
+            self._pictures.setVisible(told)
+            if told:
+                self._pictures.tell(run, token)
+
+    @Slot(str, int)
+    def _on_moved(self, stage: str, place: int) -> None:
+        """A stage was dragged."""
+        self.orderWanted.emit(as_order(moved(self.stages.movable, stage, place)))
