@@ -29,34 +29,37 @@ class HubDialog(QObject):
         super().__init__(self.dialog)
         self._downloads, self._model = downloads, model
         self._last: dict[str, str] = {}
-        self.dialog.searchWanted.connect(downloads.search)
+        self._hub, self._standings = downloads.hub, downloads.standings
+        self.dialog.searchWanted.connect(self._hub.search)
         self.dialog.list.picked.connect(self._show_page)
         self.dialog.page.actionWanted.connect(self._act)
         self.dialog.page.pickle.toggled.connect(self._show_page)
-        downloads.listed.connect(self._show_rows)
-        downloads.changed.connect(self._on_changed)
-        if downloads.query:
-            self.dialog.field.setText(downloads.query)
+        for told in (self._hub, self._standings):
+            told.listed.connect(self._show_rows)
+        for changed in (self._hub.judged, self._standings.changed):
+            changed.connect(self._on_changed)
+        if self._hub.query:
+            self.dialog.field.setText(self._hub.query)
         self._show_rows()
         downloads.look_at_disk()
 
     @Slot()
     def _show_rows(self) -> None:
-        known, found = self._downloads.kept, self._downloads.found
-        busy = [name for name in known if self._downloads.standing(name).status != "whole"]
+        known, found = self._standings.kept, self._hub.found
+        busy = [name for name in known if self._standings.of(name).status != "whole"]
         names = [*busy, *(name for name in found if name not in busy)]
-        if self._downloads.query is None:
+        if self._hub.query is None:
             names += [name for name in known if name not in names]
         self.dialog.show_rows([self._row(name) for name in names], self._note(len(found)))
         self._show_page()
 
     def _note(self, count: int) -> str:
-        downloads = self._downloads
-        if downloads.trouble is not None:
-            return sentences(downloads.trouble.cause, downloads.trouble.remedy)
-        if downloads.query is None:
-            return tr("Models of the hub that are on this disk.") if self._downloads.kept else ""
-        if downloads.is_searching and not count:
+        hub = self._hub
+        if hub.trouble is not None:
+            return sentences(hub.trouble.cause, hub.trouble.remedy)
+        if hub.query is None:
+            return tr("Models of the hub that are on this disk.") if self._standings.kept else ""
+        if hub.is_searching and not count:
             return tr("Searching…")
         if not count:
             return tr("The hub has no model that writes text by that name.")
@@ -65,7 +68,7 @@ class HubDialog(QObject):
         )
 
     def _row(self, name: str) -> Row:
-        model, standing = self._downloads.found.get(name), self._downloads.standing(name)
+        model, standing = self._hub.found.get(name), self._standings.of(name)
         facts = wording.short_facts(model) if model is not None else ""
         told = wording.how(standing)
         if told:
@@ -77,14 +80,14 @@ class HubDialog(QObject):
     def _show_page(self) -> None:
         name = self.dialog.list.name
         if name:
-            self.dialog.page.show_model(name, self._downloads.found.get(name), self._downloads.standing(name))
+            self.dialog.page.show_model(name, self._hub.found.get(name), self._standings.of(name))
 
     @Slot(str)
     def _on_changed(self, name: str) -> None:
         self.dialog.list.show_row(self._row(name))
         if name == self.dialog.list.name:
             self._show_page()
-        self._tell(name, self._downloads.standing(name))
+        self._tell(name, self._standings.of(name))
 
     def _tell(self, name: str, standing: Standing) -> None:
         """Read out that something has ended: its progress would never end."""

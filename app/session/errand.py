@@ -4,9 +4,12 @@ the window touches nothing of it."""
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
+
+from app.state.requests import ErrorReport, report
 
 Told = tuple[Callable[..., object], tuple[Any, ...]]
 
@@ -41,3 +44,8 @@ class Errand:
         """Ask it to stop, and wait for that, but not for ever."""
         self.stop.set()
         self._thread.join(seconds)
+
+
+def report_of(error: Exception) -> ErrorReport:
+    """What has ended an errand, in words; the details say where."""
+    return report(error, "".join(traceback.format_exception(error)))

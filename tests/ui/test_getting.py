@@ -70,7 +70,7 @@ def searched(qtbot: QtBot, dialog: DownloadDialog, downloads: Downloads, text: s
     field = find(dialog, QLineEdit, "downloadSearch")
     field.setText(text)
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: not downloads.is_searching, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not downloads.hub.is_searching, timeout=WAIT_MS)
 
 
 def told(dialog: DownloadDialog) -> dict[str, str]:

@@ -1,0 +1,76 @@
+"""A search on the hub: what it found, judged one after the other, or why it found nothing."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.session.errand import Errand, report_of
+from app.session.errands import Errands
+from app.state.requests import ErrorReport
+from core import catalog
+
+_SEARCH = "?search"
+"""The errand's name, which no model can have."""
+
+
+class HubSearch(QObject):
+    """`listed`: what is found is other than before, or all there is; `judged(name)`: more is known of that model."""
+
+    listed = Signal()
+    judged = Signal(str)
+
+    def __init__(self, errands: Errands, parent: QObject) -> None:
+        super().__init__(parent)
+        self.query: str | None = None
+        """What was searched for last; None before the first search."""
+        self.found: dict[str, catalog.HubModel] = {}
+        """By name, in the order of the hub."""
+        self.trouble: ErrorReport | None = None
+        """Why nothing was found."""
+        self._errands = errands
+        self._errand: Errand | None = None
+        errands.ended.connect(self._on_ended)
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether a search is under way."""
+        return self._errands.is_under_way(_SEARCH)
+
+    @Slot(str)
+    def search(self, text: str) -> None:
+        """Ask the hub; what it finds is listed at once, and judged one after the other."""
+        self.query, self.trouble, self.found = text, None, {}
+        self._errands.stop(_SEARCH)
+
+        def work(errand: Errand) -> None:
+            try:
+                models = catalog.find(text)
+                errand.tell(self._on_found, errand, models)
+                for model in models:
+                    if not errand.stop.is_set():
+                        errand.tell(self._on_judged, errand, catalog.judge(model))
+            except Exception as error:
+                errand.tell(self._on_trouble, errand, report_of(error))
+
+        self._errand = self._errands.send(_SEARCH, work)
+        self.listed.emit()
+
+    @Slot(str)
+    def _on_ended(self, name: str) -> None:
+        if name == _SEARCH:
+            self.listed.emit()
+
+    def _on_found(self, errand: Errand, models: tuple[catalog.HubModel, ...]) -> None:
+        if self._errand is errand:
+            self.found = {model.name: model for model in models}
+            self.listed.emit()
+
+    def _on_judged(self, errand: Errand, model: catalog.HubModel) -> None:
+        if self._errand is errand and model.name in self.found:
+            self.found[model.name] = model
+            self.judged.emit(model.name)
+
+    def _on_trouble(self, errand: Errand, error: ErrorReport) -> None:
+        if self._errand is errand:
+            self.trouble = error
+            self.listed.emit()
