@@ -96,11 +96,10 @@ def test_what_was_cut_from_the_top_is_told_with_its_share(inspector: Inspector) 
 def test_the_funnel_draws_a_cut_from_the_top_otherwise(inspector: Inspector) -> None:
     run = story("xtc_probability")
     inspector.show_run(run)
-    cut = inspector.page.funnel.stages.grab().toImage()
-    inspector.page.funnel.stages.set_stages(
-        [stage._replace(top_removed=0.0) for stage in inspector.page.funnel.stages.stages]
-    )
-    assert inspector.page.funnel.stages.grab().toImage() != cut
+    funnel = inspector.page.funnel.stages
+    cut = funnel.grab().toImage()
+    funnel.set_stages([stage._replace(top_removed=0.0) for stage in funnel.stages])
+    assert funnel.grab().toImage() != cut
 
 
 def test_the_line_stands_between_what_stays_and_what_goes(inspector: Inspector) -> None:
