@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core import caches, catalog, errors, events, strategies, trace
+    from core import caches, catalog, errors, events, labs, strategies, trace
     from core.caches.prefixes.store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.decoding.kept import KeptScores
@@ -97,6 +97,7 @@ __all__ = [
     "glossary",
     "grammar_figures",
     "grammar_problem",
+    "labs",
     "lens",
     "lens_text",
     "load",
@@ -136,6 +137,7 @@ _MODULES = {
     "errors": "core.errors",
     "events": "core.events",
     "glossary": "core.explain.glossary",
+    "labs": "core.labs",
     "sizes": "core.explain.sizes",
     "strategies": "core.strategies",
     "trace": "core.trace",

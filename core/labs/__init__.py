@@ -1,0 +1,18 @@
+"""Rooms beside the text: how large models are trained, run small and for real. Importing this imports no torch."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core.labs import scale
+
+__all__ = ["scale"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in __all__:
+        raise AttributeError(f"module 'core.labs' has no attribute {name!r}")
+    return importlib.import_module(f"core.labs.{name}")

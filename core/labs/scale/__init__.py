@@ -1,0 +1,38 @@
+"""The Scale lab: how a model that is too large for one device is trained by several.
+
+    core.labs.scale.plan(7_500_000_000, 64, "zero1").total        # bytes per device
+    core.labs.scale.schedule(stages=4, micro_batches=8)           # who computes what, and when
+
+Importing this imports no torch.
+"""
+
+from __future__ import annotations
+
+from core.labs.scale.cluster import Cluster, Layout, Reckoning, Traffic, Training, reckon
+from core.labs.scale.fitting import Remedy, remedies
+from core.labs.scale.parts import Parts
+from core.labs.scale.shape import SHAPES, Shape, shape_of
+from core.labs.scale.states import PRECISIONS, SCHEMES, plan, traffic
+from core.labs.scale.timetable import Box, idle_share, schedule
+
+__all__ = [
+    "PRECISIONS",
+    "SCHEMES",
+    "SHAPES",
+    "Box",
+    "Cluster",
+    "Layout",
+    "Parts",
+    "Reckoning",
+    "Remedy",
+    "Shape",
+    "Traffic",
+    "Training",
+    "idle_share",
+    "plan",
+    "reckon",
+    "remedies",
+    "schedule",
+    "shape_of",
+    "traffic",
+]

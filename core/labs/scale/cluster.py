@@ -1,0 +1,166 @@
+"""A model on a cluster: data, tensor and pipeline parallel at once; what each device holds, sends and waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.errors import ParameterError
+from core.labs.scale.parts import Parts
+from core.labs.scale.shape import Shape
+from core.labs.scale.states import PRECISIONS, plan, traffic
+from resources.language import tr
+
+PURPOSES = ("train", "write")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Devices alike. Bytes, and bytes a second: between devices of one machine, and from machine to machine."""
+
+    devices: int = 8
+    memory: float = 80e9
+    per_machine: int = 8
+    within: float = 300e9
+    between: float = 25e9
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How work is divided: into `tensor` parts of every matrix, `pipeline` stages of layers; what is left of the
+    devices repeats that with other texts (data parallel), its states divided by `scheme`."""
+
+    scheme: str = "ddp"
+    tensor: int = 1
+    pipeline: int = 1
+
+
+@dataclass(frozen=True)
+class Training:
+    """One step: `micro_batches` after another of `batch` texts, `length` tokens each. `recompute` keeps a layer's input
+    alone and computes the rest again on the way back. With purpose "write", text is written instead."""
+
+    batch: int = 1
+    length: int = 2_048
+    micro_batches: int = 8
+    precision: str = "mixed"
+    recompute: bool = False
+    kind: str = "1f1b"
+    purpose: str = "train"
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that a device sends in one step, by what for; and the seconds that takes at the cluster's speeds."""
+
+    data: int
+    tensor: int
+    pipeline: int
+    seconds: float
+
+    @property
+    def total(self) -> int:
+        """Bytes altogether."""
+        return self.data + self.tensor + self.pipeline
+
+
+@dataclass(frozen=True)
+class Reckoning:
+    """What is to be expected: memory of a device of every stage, traffic of the busiest, idle share; does it fit."""
+
+    stages: tuple[Parts, ...]
+    data: int
+    """Copies of the model that read different texts."""
+    memory: float
+    traffic: Traffic
+    idle: float
+
+    @property
+    def fullest(self) -> Parts:
+        """Of the device that holds most."""
+        return max(self.stages, key=lambda parts: parts.total)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every device has room."""
+        return self.fullest.total <= self.memory
+
+
+def reckon(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
+    """What that model needs there. Raises ParameterError where the division does not come out even."""
+    data = copies(shape, cluster, layout)
+    stages = tuple(_stage(shape, layout, training, data, stage) for stage in range(layout.pipeline))
+    is_steady = training.kind == "pipedream" or training.purpose == "write"
+    idle = 0.0 if is_steady else (layout.pipeline - 1) / (training.micro_batches + layout.pipeline - 1)
+    return Reckoning(stages, data, cluster.memory, _traffic(shape, cluster, layout, training, data), idle)
+
+
+def copies(shape: Shape, cluster: Cluster, layout: Layout) -> int:
+    """How often the whole model is there. Raises ParameterError."""
+    one = layout.tensor * layout.pipeline
+    if one < 1 or cluster.devices % one:
+        raise ParameterError(
+            tr("{devices:,} devices cannot be divided into groups of {tensor} × {pipeline}.").format(
+                devices=cluster.devices, tensor=layout.tensor, pipeline=layout.pipeline
+            ),
+            tr("Choose a number of devices that tensor × pipeline divides."),
+        )
+    if shape.heads % layout.tensor or layout.pipeline > shape.layers:
+        raise ParameterError(
+            tr("A model of {layers} layers with {heads} heads cannot be divided so.").format(
+                layers=shape.layers, heads=shape.heads
+            ),
+            tr("Tensor parts have to divide the heads; there are at most as many stages as layers."),
+        )
+    return cluster.devices // one
+
+
+def _stage(shape: Shape, layout: Layout, training: Training, data: int, stage: int) -> Parts:
+    """Bytes on a device of one stage."""
+    size = PRECISIONS[training.precision]
+    held = -(-shape.stage_parameters(stage, layout.pipeline) // layout.tensor)
+    layers = shape.stage_layers(stage, layout.pipeline)
+    if training.purpose == "write":
+        kept = 2 * layers * shape.kv_heads * shape.head_width * training.length * training.batch
+        return Parts(parameters=held * size.parameter, cache=kept * size.parameter // layout.tensor)
+    states = plan(held, data, layout.scheme, training.precision)
+    return Parts(
+        states.parameters, states.gradients, states.optimizer,
+        activations=_activations(shape, layout, training, stage, layers),
+        buffers=_buffers(shape, layout, training, held, stage),
+    )  # fmt: skip
+
+
+def _activations(shape: Shape, layout: Layout, training: Training, stage: int, layers: int) -> int:
+    """Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", equations 1 and 2:
+    s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes a layer in 16 bits, twice that in 32; with recomputation 2·s·b·h of each layer
+    and one whole layer."""
+    one = training.length * training.batch * shape.width
+    scores = 5 * shape.heads * training.length / shape.width
+    layer = one * (10 + (24 + scores) / layout.tensor)
+    behind = layout.pipeline - stage
+    under_way = training.micro_batches if training.kind == "gpipe" else min(behind, training.micro_batches)
+    held = under_way * layers * (2 * one if training.recompute else layer) + (layer if training.recompute else 0)
+    return int(held * PRECISIONS[training.precision].parameter / 2)
+
+
+def _buffers(shape: Shape, layout: Layout, training: Training, held: int, stage: int) -> int:
+    """A layer that stage 3 has gathered; PipeDream's older versions of the weights."""
+    gathered = max(shape.layer_parameters, shape.table_parameters) // layout.tensor if layout.scheme == "zero3" else 0
+    older = layout.pipeline - stage - 1 if training.kind == "pipedream" else 0
+    return (gathered + older * held) * PRECISIONS[training.precision].parameter
+
+
+def _traffic(shape: Shape, cluster: Cluster, layout: Layout, training: Training, data: int) -> Traffic:
+    """Data parallel: ZeRO's counts. Tensor parallel: two all-reduces forward and two backward a layer (two more where
+    layers are computed again), each of b·s·h elements sent twice around a ring. Pipeline: b·s·h on and back."""
+    size = PRECISIONS[training.precision].parameter
+    trains = training.purpose == "train"
+    stage = -(-max(shape.stage_parameters(n, layout.pipeline) for n in range(layout.pipeline)) // layout.tensor)
+    between = traffic(stage, data, layout.scheme) * size if trains else 0
+    one = training.batch * training.length * shape.width * size * (training.micro_batches if trains else 1)
+    meetings = (6 if training.recompute else 4) if trains else 2
+    tensor = 2 * meetings * one * shape.stage_layers(0, layout.pipeline) if layout.tensor > 1 else 0
+    pipeline = one * (2 if trains else 1) if layout.pipeline > 1 else 0
+    inner = cluster.within if layout.tensor <= cluster.per_machine else cluster.between
+    outer = cluster.within if cluster.devices <= cluster.per_machine else cluster.between
+    return Traffic(between, tensor, pipeline, tensor / inner + (between + pipeline) / outer)

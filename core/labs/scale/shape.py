@@ -1,0 +1,119 @@
+"""A model's shape by its config.json alone: how many parameters it has, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.errors import ParameterError
+from resources.language import tr
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A decoder of equal layers. `gated`: three matrices in a layer's second half instead of two; `biased`: vectors
+    beside matrices and norms; `positions`: learned ones."""
+
+    name: str
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    head_width: int
+    inner: int
+    vocabulary: int
+    positions: int = 0
+    gated: bool = True
+    biased: bool = False
+    tied: bool = True
+
+    @property
+    def layer_parameters(self) -> int:
+        """Of one layer: attention, second half, two norms."""
+        query, key = self.heads * self.head_width, self.kv_heads * self.head_width
+        matrices = self.width * (2 * query + 2 * key) + self.width * self.inner * (3 if self.gated else 2)
+        vectors = query + 2 * key + self.width + self.inner + self.width + 2 * self.width if self.biased else 0
+        return matrices + vectors + 2 * self.width
+
+    @property
+    def table_parameters(self) -> int:
+        """Of the table that tokens are looked up in."""
+        return self.vocabulary * self.width
+
+    @property
+    def parameters(self) -> int:
+        """All of them, each once."""
+        norm = self.width * (2 if self.biased else 1)
+        tables = self.table_parameters * (1 if self.tied else 2) + self.positions * self.width
+        return self.layers * self.layer_parameters + tables + norm
+
+    def stage_layers(self, stage: int, stages: int) -> int:
+        """Layers of one of `stages`, as even as can be, the first ones with one more."""
+        return self.layers // stages + (stage < self.layers % stages)
+
+    def stage_parameters(self, stage: int, stages: int) -> int:
+        """Parameters of one of `stages`; a tied table stands in the first and, as a copy, in the last."""
+        held = self.stage_layers(stage, stages) * self.layer_parameters
+        if stage == 0:
+            held += self.table_parameters + self.positions * self.width
+        if stage == stages - 1:
+            held += self.width * (2 if self.biased else 1)
+            held += self.table_parameters if not self.tied or stages > 1 else 0
+        return held
+
+
+_NAMES = {
+    "layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
+    "width": ("hidden_size", "n_embd", "d_model"),
+    "heads": ("num_attention_heads", "n_head", "num_heads", "n_heads"),
+    "kv_heads": ("num_key_value_heads",),
+    "head_width": ("head_dim", "d_kv"),
+    "inner": ("intermediate_size", "n_inner", "ffn_dim", "d_ff"),
+    "vocabulary": ("vocab_size",),
+}
+_LEARNED = ("gpt2", "gpt_bigcode", "opt", "biogpt", "xglm", "openai-gpt")
+"""Kinds of models with learned positions, two matrices, and biases."""
+
+
+def shape_of(config: Mapping[str, object], name: str = "") -> Shape:
+    """The shape that a config.json describes, read as of a Llama, or of a GPT-2 where it is of that family.
+
+    Raises ParameterError where layers, width, heads or vocabulary are missing.
+    """
+    inner = config.get("text_config")
+    text = inner if isinstance(inner, Mapping) else config
+    size = {field: _first(text, names) for field, names in _NAMES.items()}
+    missing = [_NAMES[field][0] for field in ("layers", "width", "heads", "vocabulary") if not size[field]]
+    if missing:
+        raise ParameterError(tr("The config does not say {names}.").format(names=", ".join(missing)))
+    kind = str(text.get("model_type", ""))
+    old = kind in _LEARNED
+    return Shape(
+        name or kind, size["layers"], size["width"], size["heads"], size["kv_heads"] or size["heads"],
+        size["head_width"] or size["width"] // size["heads"], size["inner"] or 4 * size["width"], size["vocabulary"],
+        positions=_first(text, ("n_positions", "max_position_embeddings")) if old else 0,
+        gated=not old and kind != "gpt_neox", biased=old or kind == "gpt_neox",
+        tied=bool(text.get("tie_word_embeddings", old)),
+    )  # fmt: skip
+
+
+def _first(config: Mapping[str, object], names: tuple[str, ...]) -> int:
+    """The first of these that is a size; 0 when none is."""
+    found = (config.get(name) for name in names)
+    return next((value for value in found if type(value) is int and value > 0), 0)
+
+
+def _gpt(name: str, layers: int, width: int, heads: int) -> Shape:
+    """One of the GPT shapes of Megatron-LM's second paper: 51,200 tokens, 2,048 positions."""
+    return Shape(name, layers, width, heads, heads, width // heads, 4 * width, 51_200, 2_048, gated=False, biased=True)
+
+
+SHAPES = (
+    _gpt("GPT 1.7 B", 24, 2_304, 24),
+    _gpt("GPT 7.5 B", 36, 4_096, 32),
+    _gpt("GPT 39 B", 48, 8_192, 64),
+    _gpt("GPT 145.6 B", 80, 12_288, 96),
+    _gpt("GPT 529.6 B", 105, 20_480, 128),
+    _gpt("GPT 1 T", 128, 25_600, 160),
+)
+"""Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters", table 1."""

@@ -1,0 +1,191 @@
+"""The Scale lab's formulas against cases worked out by hand, and against the papers' own figures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import core
+import resources
+from core.errors import ParameterError
+from core.labs.scale import (
+    SHAPES,
+    Cluster,
+    Layout,
+    Shape,
+    Training,
+    idle_share,
+    plan,
+    reckon,
+    remedies,
+    schedule,
+    shape_of,
+    traffic,
+)
+
+
+def test_it_is_reached_by_name_without_torch() -> None:
+    code = "import sys, core; core.labs.scale.plan(8, 2); core.labs.scale.schedule(2, 2); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+    assert core.labs.scale.plan is plan
+
+
+@pytest.mark.parametrize(("scheme", "gigabytes"), [("ddp", 120), ("zero1", 31.4), ("zero2", 16.6), ("zero3", 1.9)])
+def test_the_table_of_zero(scheme: str, gigabytes: float) -> None:
+    parts = plan(7_500_000_000, 64, scheme)
+    assert round(parts.total / 1e9, 1) == gigabytes
+    assert sum(parts.values()) == parts.total == parts.states
+
+
+def test_parts_to_the_byte() -> None:
+    """Ten parameters on four devices: the fullest share is three."""
+    assert dict(plan(10, 4, "zero2")) == {
+        "parameters": 20, "gradients": 6, "optimizer": 36, "activations": 0, "buffers": 0, "cache": 0,
+    }  # fmt: skip
+    assert plan(10, 4, "zero3", "float32").states == 12 + 12 + 24
+    assert plan(10, 4, "ddp", "float32").states == 40 + 40 + 80
+
+
+def test_traffic_is_as_the_paper_counts_it() -> None:
+    assert [traffic(10, 4, scheme) for scheme in ("ddp", "zero1", "zero2", "zero3")] == [20, 20, 20, 30]
+    assert traffic(10, 1, "zero3") == 0
+
+
+@pytest.mark.parametrize(("stages", "count"), [(2, 4), (4, 4), (4, 8), (3, 1), (1, 5), (8, 32)])
+@pytest.mark.parametrize("kind", ["gpipe", "1f1b"])
+def test_idle_share_of_a_pipeline_that_is_flushed(kind: str, stages: int, count: int) -> None:
+    boxes = schedule(stages, count, kind)
+    assert idle_share(boxes) == pytest.approx((stages - 1) / (count + stages - 1))
+    assert {box.version for box in boxes if box.kind != "update"} == {0}
+    assert [box.version for box in boxes if box.kind == "update"] == [1] * stages
+
+
+def test_gpipe_box_by_box() -> None:
+    """Two stages, two micro-batches: worked out on paper."""
+    boxes = [box for box in schedule(2, 2, "gpipe") if box.kind != "update"]
+    assert {(box.device, box.start, box.stop, box.kind, box.micro_batch) for box in boxes} == {
+        (0, 0, 1, "forward", 0), (0, 1, 2, "forward", 1), (1, 1, 2, "forward", 0), (1, 2, 3, "forward", 1),
+        (1, 3, 5, "backward", 0), (0, 5, 7, "backward", 0), (1, 5, 7, "backward", 1), (0, 7, 9, "backward", 1),
+    }  # fmt: skip
+
+
+def under_way(kind: str, device: int) -> int:
+    """The most micro-batches that a device has sent on and not yet had back."""
+    boxes = [box for box in schedule(4, 8, kind) if box.device == device and box.kind in ("forward", "backward")]
+    held = [sum(1 if box.kind == "forward" else -1 for box in boxes[: n + 1]) for n in range(len(boxes))]
+    return max(held)
+
+
+def test_what_is_kept_meanwhile() -> None:
+    assert [under_way("gpipe", device) for device in range(4)] == [8, 8, 8, 8]
+    assert [under_way("1f1b", device) for device in range(4)] == [4, 3, 2, 1]
+
+
+def versions(weights: str, kind: str, device: int) -> list[int]:
+    boxes = schedule(4, 8, "pipedream", weights=weights)
+    return [box.version for box in boxes if box.device == device and box.kind == kind]
+
+
+def test_versions_of_pipedream() -> None:
+    """Section 3.3 of the paper: micro-batch 5 sees the update of 1 on machine 1, those of 1 and 2 on machine 2."""
+    assert versions("stashed", "forward", 0) == [0, 0, 0, 0, 1, 2, 3, 4]
+    assert versions("stashed", "forward", 1) == [0, 0, 0, 1, 2, 3, 4, 5]
+    assert versions("stashed", "forward", 3) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert versions("stashed", "backward", 0) == versions("stashed", "forward", 0)
+    assert versions("latest", "backward", 0) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert all(versions("synced", "forward", device) == [0, 0, 0, 0, 1, 2, 3, 4] for device in range(4))
+
+
+def test_pipedream_does_not_wait_once_it_is_steady() -> None:
+    boxes = schedule(4, 40, "pipedream")
+    assert idle_share(boxes, 30, 90) == pytest.approx(0)
+
+
+def test_sending_takes_its_time() -> None:
+    boxes = schedule(2, 1, "gpipe", hop=0.5, update=1)
+    assert [(box.kind, box.device, box.start, box.stop) for box in boxes] == [
+        ("forward", 0, 0, 1), ("send", 0, 1, 1.5), ("forward", 1, 1.5, 2.5), ("backward", 1, 2.5, 4.5),
+        ("send", 1, 4.5, 5.0), ("update", 1, 4.5, 5.5), ("backward", 0, 5.0, 7.0), ("update", 0, 7.0, 8.0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_shapes_have_the_parameters_that_the_paper_prints(shape: Shape) -> None:
+    printed = {"B": 1e9, "T": 1.008e12}
+    number, unit = shape.name.split()[1:]
+    assert shape.parameters == pytest.approx(float(number) * printed[unit], rel=0.03)
+
+
+def test_the_bundled_model_by_its_config() -> None:
+    config = json.loads(resources.path("models", "storyteller", "config.json").read_text())
+    shape = shape_of(config)
+    assert shape.parameters == 5_706_432  # 22.8 MB in float32: as measured
+    table = shape.table_parameters
+    for stages in (1, 2, 5):  # a tied table stands at both ends of a pipeline
+        held = sum(shape.stage_parameters(stage, stages) for stage in range(stages))
+        assert held == shape.parameters + (table if stages > 1 else 0)
+    with pytest.raises(ParameterError, match="vocab_size"):
+        shape_of({"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2})
+
+
+TINY = Shape("tiny", 4, 8, 2, 2, 4, 32, 16)
+
+
+def test_a_cluster_by_hand() -> None:
+    """4 layers of 1,040 parameters, a table of 128 at either end, on 2 × 2 × 2 devices."""
+    assert TINY.layer_parameters == 4 * 64 + 3 * 256 + 16 == 1040
+    step = Training(batch=2, length=4, micro_batches=3)
+    found = reckon(TINY, Cluster(8, within=100, between=10, per_machine=4), Layout("zero1", 2, 2), step)
+    first = -(-(2 * 1040 + 128) // 2)
+    assert (found.data, found.stages[0].parameters, found.stages[0].optimizer) == (2, 2 * first, 12 * first // 2)
+    one = 2 * 4 * 8  # elements of one layer's input
+    assert found.traffic.tensor == 2 * 4 * (one * 2 * 3) * 2
+    assert found.traffic.pipeline == one * 2 * 3 * 2
+    last = -(-(2 * 1040 + 128 + 8) // 2)
+    assert found.traffic.data == 2 * last * 2
+    assert found.traffic.seconds == pytest.approx(found.traffic.tensor / 100 + (found.traffic.data + 768) / 10)
+    assert found.idle == pytest.approx(1 / 4)
+    layer = one * (10 + (24 + 5 * 2 * 4 / 8) / 2)
+    assert [parts.activations for parts in found.stages] == [int(2 * 2 * layer), int(2 * layer)]
+
+
+def test_writing_needs_weights_and_cache_alone() -> None:
+    found = reckon(TINY, Cluster(1), Layout(), Training(length=10, precision="float32", purpose="write"))
+    assert found.fullest.total == TINY.parameters * 4 + 2 * 4 * 8 * 10 * 4
+    assert found.traffic.total == 0
+
+
+def test_what_would_make_it_fit() -> None:
+    shape, cluster = SHAPES[1], Cluster(64, 80e9)
+    found = {remedy.lever: remedy for remedy in remedies(shape, cluster, Layout(), Training())}
+    assert found["scheme"].value == "zero1"
+    for remedy in found.values():
+        after = reckon(shape, remedy.cluster, remedy.layout, remedy.training)
+        assert after.fits
+        assert after.fullest.total == remedy.bytes
+    assert remedies(shape, cluster, Layout("zero3"), Training()) == ()
+    (all_at_once,) = remedies(SHAPES[-1], Cluster(64, 80e9), Layout(), Training())
+    assert all_at_once.lever == "all"
+    assert all_at_once.cluster.devices > 64
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: plan(0, 2),
+        lambda: plan(8, 2, "zero4"),
+        lambda: plan(8, 2, precision="int8"),
+        lambda: schedule(0, 1),
+        lambda: schedule(1, 1, "zigzag"),
+        lambda: reckon(TINY, Cluster(6), Layout(tensor=4), Training()),
+        lambda: reckon(TINY, Cluster(8), Layout(pipeline=8), Training()),
+    ],
+)
+def test_what_cannot_be_is_refused(wrong: object) -> None:
+    assert callable(wrong)
+    with pytest.raises(ParameterError):
+        wrong()
