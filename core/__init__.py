@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core import caches, catalog, errors, events, labs, strategies, trace
+    from core import caches, catalog, errors, events, labs, remote, strategies, trace
     from core.caches.prefixes.store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.decoding.kept import KeptScores
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from core.inside.attention import AttentionRow, attention
     from core.inside.lens import LensRow, lens, lens_text
     from core.inside.occlusion import Effect, Occluded, occlude, occlusion
+    from core.loading import load
     from core.memory.estimate import Estimate, estimate
     from core.models.blueprint import blueprint
     from core.models.catalog import ModelEntry
-    from core.models.model import LoadedModel, load, wrap
+    from core.models.model import LoadedModel, wrap
     from core.processors.order import usual_stages
     from core.processors.wording import stage_label, stage_phrase
+    from core.remote.model import RemoteModel
     from core.request import Request
     from core.running import Result, effective_settings, run, stream
     from core.scoring import score, score_stream
@@ -63,6 +65,7 @@ __all__ = [
     "ModelEntry",
     "Occluded",
     "PrefixStore",
+    "RemoteModel",
     "Request",
     "Result",
     "Saying",
@@ -107,6 +110,7 @@ __all__ = [
     "page",
     "page_text",
     "record",
+    "remote",
     "replay",
     "run",
     "score",
@@ -139,6 +143,7 @@ _MODULES = {
     "glossary": "core.explain.glossary",
     "labs": "core.labs",
     "sizes": "core.explain.sizes",
+    "remote": "core.remote",
     "strategies": "core.strategies",
     "trace": "core.trace",
     "words": "core.explain.words",
@@ -154,6 +159,7 @@ _HOMES = {
     "ModelEntry": "core.models.catalog",
     "Occluded": "core.inside.occlusion",
     "PrefixStore": "core.caches.prefixes.store",
+    "RemoteModel": "core.remote.model",
     "Request": "core.request",
     "Result": "core.running",
     "Saying": "core.explain.sentence",
@@ -186,7 +192,7 @@ _HOMES = {
     "grammar_figures": "core.explain.grammar",
     "grammar_problem": "core.grammar.compiled",
     "watermark_found": "core.explain.watermarks",
-    "load": "core.models.model",
+    "load": "core.loading",
     "make_config": "core.settings",
     "occlude": "core.inside.occlusion",
     "occlusion": "core.inside.occlusion",

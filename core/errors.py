@@ -233,3 +233,51 @@ class DownloadStoppedError(HubError):
     """It was asked to stop; what is there is kept."""
 
     title = mark("The download is paused")
+
+
+class EngineError(TokenscopeError):
+    """An engine on another machine did not do what was asked of it."""
+
+    title = mark("The engine did not do it")
+
+
+class AddressError(EngineError):
+    """No address of an engine, or one that must not be used as it is."""
+
+    title = mark("The address cannot be used")
+
+
+class EngineUnreachableError(EngineError):
+    """Nothing answers at the address, or not in time."""
+
+    title = mark("The engine cannot be reached")
+
+
+class EngineAccessError(EngineError):
+    """The engine wants a key, or another one."""
+
+    title = mark("The engine wants a key")
+
+
+class EngineRefusedError(EngineError):
+    """The engine refuses this request; its own words say why."""
+
+    title = mark("The engine refuses")
+
+
+class EngineBusyError(EngineError):
+    """The engine has too much to do, or is broken at the moment; asked again several times."""
+
+    title = mark("The engine has no time")
+
+
+class EngineReplyError(EngineError):
+    """What the engine says cannot be read."""
+
+    title = mark("The engine's reply cannot be read")
+
+
+class EngineCutError(EngineError):
+    """The connection ended in the middle of the text; what came before stays."""
+
+    title = mark("The engine broke off")

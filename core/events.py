@@ -26,7 +26,7 @@ ExtraKind = Literal["bonus", "correction", "none"]
 StageKind = Literal["model", "shift", "ban", "cut"]
 """What a stage of the funnel does: nothing (the model's own distribution), change weights, forbid single tokens, or
 cut all tokens but some of the likeliest."""
-NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew", "half_precision"]
+NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew", "half_precision", "not_told"]
 RunEnd = Literal["completed", "stopped"]
 
 
@@ -84,6 +84,10 @@ class RunStarted(Event):
     second: str = ""
     """Scoring: the name of a second model that reads the same text; empty without one."""
     identity: ModelIdentity | None = None
+    engine: str = ""
+    """The engine on another machine that runs the model (`vLLM`), `device` its address; empty for one of ours. What an
+    engine does not tell is NaN where it is a share or a logarithm, 0 where it is a rank; a token whose id it does not
+    tell has a negative number, which only tells it from others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from core.events import Event, Finished, Metrics, Prefilled, RunEnd
 from core.guard import guarded
 from core.memory.fallback import with_fallback
 from core.models.model import LoadedModel
+from core.remote import running as elsewhere
+from core.remote.model import RemoteModel
 from core.request import Request
 from core.settings import resolve
 from core.streamers import Streamer, feed
@@ -38,7 +40,7 @@ class Result:
 
 
 def stream(
-    model: LoadedModel,
+    model: LoadedModel | RemoteModel,
     request: Request,
     cancel: threading.Event | None = None,
     streamer: Streamer | None = None,
@@ -53,17 +55,21 @@ def stream(
     `prefixes` is where runs leave the caches they have filled, and find those of prompts that begin alike; `drafters`
     are the draft models, where the request itself holds none. `scores` is where the run leaves what came into its
     funnel, for `what_if`.
+    A model on another machine keeps what it has read by itself, and no scores; drafts are its own.
     Raises a TokenscopeError with cause and remedy; what was yielded before stays valid.
     """
     if drafters is not None:
         request = replace(request, drafters=tuple(drafters))
-    decode = partial(_decode, prefixes=prefixes, kept=scores)
-    events = guarded(model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes))
+    if isinstance(model, RemoteModel):
+        events = elsewhere.stream(model, request, cancel)
+    else:
+        decode = partial(_decode, prefixes=prefixes, kept=scores)
+        events = guarded(model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes))
     return feed(streamer, events) if streamer is not None else events
 
 
 def run(
-    model: LoadedModel,
+    model: LoadedModel | RemoteModel,
     request: Request,
     cancel: threading.Event | None = None,
     streamer: Streamer | None = None,

@@ -233,7 +233,7 @@ def _read(request: LoadRequest) -> core.LoadedModel:
 
     # It would write to a terminal that a window need not have; transformers leaves it unannotated.
     logging.disable_progress_bar()
-    return core.load(
+    model = core.load(
         request.model,
         device=request.device,
         dtype=request.dtype,
@@ -241,6 +241,8 @@ def _read(request: LoadRequest) -> core.LoadedModel:
         allow_pickle=request.allow_pickle,
         allow_remote_code=request.allow_remote_code,
     )
+    assert isinstance(model, core.LoadedModel)  # what an address stands for never comes here
+    return model
 
 
 def _load(request: LoadRequest) -> core.LoadedModel:

@@ -1,0 +1,124 @@
+"""Asking an engine: headers, key, tries and their pauses; a reply whole, or as a stream of its messages."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+from core.errors import EngineError
+from core.remote import faults
+from core.remote.address import Address
+from core.remote.exchange import BrokenError, Exchange, Head, Patience, Question, SlowError, StoppedError
+from core.remote.keys import find_key
+from core.remote.messages import messages
+
+_MOST_WORDS = 65_536
+"""Bytes of a refusal that are read."""
+_MOST_WHOLE = 64 * 2**20
+"""Bytes of a reply that is read at once."""
+
+
+class Client:
+    """Speaks to one engine. Holds no key: it is looked up for each request."""
+
+    def __init__(self, address: Address, patience: Patience | None = None) -> None:
+        self.address, self.patience = address, patience or Patience()
+
+    def get(self, path: str, cancel: threading.Event) -> tuple[Any, Head]:
+        """JSON, and the head of the reply. Raises EngineError, StoppedError."""
+        return self._whole(path, None, cancel)
+
+    def post(self, path: str, body: Mapping[str, Any], cancel: threading.Event) -> Any:
+        """JSON for JSON. Raises EngineError, StoppedError."""
+        return self._whole(path, body, cancel)[0]
+
+    def stream(self, path: str, body: Mapping[str, Any], cancel: threading.Event) -> Iterator[dict[str, Any]]:
+        """The messages of a reply that is streamed, up to its end mark. Raises EngineError, StoppedError; before the
+        first message a busy engine is asked again."""
+        exchange, _head = self._begin(path, body, cancel)
+        with closing(exchange):
+            try:
+                yield from messages(exchange.body(), self.address.place)
+            except (BrokenError, SlowError) as error:
+                raise faults.cut(error, self.address.place) from error
+            except EngineError as error:
+                raise faults.cleaned(error, find_key(self.address)) from None
+
+    def _whole(self, path: str, body: Mapping[str, Any] | None, cancel: threading.Event) -> tuple[Any, Head]:
+        exchange, head = self._begin(path, body, cancel)
+        place = self.address.place
+        with closing(exchange):
+            try:
+                data = _collect(exchange, _MOST_WHOLE)
+            except (BrokenError, SlowError) as error:
+                raise faults.unreachable(error, place) from error
+        try:
+            return json.loads(data), head
+        except ValueError:
+            unreadable = faults.unreadable(place, data.decode("utf-8", "replace"))
+            raise faults.cleaned(unreadable, find_key(self.address)) from None
+
+    def _begin(self, path: str, body: Mapping[str, Any] | None, cancel: threading.Event) -> tuple[Exchange, Head]:
+        """A reply that is one, after as many tries as it takes."""
+        pause = self.patience.pause
+        for attempt in range(1, self.patience.tries + 1):
+            exchange, head = self._try(path, body, cancel)
+            if head.status < 300:
+                return exchange, head
+            error = self._refusal(exchange, head)
+            if head.status not in faults.LATER or attempt == self.patience.tries:
+                raise error
+            if cancel.wait(min(_wished(head) or pause, self.patience.longest_pause)):
+                raise StoppedError
+            pause *= 2
+        raise AssertionError
+
+    def _try(self, path: str, body: Mapping[str, Any] | None, cancel: threading.Event) -> tuple[Exchange, Head]:
+        exchange = Exchange(self.address, self._question(path, body), self.patience, cancel)
+        try:
+            return exchange, exchange.head()
+        except (BrokenError, SlowError) as error:
+            exchange.close()
+            raise faults.unreachable(error, self.address.place) from error
+
+    def _question(self, path: str, body: Mapping[str, Any] | None) -> Question:
+        headers = {"Accept": "text/event-stream, application/json", "User-Agent": "tokenscope", "Connection": "close"}
+        if key := find_key(self.address):
+            headers["Authorization"] = f"Bearer {_in_a_header(key)}"
+        if body is None:
+            return Question("GET", path, None, headers)
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        return Question("POST", path, data, {**headers, "Content-Type": "application/json"})
+
+    def _refusal(self, exchange: Exchange, head: Head) -> EngineError:
+        with closing(exchange):
+            try:
+                data = _collect(exchange, _MOST_WORDS)
+            except (BrokenError, SlowError):
+                data = b""
+        return faults.refusal(head.status, data, self.address.place, find_key(self.address))
+
+
+def _collect(exchange: Exchange, most: int) -> bytes:
+    data = bytearray()
+    for piece in exchange.body():
+        data += piece
+        if len(data) >= most:
+            break
+    return bytes(data[:most])
+
+
+def _in_a_header(key: str) -> str:
+    """What a header can hold of it: a key with anything else is none."""
+    return "".join(char for char in key if 32 < ord(char) < 127)
+
+
+def _wished(head: Head) -> float:
+    """Seconds that the engine asks to be left alone; 0 where it does not say."""
+    try:
+        return max(0.0, float(head.headers.get("retry-after", "0")))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,81 @@
+"""Keys of engines: in the system's keyring where there is one, else in memory until the program ends; never written
+to a file, a run, a log or an error by us."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from core.errors import AddressError
+from core.remote.address import Address, parse
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_SERVICE = "tokenscope"
+_OPENAI, _OURS = "OPENAI_API_KEY", "TOKENSCOPE_API_KEY"
+_session: dict[str, str] = {}
+"""Keys that were given since the program began, by the address's base."""
+
+
+def find_key(address: Address) -> str:
+    """The key for an engine; empty where none is known. A key from the environment goes to the machine it is for:
+    OPENAI_API_KEY to that of OPENAI_BASE_URL (else api.openai.com), TOKENSCOPE_API_KEY to any other."""
+    return _session.get(address.base) or _kept(address) or _from_environment(address)
+
+
+def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
+    """Use `key` for this engine from now on; `lasting`: in the system's keyring. False where there is none to keep it
+    in: then it is known until the program ends."""
+    _session[address.base] = key.strip()
+    ring = _keyring() if lasting else None
+    if ring is None:
+        return not lasting
+    try:
+        ring.set_password(_SERVICE, address.base, key.strip())
+    except Exception:  # every system's keyring fails in its own way, and may say the key
+        return False
+    return True
+
+
+def forget_key(address: Address) -> None:
+    """Know none for this engine any more, in memory and in the keyring."""
+    _session.pop(address.base, None)
+    ring = _keyring()
+    if ring is not None and _kept(address):
+        try:
+            ring.delete_password(_SERVICE, address.base)
+        except Exception:
+            return
+
+
+def has_keyring() -> bool:
+    """Whether keys can outlast the program: the package of the extra `keyring` is there."""
+    return find_spec("keyring") is not None
+
+
+def _keyring() -> ModuleType | None:
+    if not has_keyring():
+        return None
+    module: ModuleType = importlib.import_module("keyring")  # slow: it looks for the system's services
+    return module
+
+
+def _kept(address: Address) -> str:
+    ring = _keyring()
+    if ring is None:
+        return ""
+    try:
+        return ring.get_password(_SERVICE, address.base) or ""
+    except Exception:
+        return ""
+
+
+def _from_environment(address: Address) -> str:
+    try:
+        openai = parse(os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1", allow_plain=True).base
+    except AddressError:
+        openai = ""
+    return os.environ.get(_OPENAI if address.base == openai else _OURS, "").strip()

@@ -1,0 +1,107 @@
+"""A model on another machine, as `core.load` gives it for an address."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from core import caches, strategies
+from core.errors import ParameterError
+from core.events import ModelIdentity
+from core.remote.address import Address, parse
+from core.remote.client import Client
+from core.remote.exchange import Patience
+from core.remote.keys import keep_key
+from core.remote.kinds import Kind
+from core.remote.probing import Served, chosen, find
+from core.remote.refusals import why_not_cache, why_not_setting, why_not_strategy
+from core.remote.words import Words
+from resources.language import tr
+
+
+@dataclass(eq=False, slots=True)
+class RemoteModel:
+    """What is known here of a model that runs elsewhere."""
+
+    client: Client
+    kind: Kind
+    served: Served
+    words: Words = field(default_factory=Words)
+    tells: bool = True
+    """Whether it tells probabilities; found out with the first run."""
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+        return self.client.address
+
+    @property
+    def name(self) -> str:
+        """As the engine calls it."""
+        return self.served.name
+
+    @property
+    def place(self) -> str:
+        """Its machine: `localhost:8000`."""
+        return self.address.place
+
+    @property
+    def context(self) -> int | None:
+        """Longest text in tokens; None where the engine does not tell."""
+        return self.served.context
+
+    @property
+    def vocabulary(self) -> int:
+        """Tokens it knows; 0 where the engine does not tell."""
+        return self.served.vocabulary
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """What is known to tell it from others: its name, and the engine."""
+        return ModelIdentity(self.name, self.kind.title)
+
+    def refused_strategies(self) -> dict[str, str]:
+        """Name → why it cannot be asked for."""
+        found = ((name, why_not_strategy(one, self.kind)) for name, one in strategies.registry.items())
+        return {name: reason for name, reason in found if reason}
+
+    def refused_caches(self) -> dict[str, str]:
+        """Name → why it cannot be asked for."""
+        found = ((name, why_not_cache(name, self.kind)) for name in caches.registry)
+        return {name: reason for name, reason in found if reason}
+
+    def refused_settings(self) -> dict[str, str]:
+        """Name → why it has no effect."""
+        known = (parameter for one in strategies.registry.values() for parameter in one.parameters)
+        found = ((parameter.name, why_not_setting(parameter, self.kind)) for parameter in known)
+        return {name: reason for name, reason in found if reason}
+
+    def spell(self, beginning: object) -> str:
+        """Words, or tokens that this engine has told, as text. Raises ParameterError."""
+        items = [beginning] if isinstance(beginning, str) else list(beginning)  # type: ignore[call-overload]
+        return "".join(item if isinstance(item, str) else self._piece(item) for item in items)
+
+    def _piece(self, number: int) -> str:
+        piece = self.words.piece(number)
+        if piece is None:
+            raise ParameterError(
+                tr("The answer is to begin with a token that {model} has not told since it was connected.").format(
+                    model=self.name
+                ),
+                tr("Run the text again first, or give words."),
+                "beginning",
+            )
+        return piece
+
+
+def connect(
+    name: str, *, key: str | None = None, allow_plain: bool = False, patience: Patience | None = None
+) -> RemoteModel:
+    """The model behind an address; asks the engine what it is. Raises AddressError, ModelNotFoundError and the other
+    EngineErrors."""
+    address = parse(name, allow_plain)
+    if key:
+        keep_key(address, key)
+    client = Client(address, patience)
+    found = find(client, threading.Event())
+    return RemoteModel(client, found.kind, chosen(found, address))

@@ -1,0 +1,115 @@
+"""Finding out what answers at an address: which engine, with which models, and how long a text they take."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import EngineRefusedError, EngineUnreachableError, ModelNotFoundError
+from core.remote.address import Address
+from core.remote.client import Client
+from core.remote.exchange import Head
+from core.remote.kinds import LLAMA_CPP, OTHER, SERVE, SGLANG, VLLM, Kind
+from resources.language import tr
+
+_BY_OWNER = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP}
+"""`owned_by` in an engine's list of models."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One model of an engine."""
+
+    name: str
+    context: int | None = None
+    """Longest text in tokens; None where the engine does not tell."""
+    vocabulary: int = 0
+    """Tokens it knows; 0 where the engine does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What answers at an address."""
+
+    kind: Kind
+    models: tuple[Served, ...] = ()
+
+
+def probe(address: Address, cancel: threading.Event | None = None) -> Found:
+    """Ask the engine what it is and has. Raises EngineError."""
+    return find(Client(address), cancel or threading.Event())
+
+
+def find(client: Client, cancel: threading.Event) -> Found:
+    """The same with a client that is there. Raises EngineError, StoppedError."""
+    try:
+        listed, head = client.get(f"{client.address.path}/models", cancel)
+    except EngineRefusedError:  # some have no list: they may still answer
+        return Found(OTHER)
+    cards = [card for card in _cards(listed) if isinstance(card.get("id"), str)]
+    return Found(_kind(client, cards, head, cancel), tuple(map(_served, cards)))
+
+
+def _cards(listed: Any) -> Sequence[dict[str, Any]]:
+    found = listed.get("data") if isinstance(listed, dict) else None
+    return [card for card in found if isinstance(card, dict)] if isinstance(found, list) else []
+
+
+def _kind(client: Client, cards: Sequence[dict[str, Any]], head: Head, cancel: threading.Event) -> Kind:
+    owners = {str(card.get("owned_by", "")).lower() for card in cards}
+    for owner, kind in _BY_OWNER.items():
+        if owner in owners:
+            return kind
+    server = head.headers.get("server", "").lower()
+    if "llama.cpp" in server:
+        return LLAMA_CPP
+    return SERVE if "uvicorn" in server and _is_serve(client, cancel) else OTHER
+
+
+def _is_serve(client: Client, cancel: threading.Event) -> bool:
+    """transformers serve signs nothing; among those that describe their own paths it alone has these."""
+    try:
+        described, _head = client.get(f"{client.address.root}/openapi.json", cancel)
+    except (EngineRefusedError, EngineUnreachableError):
+        return False
+    paths = described.get("paths") if isinstance(described, dict) else None
+    return isinstance(paths, dict) and {"/load_model", "/reset"} <= set(paths)
+
+
+def _served(card: dict[str, Any]) -> Served:
+    meta = card.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    sizes = (card.get("max_model_len"), meta.get("n_ctx"), meta.get("n_ctx_train"), card.get("context_length"))
+    context = next((size for size in sizes if isinstance(size, int) and size > 0), None)
+    vocabulary = meta.get("n_vocab")
+    return Served(str(card["id"]), context, vocabulary if isinstance(vocabulary, int) else 0)
+
+
+def chosen(found: Found, address: Address) -> Served:
+    """The model that the address means. Raises ModelNotFoundError."""
+    names = [model.name for model in found.models]
+    if not address.model and len(names) == 1:
+        return found.models[0]
+    known = next((model for model in found.models if model.name == address.model), None)
+    if known is not None:
+        return known
+    if address.model and (not names or found.kind is SERVE or found.kind is LLAMA_CPP):
+        return Served(address.model)  # it loads what it is asked for, or answers to any name
+    raise _unknown(address, names)
+
+
+def _unknown(address: Address, names: Sequence[str]) -> ModelNotFoundError:
+    if not address.model:
+        several = tr("The address names no model, and {place} has several.")
+        cause = (several if names else tr("The address names no model, and {place} lists none.")).format(
+            place=address.place
+        )
+    else:
+        cause = tr("{place} has no model “{name}”.").format(place=address.place, name=address.model)
+    near = difflib.get_close_matches(address.model, names, 3, 0.3) or names[:5]
+    listed = ", ".join(near)
+    remedy = tr("Write its name behind #. It has: {names}.") if listed else tr("Write its name behind #.")
+    return ModelNotFoundError(cause, remedy.format(names=listed))

@@ -1,0 +1,172 @@
+"""What one message of an engine says: text, tokens with their log-probabilities, an end, figures. Both shapes of
+OpenAI's faces, with what vLLM, SGLang and llama.cpp add to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from core.remote.words import shown, whole
+
+
+class Likely(NamedTuple):
+    """A token, its log-probability (natural), and its id where it is told."""
+
+    piece: str
+    log_probability: float
+    id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A token that was written."""
+
+    piece: str
+    id: int | None = None
+    log_probability: float = math.nan
+    """NaN where it is not told."""
+    top: tuple[Likely, ...] = ()
+    """The likeliest of its step, the likeliest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a message adds to one text."""
+
+    sequence: int
+    text: str = ""
+    tokens: tuple[Told, ...] = ()
+    """Empty where the engine tells no tokens: then `text` is a piece as it came."""
+    finish: str = ""
+    """stop, length, … at its end."""
+    stop: str = ""
+    """The stop text that ended it, where that is told."""
+
+
+def parts(message: Mapping[str, Any]) -> Iterator[Part]:
+    """The parts of a message; none for one that holds figures only."""
+    choices = message.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict):
+            yield _part(choice)
+
+
+def _part(choice: Mapping[str, Any]) -> Part:
+    why = choice.get("stop_reason", choice.get("matched_stop"))
+    return Part(
+        int(choice.get("index") or 0), _text(choice), tuple(tokens(choice)), str(choice.get("finish_reason") or ""),
+        why if isinstance(why, str) else "",
+    )  # fmt: skip
+
+
+def _text(choice: Mapping[str, Any]) -> str:
+    """Of a completion or of a chat, where what is thought before the answer has a field of its own."""
+    delta = choice.get("delta") or choice.get("message")
+    if not isinstance(delta, dict):
+        delta = {"content": choice.get("text")}
+    fields = (delta.get(name) for name in ("content", "reasoning_content", "reasoning"))
+    return next((text for text in fields if isinstance(text, str) and text), "")
+
+
+def tokens(choice: Mapping[str, Any]) -> Iterator[Told]:
+    """The tokens of a choice, in whichever shape; none where they are not told."""
+    told = choice.get("logprobs")
+    ids = choice.get("token_ids")
+    ids = ids if isinstance(ids, list) else []
+    if isinstance(told, dict) and isinstance(told.get("content"), list):
+        yield from _of_chat(told["content"], ids)
+    elif isinstance(told, dict) and isinstance(told.get("tokens"), list):
+        yield from _of_completion(told, ids)
+
+
+def _of_chat(content: Sequence[Any], ids: Sequence[Any]) -> Iterator[Told]:
+    for place, item in enumerate(content):
+        if isinstance(item, dict):
+            top = sorted((_likely(one) for one in item.get("top_logprobs") or () if isinstance(one, dict)), key=_order)
+            one = _likely(item)
+            yield Told(one.piece, _id(item.get("id"), ids, place), one.log_probability, tuple(top))
+
+
+def _likely(item: Mapping[str, Any]) -> Likely:
+    return Likely(shown(str(item.get("token", "")), item.get("bytes")), _log(item.get("logprob")), _id(item.get("id")))
+
+
+def _of_completion(told: Mapping[str, Any], ids: Sequence[Any]) -> Iterator[Told]:
+    pieces, logs, tops = (_list(told.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
+    for place, piece in enumerate(pieces):
+        likely = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
+        top = sorted((Likely(whole(str(one)), _log(value)) for one, value in likely.items()), key=_order)
+        log = _log(logs[place]) if place < len(logs) else math.nan
+        yield Told(whole(str(piece)), _id(None, ids, place), log, tuple(top))
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _order(item: Likely) -> float:
+    return -item.log_probability
+
+
+def _log(value: Any) -> float:
+    """A log-probability; −∞ is told in several ways, the largest negative number among them."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or math.isnan(value):
+        return math.nan
+    return min(float(value), 0.0) if value > -1e30 else -math.inf
+
+
+def _id(value: Any, ids: Sequence[Any] = (), place: int = 0) -> int | None:
+    found = value if value is not None else ids[place] if place < len(ids) else None
+    return found if isinstance(found, int) and found >= 0 else None
+
+
+@dataclass(slots=True)
+class Counts:
+    """Figures that an engine tells of a run; None where it does not."""
+
+    prompt: int | None = None
+    written: int | None = None
+    prompt_seconds: float | None = None
+    drafted: int | None = None
+    accepted: int | None = None
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Take what a message says of them."""
+        usage, timings = message.get("usage"), message.get("timings")
+        if isinstance(usage, dict):
+            self.prompt = _count(usage.get("prompt_tokens"), self.prompt)
+            self.written = _count(usage.get("completion_tokens"), self.written)
+        if isinstance(timings, dict):
+            milliseconds = timings.get("prompt_ms")
+            if isinstance(milliseconds, (int, float)) and milliseconds > 0:
+                self.prompt_seconds = milliseconds / 1000
+            self.drafted = _count(timings.get("draft_n"), self.drafted)
+            self.accepted = _count(timings.get("draft_n_accepted"), self.accepted)
+        self._hear_vllm(message.get("metrics"))
+
+    def _hear_vllm(self, metrics: Any) -> None:
+        drafts = metrics.get("speculative_decoding") if isinstance(metrics, dict) else None
+        if isinstance(drafts, dict):
+            self.drafted = _count(drafts.get("num_draft_tokens"), self.drafted)
+            self.accepted = _count(drafts.get("num_accepted_tokens"), self.accepted)
+
+    @property
+    def acceptance(self) -> float | None:
+        """Share of the drafted tokens that became text; None where nothing was drafted, or told."""
+        return self.accepted / self.drafted if self.drafted and self.accepted is not None else None
+
+
+def _count(value: Any, known: int | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else known
+
+
+def shared_out(text: str, pieces: Sequence[str]) -> list[str]:
+    """What each token adds to `text`, which they spell together: a character made of several comes with the last."""
+    found: list[str] = []
+    for piece in pieces[:-1]:
+        mine = piece if piece and text.startswith(piece) else ""
+        found.append(mine)
+        text = text[len(mine) :]
+    return [*found, text]

@@ -1,0 +1,259 @@
+"""A run on another machine as events: those of any run, without what the engine does not tell."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.defaults import DEFAULTS
+from core.errors import EngineCutError, EngineRefusedError
+from core.events import (
+    Alternative,
+    Ending,
+    Event,
+    Finished,
+    Metrics,
+    Notice,
+    Prefilled,
+    PromptToken,
+    RunStarted,
+    SequenceFinished,
+    TokenChosen,
+)
+from core.remote import faults
+from core.remote.asking import Asked, ask
+from core.remote.exchange import StoppedError
+from core.remote.messages import Joiner
+from core.remote.model import RemoteModel
+from core.remote.replies import Counts, Part, Told, parts, shared_out
+from core.remote.words import shown
+from core.request import Request
+from resources.language import tr
+
+_ENDINGS: dict[str, Ending] = {"length": "length", "model_length": "context", "abort": "stopped"}
+"""`finish_reason`: everything else is an end of the text's own."""
+
+
+def stream(model: RemoteModel, request: Request, cancel: threading.Event | None = None) -> Iterator[Event]:
+    """The events of a run by `model`; the last one is `Finished`. Probabilities that the engine does not tell are NaN,
+    ranks 0. Raises EngineErrors, and what any run raises for a request that cannot be."""
+    asked = ask(model, request)
+    yield from _Run(model, asked, request).events(cancel or threading.Event())
+
+
+@dataclass(slots=True)
+class _Text:
+    """One text as it is written."""
+
+    number: int
+    joiner: Joiner = field(default_factory=Joiner)
+    ids: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    last: float = field(default_factory=time.perf_counter)
+    is_over: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+class _Run:
+    """One run; `events` once."""
+
+    def __init__(self, model: RemoteModel, asked: Asked, request: Request) -> None:
+        self._model, self._asked, self._request = model, asked, request
+        self._texts = [_Text(number) for number in range(asked.texts)]
+        self._counts = Counts()
+        self._begun = time.perf_counter()
+        self._first: float | None = None
+        self._stopped = False
+
+    def events(self, cancel: threading.Event) -> Iterator[Event]:
+        yield self._started()
+        try:
+            for message in self._messages(cancel):
+                yield from self._hear(message)
+                if self._is_late():
+                    yield from self._end_all("time", self._asked.seconds)
+                    break
+        except StoppedError:
+            self._stopped = True
+            yield from self._end_all("stopped")
+        except EngineCutError:
+            if not all(text.is_over for text in self._texts):  # figures behind a whole text may be missing
+                raise
+        if not all(text.is_over for text in self._texts):
+            raise faults.cut(None, self._model.place)
+        yield self._finished()
+
+    def _messages(self, cancel: threading.Event) -> Iterator[dict[str, Any]]:
+        """Asked again without probabilities where the engine refuses those."""
+        client, asked = self._model.client, self._asked
+        try:
+            yield from client.stream(asked.path, asked.body, cancel)
+        except EngineRefusedError as error:
+            bare = asked.without_probabilities()
+            if self._first is not None or bare == asked.body or "logprob" not in error.cause.lower():
+                raise
+            self._model.tells = False
+            yield from client.stream(asked.path, bare, cancel)
+
+    def _started(self) -> RunStarted:
+        model, asked = self._model, self._asked
+        settings = {**asked.settings, "do_sample": asked.samples}
+        return RunStarted(
+            strategy=asked.strategy.name,
+            model=model.name,
+            device=model.place,
+            dtype="",
+            cache="",
+            seed=self._request.seed,
+            prompt=self._as_told(asked.shown),
+            settings=tuple(sorted((name, _plain(value)) for name, value in settings.items()
+                                  if DEFAULTS.get(name) != value)),
+            sequences=asked.texts,
+            vocabulary=model.vocabulary,
+            context=model.context,
+            beginning=self._as_told(asked.before),
+            identity=model.identity,
+            engine=model.kind.title,
+        )  # fmt: skip
+
+    def _as_told(self, text: str) -> tuple[PromptToken, ...]:
+        """A text whose tokens nobody tells, as one."""
+        return (PromptToken(self._model.words.number(text), text),) if text else ()
+
+    def _hear(self, message: dict[str, Any]) -> Iterator[Event]:
+        self._counts.hear(message)
+        for part in read(message, self._model.place):
+            if 0 <= part.sequence < len(self._texts):
+                yield from self._add(self._texts[part.sequence], part)
+
+    def _add(self, text: _Text, part: Part) -> Iterator[Event]:
+        if text.is_over:
+            return
+        added = text.joiner.push(part.text)
+        if part.tokens:
+            tellings, told = shared_out(added, [token.piece for token in part.tokens]), part.tokens
+        else:
+            tellings, told = ([added], (Told(shown(added, None)),)) if added else ([], ())
+        if told and self._first is None:
+            yield from self._begin(with_tokens=bool(part.tokens))
+        now = time.perf_counter()
+        seconds, text.last = (now - text.last) / max(len(told), 1), now
+        for token, piece in zip(told, tellings, strict=True):
+            yield self._chosen(text, token, piece, seconds)
+        if part.finish:
+            yield self._ended(text, *self._ending(part))
+
+    def _begin(self, with_tokens: bool) -> Iterator[Event]:
+        """With the first token: what is known of the prompt, and what will not be told."""
+        self._first = time.perf_counter()
+        if self._counts.prompt is not None:
+            yield Prefilled(self._counts.prompt, self._counts.prompt_seconds or self._first - self._begun)
+        if not with_tokens:
+            yield Notice("not_told", tr(
+                "{engine} tells text only: what stands here as a token is a piece of text as it came, and nobody tells "
+                "how likely it was."
+            ).format(engine=self._model.kind.title))  # fmt: skip
+
+    def _chosen(self, text: _Text, token: Told, piece: str, seconds: float) -> TokenChosen:
+        number = self._model.words.number(token.piece, token.id)
+        others, rank = self._others(token, number)
+        raw, final = self._shares(token.log_probability)
+        text.ids.append(number)
+        text.texts.append(piece)
+        return TokenChosen(
+            step=len(text.ids) - 1, sequence=text.number, id=number, piece=token.piece, text=piece,
+            raw_probability=math.exp(raw), probability=math.exp(final), raw_log_probability=raw,
+            log_probability=final, rank=rank, entropy=math.nan, seconds=seconds, alternatives=others,
+            method="sampled" if self._asked.samples else "greedy",
+        )  # fmt: skip
+
+    def _others(self, token: Told, number: int) -> tuple[tuple[Alternative, ...], int]:
+        """The likeliest of a step, the chosen one among them, and its rank; 0 where it is not one of them."""
+        found, own = [], 0
+        for place, one in enumerate(token.top, 1):
+            is_own = not own and one.piece == token.piece
+            rank = place if place <= self._asked.alternatives else 0  # one more is the chosen one, from anywhere
+            own = rank if is_own else own
+            told = number if is_own else self._model.words.number(one.piece, one.id)
+            found.append(self._alternative(told, one.piece, one.log_probability, rank))
+        if found and all(one.id != number for one in found):
+            found.append(self._alternative(number, token.piece, token.log_probability, 0))
+        return tuple(found), own
+
+    def _alternative(self, number: int, piece: str, told: float, rank: int) -> Alternative:
+        raw, final = self._shares(told)
+        return Alternative(number, piece, math.exp(raw), math.exp(final), raw, final, rank)
+
+    def _shares(self, told: float) -> tuple[float, float]:
+        """Log-probabilities by the model alone and after the settings, of which an engine tells one: they are the same
+        where no setting acts."""
+        acting = self._asked.acting
+        if self._model.kind.after_temperature and "temperature" in acting:
+            return math.nan, told if acting == {"temperature"} else math.nan
+        return told, math.nan if acting else told
+
+    def _ending(self, part: Part) -> tuple[Ending, str, float | None]:
+        if part.stop:
+            return "stop_string", part.stop, None
+        reason = _ENDINGS.get(part.finish, "eos")
+        limits = {"length": self._asked.max_new, "context": self._model.context}
+        return reason, "", limits.get(reason)
+
+    def _ended(self, text: _Text, reason: Ending, stop: str = "", limit: float | None = None) -> SequenceFinished:
+        tail = text.joiner.flush()
+        text.texts.append(tail)
+        text.is_over = True
+        return SequenceFinished(text.number, reason, stop, limit, tail)
+
+    def _end_all(self, reason: Ending, limit: float | None = None) -> Iterator[Event]:
+        for text in self._texts:
+            if not text.is_over:
+                yield self._ended(text, reason, limit=limit)
+
+    def _is_late(self) -> bool:
+        seconds = self._asked.seconds
+        return seconds is not None and time.perf_counter() - self._begun > seconds
+
+    def _finished(self) -> Finished:
+        return Finished(
+            reason="stopped" if self._stopped else "completed",
+            sequences=tuple(tuple(text.ids) for text in self._texts),
+            texts=tuple(text.text for text in self._texts),
+            metrics=self._metrics(),
+            order=tuple(text.number for text in self._texts),
+        )
+
+    def _metrics(self) -> Metrics:
+        now, counts = time.perf_counter(), self._counts
+        written = counts.written if counts.written is not None else sum(len(text.ids) for text in self._texts)
+        decoding = max((text.last for text in self._texts), default=now) - (self._first or now)
+        later = written - len(self._texts)
+        reading = counts.prompt_seconds
+        return Metrics(
+            prompt_tokens=counts.prompt or 0,
+            new_tokens=written,
+            seconds=now - self._begun,
+            time_to_first_token=self._first - self._begun if self._first else None,
+            prefill_tokens_per_second=counts.prompt / reading if counts.prompt and reading else None,
+            decode_tokens_per_second=later / decoding if later > 0 and decoding > 0 else None,
+            acceptance_rate=counts.acceptance,
+        )
+
+
+def read(message: dict[str, Any], place: str) -> tuple[Part, ...]:
+    """The parts of a message. Raises EngineReplyError where it is JSON of another shape."""
+    try:
+        return tuple(parts(message))
+    except (TypeError, ValueError, LookupError, AttributeError):
+        raise faults.unreadable(place, str(message)) from None
+
+
+def _plain(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value

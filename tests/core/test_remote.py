@@ -1,0 +1,330 @@
+"""Models on other machines: what is asked of each engine, what is made of its words, and every fault it can have."""
+
+import json
+import math
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import core
+from core.errors import (
+    AddressError,
+    CacheError,
+    EngineAccessError,
+    EngineBusyError,
+    EngineCutError,
+    EngineError,
+    EngineReplyError,
+    EngineUnreachableError,
+    ModelNotFoundError,
+    ParameterError,
+    StrategyError,
+)
+from core.events import Finished, Notice, Prefilled, RunStarted, SequenceFinished, TokenChosen
+from core.remote import Address, find_key, forget_key, parse
+from core.remote.exchange import Patience
+from core.remote.messages import Joiner
+from core.remote.model import RemoteModel, connect
+from tests import fake_machine
+from tests.fake_machine import Machine
+
+HASTY = Patience(connect=1, first=20, between=20, tries=3, pause=0.01)
+GREEDY = " there was the dog."
+SAMPLED = " there was a fox."
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with fake_machine.running() as running:
+        yield running
+
+
+def model_of(machine: Machine) -> RemoteModel:
+    return connect(machine.name(), patience=HASTY)
+
+
+def asked(**settings: object) -> core.Request:
+    return core.Request("Once upon a time", {"max_new_tokens": 5, **settings}, top_n=3)
+
+
+def tokens(events: list[core.events.Event]) -> list[TokenChosen]:
+    return [event for event in events if isinstance(event, TokenChosen)]
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp", "transformers", "other"])
+def test_each_engine_is_known_and_writes(kind: str) -> None:
+    with fake_machine.running(kind) as machine:
+        model = core.load(machine.name())
+        assert isinstance(model, RemoteModel)
+        assert model.kind.name == kind
+        greedy = core.run(model, asked())
+        assert greedy.texts == [GREEDY]
+        assert [event.id for event in tokens(greedy.events)] == greedy.sequences[0]
+        assert core.run(model, asked(do_sample=True, top_p=1.0 if kind == "transformers" else 0.9)).texts == [SAMPLED]
+        chat = core.Request([{"role": "user", "content": "Hello"}], {"max_new_tokens": 5})
+        assert core.run(model, chat).texts == [GREEDY]
+        assert machine.sent["messages"] == [{"role": "user", "content": "Hello"}]
+        started = greedy.events[0]
+        assert isinstance(started, RunStarted)
+        assert (started.engine, started.model, started.device) == (model.kind.title, "tale-7b", model.place)
+        drafts = greedy.metrics.acceptance_rate
+        assert drafts == (0.75 if kind == "llama.cpp" else None)
+
+
+def test_what_is_told_is_told_and_nothing_else(machine: Machine) -> None:
+    model = model_of(machine)
+    written = tokens(core.run(model, asked(do_sample=True, top_k=0)).events)
+    third, fourth = written[2:4]
+    assert (third.id, third.rank) == (102, 2)
+    assert third.raw_probability == third.probability == pytest.approx(0.3)  # nothing acts: the two ends are one
+    assert [one.text for one in third.alternatives] == [" the", " a", " an"]
+    assert math.isnan(third.entropy)
+    assert fourth.rank == 0  # told beside the three likeliest, so from anywhere behind them
+    assert fourth.raw_probability == pytest.approx(0.02)
+    cut = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[2]
+    assert cut.raw_probability == pytest.approx(0.3)
+    assert math.isnan(cut.probability)
+    assert all(math.isnan(one.probability) for one in cut.alternatives)
+
+
+def test_the_temperature_that_sglang_puts_in_first_is_no_model_of_its_own() -> None:
+    with fake_machine.running("sglang") as machine:
+        model = model_of(machine)
+        only = tokens(core.run(model, asked(do_sample=True, top_k=0, temperature=0.5)).events)[0]
+        assert math.isnan(only.raw_probability)
+        assert only.probability == pytest.approx(0.7)
+        both = tokens(core.run(model, asked(do_sample=True, top_k=9, temperature=0.5)).events)[0]
+        assert math.isnan(both.raw_probability)
+        assert math.isnan(both.probability)
+
+
+def test_text_only_says_so() -> None:
+    with fake_machine.running("transformers") as machine:
+        events = core.run(model_of(machine), asked(no_repeat_ngram_size=2)).events
+        assert [event.kind for event in events if isinstance(event, Notice)] == ["not_told"]
+        first = tokens(events)[0]
+        assert (first.id < 0, first.rank, first.alternatives) == (True, 0, ())
+        assert math.isnan(first.raw_probability)
+        told = json.loads(machine.sent["generation_config"])
+        assert told == {"max_new_tokens": 5, "no_repeat_ngram_size": 2, "do_sample": False}
+
+
+def test_an_engine_that_refuses_probabilities_is_asked_without(machine: Machine) -> None:
+    machine.refusals = [(400, {}, '{"error": {"message": "logprobs are not enabled here"}}')]
+    model = model_of(machine)
+    first = core.run(model, asked())
+    assert first.texts == [GREEDY]
+    assert "logprobs" not in machine.sent
+    core.run(model, asked())
+    assert len(machine.asked) == 3  # it is not asked for them again
+
+
+def test_settings_in_each_engines_words() -> None:
+    with fake_machine.running("llama.cpp") as machine:
+        core.run(model_of(machine), asked(do_sample=True, temperature=0.7, min_p=0.1, repetition_penalty=1.2))
+        sent = machine.sent
+        assert (sent["temperature"], sent["min_p"], sent["repeat_penalty"], sent["top_k"]) == (0.7, 0.1, 1.2, 50)
+        assert (sent["typical_p"], sent["n_probs"], sent["repeat_last_n"]) == (1.0, 3, -1)
+    with fake_machine.running("vllm") as machine:
+        request = core.Request(
+            "Once", {"do_sample": True, "top_k": 0, "stop_strings": ["."], "min_new_tokens": 2}, seed=7
+        )
+        events = core.run(model_of(machine), request).events
+        sent = machine.sent
+        assert (sent["top_k"], sent["stop"], sent["min_tokens"], sent["seed"]) == (-1, ["."], 2, 7)
+        assert [event.stop_string for event in events if isinstance(event, SequenceFinished)] == ["."]
+        assert [event.tokens for event in events if isinstance(event, Prefilled)] == [4]
+
+
+def test_what_an_engine_has_not_is_refused_by_name() -> None:
+    with fake_machine.running("other") as machine:
+        model = model_of(machine)
+        for request, error, words in (
+            (core.Request("Once", strategy="beam_search"), StrategyError, "not how its beams grew"),
+            (core.Request("Once", {"num_beams": 3}), StrategyError, "not how its beams grew"),
+            (core.Request("Once", strategy="prompt_lookup"), StrategyError, "lets no draft"),
+            (core.Request("Once", strategy="contrastive"), StrategyError, "tokens only"),
+            (core.Request("Once", cache="static"), CacheError, "its own cache"),
+            (asked(no_repeat_ngram_size=2), ParameterError, "no_repeat_ngram_size"),
+            (asked(wonder=2), ParameterError, "wonder"),
+            (asked(do_sample=True, top_k=50), ParameterError, "top_k"),
+            (asked(temperature=-1.0), ParameterError, "temperature"),
+        ):
+            with pytest.raises(error, match=words):
+                core.run(model, request)
+        assert machine.asked == []
+        assert set(model.refused_strategies()) == set(core.strategies.registry) - {"greedy", "sampling"}
+        assert set(model.refused_caches()) == set(core.caches.registry) - {"dynamic"}
+        assert "top_k" in model.refused_settings()
+        assert "temperature" not in model.refused_settings()
+
+
+def test_several_texts(machine: Machine) -> None:
+    result = core.run(model_of(machine), asked(do_sample=True, num_return_sequences=2))
+    assert result.texts == [SAMPLED, SAMPLED]
+    assert machine.sent["n"] == 2
+
+
+def test_a_run_goes_on_from_its_own_tokens(machine: Machine) -> None:
+    model = model_of(machine)
+    first = core.run(model, asked())
+    again = core.Request("Once upon a time", {"max_new_tokens": 5}, beginning=[*first.sequences[0][:2], " very"])
+    core.run(model, again)
+    assert machine.sent["prompt"] == "Once upon a time there was very"
+    with pytest.raises(ParameterError, match="has not told"):
+        core.run(model, core.Request("Once", beginning=[4711]))
+
+
+def test_characters_in_halves() -> None:
+    wolf = "🐺".encode()
+    halves = (wolf[:2].decode("utf-8", "surrogateescape"), wolf[2:].decode("utf-8", "surrogateescape"))
+    story = tuple((piece, 0.5, {piece: 0.5}) for piece in ("Der", *halves, "ü"))
+    for kind in ("llama.cpp", "vllm"):
+        with fake_machine.running(kind, story=story, cut_bytes=True) as machine:
+            result = core.run(model_of(machine), asked())
+            assert result.texts == ["Der🐺ü"]
+            told = tokens(result.events)
+            assert [event.text for event in told] == ["Der", "", "🐺", "ü"]
+            if kind == "llama.cpp":
+                assert [event.piece for event in told] == ["Der", "⟨F0⟩⟨9F⟩", "⟨90⟩⟨BA⟩", "ü"]
+    joiner = Joiner()
+    assert [joiner.push(half) for half in ("a\ud83d", "\udc3a", "\ud83d")] == ["a", "🐺", ""]
+    assert joiner.flush() == "\ufffd"
+
+
+def test_a_recorded_run_is_the_same(machine: Machine, tmp_path: Path) -> None:
+    model = model_of(machine)
+    seen = list(
+        core.record(tmp_path / "run.trace", core.stream(model, asked(do_sample=True, temperature=0.5)), asked())
+    )
+    kept = list(core.replay(tmp_path / "run.trace"))
+    assert repr(kept) == repr(seen)  # NaN is not equal to itself
+    page = core.page_text(kept)
+    assert "NaN" not in page.split("</script>")[0]
+
+
+def test_stop_closes_the_connection(machine: Machine) -> None:
+    machine.held.clear()
+    machine.story = fake_machine.STORY * 2000
+    cancel, seen = threading.Event(), []
+    for event in core.stream(model_of(machine), asked(max_new_tokens=10_000), cancel):
+        seen.append(event)
+        if isinstance(event, TokenChosen):
+            cancel.set()
+            machine.held.set()
+    assert machine.left.wait(10)
+    assert isinstance(seen[-1], Finished)
+    assert seen[-1].reason == "stopped"
+    assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
+
+
+def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
+    machine.story = fake_machine.STORY * 2000
+    events = core.stream(model_of(machine), asked(max_new_tokens=10_000))
+    next(event for event in events if isinstance(event, TokenChosen))
+    events.close()
+    assert machine.left.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ({"dies_after": 3}, EngineCutError, "broke in the middle"),
+        ({"fails_after": 3}, EngineCutError, "the worker ran out of memory"),
+        ({"garbage_after": 3}, EngineReplyError, "this is no JSON"),
+        ({"pause": 1.0}, EngineCutError, "nothing more"),
+    ],
+)
+def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type[EngineError], words: str) -> None:
+    with fake_machine.running(**fault) as machine:
+        heard: list[core.events.Event] = []
+        model = connect(machine.name(), patience=Patience(first=20, between=0.3 if "pause" in fault else 20))
+        with pytest.raises(error, match=words):
+            all(heard.append(event) is None for event in core.stream(model, asked()))
+        kept = "".join(event.text for event in tokens(heard))
+        assert kept == ("" if "pause" in fault else " there was the")
+
+
+def test_a_busy_machine_is_asked_again(machine: Machine) -> None:
+    model = model_of(machine)
+    machine.refusals = [(429, {"Retry-After": "0.01"}, "busy"), (503, {}, "loading")]
+    assert core.run(model, asked()).texts == [GREEDY]
+    machine.refusals = [(500, {}, '{"error": {"message": "no card"}}')] * 3
+    with pytest.raises(EngineBusyError, match="500: no card"):
+        core.run(model, asked())
+    assert machine.refusals == []
+    machine.refusals = [(429, {"Retry-After": "60"}, "busy")]
+    cancel = threading.Event()
+    threading.Timer(0.1, cancel.set).start()
+    patient = connect(machine.name(), patience=Patience())
+    assert core.run(patient, asked(), cancel).reason == "stopped"
+
+
+def test_keys_are_told_to_the_machine_they_are_for_and_nobody_else(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = machine.key = "sk-very-secret"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
+    with pytest.raises(EngineAccessError, match="401"):
+        connect(machine.name())
+    assert machine.keys == [""]  # OPENAI_API_KEY is for another machine
+    monkeypatch.setenv("TOKENSCOPE_API_KEY", "sk-wrong-one")
+    with pytest.raises(EngineAccessError) as wrong:
+        connect(machine.name())
+    assert "sk-wrong-one" not in str(wrong.value) + wrong.value.details
+    model = core.load(machine.name(), key=secret)
+    core.run(model, asked())
+    assert machine.keys[-1] == f"Bearer {secret}"
+    list(core.record(tmp_path / "run.trace", core.stream(model, asked()), asked()))
+    assert secret.encode() not in (tmp_path / "run.trace").read_bytes()
+    assert secret not in repr(model)
+    assert find_key(model.address) == secret
+    forget_key(model.address)
+    assert find_key(model.address) == "sk-wrong-one"
+
+
+def test_models_by_name() -> None:
+    with fake_machine.running(models=("tale-7b", "tale-70b")) as machine:
+        with pytest.raises(ModelNotFoundError, match="tale-7b, tale-70b"):
+            connect(f"{machine.address}/v1")
+        with pytest.raises(ModelNotFoundError, match="has no model “tale-8b”"):
+            connect(machine.name("tale-8b"))
+    with fake_machine.running() as machine:
+        assert connect(machine.address).name == "tale-7b"
+    with pytest.raises(EngineUnreachableError, match="cannot be reached"):
+        connect(machine.name())
+
+
+def test_a_page_that_is_no_engine(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_machine._Answer, "_json", lambda self, _s, _v: self._bytes(200, b"<html>Hello</html>", {}))
+    with pytest.raises(EngineReplyError, match="<html>Hello"):
+        connect(machine.name())
+
+
+def test_a_machine_that_says_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_machine._Answer, "do_GET", lambda self: machine.left.wait(5))
+    with pytest.raises(EngineUnreachableError, match="has not answered"):
+        connect(machine.name(), patience=Patience(first=0.1))
+    machine.left.set()
+
+
+@pytest.mark.parametrize(
+    "text", ["ftp://host/v1", "http://", "https://ho st/v1", "http://name:pass@localhost/v1", "https://h/v1?key=secret",
+             "http://example.com/v1", "http://10.0.0.1:8000/v1"],
+)  # fmt: skip
+def test_addresses_that_cannot_be_used(text: str) -> None:
+    with pytest.raises(AddressError) as error:
+        parse(text)
+    assert "pass" not in error.value.cause.split(" ")
+    assert "secret" not in str(error.value)
+
+
+def test_addresses() -> None:
+    here = parse("http://localhost:8000#org/name")
+    assert here == Address("http", "localhost", 8000, "/v1", "org/name")
+    assert str(here) == "http://localhost:8000/v1#org/name"
+    assert parse("http://[::1]:8000/v1").is_here
+    assert parse("http://10.0.0.1/v1", allow_plain=True).base == "http://10.0.0.1/v1"
+    assert parse("https://api.example.com/openai/v1#m").root == "/openai"

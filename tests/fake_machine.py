@@ -1,0 +1,275 @@
+"""Another machine with an engine on it, on this one: replies in the shapes of vLLM, SGLang, llama.cpp's server,
+transformers serve and OpenAI, written by hand from their published schemas, with every fault one can have."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+STORY = (
+    (" there", 0.7, {" there": 0.7, " a": 0.2, " in": 0.05}),
+    (" was", 0.9, {" was": 0.9, " lived": 0.08, " is": 0.01}),
+    (" a", 0.3, {" the": 0.5, " a": 0.3, " an": 0.1}),
+    (" fox", 0.02, {" dog": 0.4, " cat": 0.3, " girl": 0.1}),
+    (".", 0.6, {".": 0.6, ",": 0.3, " who": 0.05}),
+)
+"""Piece, probability, likeliest: as dice may choose. Where none are rolled, it writes the likeliest."""
+
+
+@dataclass
+class Machine:
+    """What it is, what it writes, what goes wrong with it, and what it was asked."""
+
+    kind: str = "vllm"
+    models: tuple[str, ...] = ("tale-7b",)
+    story: tuple[tuple[str, float, dict[str, float]], ...] = STORY
+    key: str = ""
+    """What it wants to be told; empty: nothing."""
+    refusals: list[tuple[int, dict[str, str], str]] = field(default_factory=list)
+    """Status, headers and body of the next answers to a POST."""
+    dies_after: int | None = None
+    """Tokens after which the connection ends."""
+    fails_after: int | None = None
+    """Tokens after which it says that it fails."""
+    garbage_after: int | None = None
+    cut_bytes: bool = False
+    """Every byte is sent by itself."""
+    pause: float = 0.0
+    """Seconds before each token."""
+    held: threading.Event = field(default_factory=threading.Event)
+    """The second token comes once it is set."""
+    left: threading.Event = field(default_factory=threading.Event)
+    """Somebody closed the connection in the middle."""
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    """Bodies of all POSTs."""
+    paths: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    address: str = ""
+
+    def name(self, model: str = "") -> str:
+        """What `core.load` takes."""
+        return f"{self.address}/v1#{model or self.models[0]}"
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """The last body."""
+        return self.asked[-1]
+
+
+@contextmanager
+def running(kind: str = "vllm", **more: Any) -> Iterator[Machine]:
+    """A machine that answers until the end of the block."""
+    machine = Machine(kind, **more)
+    machine.held.set()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Answer", (_Answer,), {"machine": machine}))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    machine.address = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield machine
+    finally:
+        machine.held.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Answer(BaseHTTPRequestHandler):
+    machine: Machine
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def version_string(self) -> str:
+        return {"llama.cpp": "llama.cpp", "other": "nginx"}.get(self.machine.kind, "uvicorn")
+
+    def do_GET(self) -> None:
+        machine = self.machine
+        machine.paths.append(self.path)
+        if self._refuses_key():
+            return
+        if self.path == "/v1/models":
+            self._json(200, {"object": "list", "data": [self._card(name) for name in machine.models]})
+        elif self.path == "/openapi.json" and machine.kind == "transformers":
+            self._json(200, {"paths": {"/load_model": {}, "/reset": {}, "/v1/models": {}}})
+        else:
+            self._json(404, {"detail": "Not Found"})
+
+    def do_POST(self) -> None:
+        machine = self.machine
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        machine.paths.append(self.path)
+        machine.asked.append(body)
+        if self._refuses_key():
+            return
+        if machine.refusals:
+            status, headers, words = machine.refusals.pop(0)
+            self._bytes(status, words.encode(), headers)
+        elif machine.kind == "transformers" and {"logprobs", "top_p"} & set(body):
+            self._json(422, {"detail": "Unexpected fields in the request"})
+        elif body.get("stream"):
+            self._stream(body)
+        else:
+            self._json(200, scored(machine, body))
+
+    def _refuses_key(self) -> bool:
+        told = self.headers.get("Authorization", "")
+        self.machine.keys.append(told)
+        if not self.machine.key or told == f"Bearer {self.machine.key}":
+            return False
+        self._json(401, {"error": {"message": f"Incorrect API key provided: {told.removeprefix('Bearer ')}"}})
+        return True
+
+    def _card(self, name: str) -> dict[str, Any]:
+        owners = {"vllm": "vllm", "sglang": "sglang", "llama.cpp": "llamacpp", "transformers": "somebody"}
+        card: dict[str, Any] = {"id": name, "object": "model", "owned_by": owners.get(self.machine.kind, "openai")}
+        if self.machine.kind in ("vllm", "sglang"):
+            card["max_model_len"] = 4096
+        if self.machine.kind == "llama.cpp":
+            card["meta"] = {"n_vocab": 32_000, "n_ctx_train": 2048}
+        return card
+
+    def _json(self, status: int, value: Any) -> None:
+        self._bytes(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+    def _bytes(self, status: int, data: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, body: dict[str, Any]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            for line in _lines(self.machine, body):
+                for piece in [bytes([one]) for one in line] if self.machine.cut_bytes else [line]:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                    self.wfile.flush()
+            self.wfile.write(b"0\r\n\r\n")
+        except _Dead:
+            self.close_connection = True
+        except (BrokenPipeError, ConnectionResetError):
+            self.machine.left.set()
+            self.close_connection = True
+
+
+class _Dead(Exception):
+    pass
+
+
+def _lines(machine: Machine, body: dict[str, Any]) -> Iterator[bytes]:
+    story = [_likeliest(step) for step in machine.story] if _is_greedy(body) else machine.story
+    count = min(len(story), body.get("max_tokens") or _in_json(body) or len(machine.story))
+    for number in range(body.get("n") or 1):
+        for place, (piece, share, top) in enumerate(story[:count]):
+            _misbehave(machine, place)
+            if machine.fails_after == place:
+                yield _line({"error": {"message": "the worker ran out of memory"}})
+                return
+            if machine.garbage_after == place:
+                yield b"data: {this is no JSON\n\n"
+            yield _line(_message(machine, body, number, place, piece, share, top, count))
+    if machine.kind != "transformers":
+        yield _line(_figures(machine, count))
+        yield b"data: [DONE]\n\n"
+
+
+def _is_greedy(body: dict[str, Any]) -> bool:
+    return body.get("temperature") == 0 or '"do_sample": false' in body.get("generation_config", "")
+
+
+def _likeliest(step: tuple[str, float, dict[str, float]]) -> tuple[str, float, dict[str, float]]:
+    piece = max(step[2], key=lambda one: step[2][one])
+    return piece, step[2][piece], step[2]
+
+
+def _in_json(body: dict[str, Any]) -> int:
+    return json.loads(body.get("generation_config", "{}")).get("max_new_tokens", 0)
+
+
+def _misbehave(machine: Machine, place: int) -> None:
+    if place == 1:
+        machine.held.wait(30)
+    time.sleep(machine.pause)
+    if machine.dies_after == place:
+        raise _Dead
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    # `surrogateescape`: a story may hold bytes that are half a character.
+    return b"data: " + json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n\n"
+
+
+def _message(
+    machine: Machine, body: dict[str, Any], number: int, place: int, piece: str, share: float, top: dict[str, float],
+    count: int,
+) -> dict[str, Any]:  # fmt: skip
+    is_chat = "messages" in body
+    choice: dict[str, Any] = {"index": number, "finish_reason": None}
+    choice |= {"delta": {"content": piece}} if is_chat else {"text": piece}
+    asked = body.get("top_logprobs") or body.get("n_probs") or (0 if is_chat else body.get("logprobs"))
+    if asked and machine.kind != "transformers":
+        in_chat = is_chat or machine.kind == "llama.cpp"
+        choice["logprobs"] = (_chat_logs if in_chat else _logs)(piece, share, dict(list(top.items())[:asked]), place)
+    if machine.kind == "vllm" and body.get("return_token_ids"):
+        choice["token_ids"] = [100 + place]
+    if place == count - 1:
+        ended = count == len(machine.story)
+        choice |= {"finish_reason": "stop" if ended else "length"}
+        if ended and body.get("stop"):
+            choice |= {"stop_reason" if machine.kind == "vllm" else "matched_stop": body["stop"][0]}
+    message: dict[str, Any] = {"id": "cmpl-1", "model": body["model"], "choices": [choice]}
+    if machine.kind == "vllm":
+        message["usage"] = {"prompt_tokens": 4, "completion_tokens": place + 1}
+    return message
+
+
+def _logs(piece: str, share: float, top: dict[str, float], place: int) -> dict[str, Any]:
+    likely = {one: math.log(value) for one, value in top.items()} | {piece: math.log(share)}
+    return {"tokens": [piece], "token_logprobs": [math.log(share)], "top_logprobs": [likely], "text_offset": [place]}
+
+
+def _chat_logs(piece: str, share: float, top: dict[str, float], place: int) -> dict[str, Any]:
+    likely = [_chat_log(one, value, 200 + n) for n, (one, value) in enumerate(top.items())]
+    return {"content": [_chat_log(piece, share, 100 + place) | {"top_logprobs": likely}]}
+
+
+def _chat_log(piece: str, share: float, number: int) -> dict[str, Any]:
+    data = list(piece.encode("utf-8", "surrogateescape"))
+    return {"token": piece.encode("utf-8", "replace").decode(), "logprob": math.log(share), "bytes": data, "id": number}
+
+
+def _figures(machine: Machine, count: int) -> dict[str, Any]:
+    message: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": count}}
+    if machine.kind == "llama.cpp":
+        message["timings"] = {
+            "prompt_n": 4,
+            "prompt_ms": 20.0,
+            "predicted_n": count,
+            "draft_n": 8,
+            "draft_n_accepted": 6,
+        }
+    return message
+
+
+def scored(machine: Machine, body: dict[str, Any]) -> dict[str, Any]:
+    """What it holds of the prompt itself: `echo` with log-probabilities, nothing written."""
+    pieces = [f" {word}" if place else word for place, word in enumerate(str(body["prompt"]).split(" "))]
+    logs = [None, *(math.log(0.5 / place) for place in range(1, len(pieces)))]
+    tops = [None, *({piece: log, " other": math.log(0.4)} for piece, log in zip(pieces[1:], logs[1:], strict=True))]
+    told = {"tokens": pieces, "token_logprobs": logs, "top_logprobs": tops}
+    return {"choices": [{"index": 0, "text": body["prompt"], "logprobs": told, "finish_reason": "length"}],
+            "usage": {"prompt_tokens": len(pieces), "completion_tokens": 0}}  # fmt: skip
