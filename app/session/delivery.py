@@ -1,4 +1,4 @@
-"""From the mailbox of the run under way into its `Run`, in batches that leave the worker its time."""
+"""From the worker into the `Run` under way: the request as it is run, and events in batches that leave time to work."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from app.session.mailbox import Job
 from app.session.pace import Pace
+from app.state.requests import RunRequest
 from app.state.run import Run
 
 
@@ -21,9 +22,10 @@ class Underway:
 
 
 class Delivery(QObject):
-    """`arrived(run, events)` for each batch of a run that is shown."""
+    """`arrived(run, events)` for each batch of a run that is shown; `trimmed(run)`: its request is shorter."""
 
     arrived = Signal(object, object)
+    trimmed = Signal(object)
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -44,6 +46,15 @@ class Delivery(QObject):
         self._timer.stop()
         self.deliver()
         self._underway = None
+
+    @Slot(int, object)
+    def on_prepared(self, number: int, request: RunRequest) -> None:
+        """The worker has left out the turns of a chat that have no place."""
+        underway = self._underway
+        if underway is not None and number == underway.job.number:
+            underway.run.request = request
+            if not underway.is_silent:
+                self.trimmed.emit(underway.run)
 
     @Slot(int)
     def on_mail(self, number: int) -> None:

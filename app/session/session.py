@@ -174,7 +174,7 @@ class Session(ShownRun):
         held, queued = self._held, Qt.ConnectionType.QueuedConnection
         worker.loading.connect(held.on_loading, queued)
         worker.loaded.connect(held.on_loaded, queued)
-        worker.prepared.connect(self._on_prepared, queued)
+        worker.prepared.connect(self._delivery.on_prepared, queued)
         worker.mail.connect(self._delivery.on_mail, queued)
         worker.ended.connect(self._on_ended, queued)
         worker.answered.connect(self.answered, queued)
@@ -185,6 +185,7 @@ class Session(ShownRun):
         held.ready.connect(self.modelReady)
         held.failed.connect(self.failed)
         self._delivery.arrived.connect(self.eventsArrived)
+        self._delivery.trimmed.connect(self.promptTrimmed)
 
     def _begin(self, run: Run, is_silent: bool = False) -> None:
         self._jobs += 1
@@ -196,15 +197,6 @@ class Session(ShownRun):
         self._thread.start(self._underway.job)  # its events come by the loop: not before everybody knows of the run
         if not is_silent:
             self.runStarted.emit(run)
-
-    @Slot(int, object)
-    def _on_prepared(self, number: int, request: RunRequest) -> None:
-        """The worker has left out the turns of a chat that have no place."""
-        underway = self._underway
-        if underway is not None and number == underway.job.number:
-            underway.run.request = request
-            if not underway.is_silent:
-                self.promptTrimmed.emit(underway.run)
 
     @Slot(object)
     def _on_ended(self, answer: Ended) -> None:

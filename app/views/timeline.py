@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtGui import QAction, QActionGroup, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
 from app.state.doubt import MEASURES
 from app.state.run import Run
@@ -17,7 +17,8 @@ from app.views.curves import StageCurves
 from app.views.replay import BY_STEP, SPEEDS, Replay
 from app.views.shared.tables import of_track
 from app.views.text.wording import bits, bits_told, token_text
-from app.widgets.icons import IconButton, icon
+from app.views.timeline_buttons import PlayButton, measure_button, speed_button
+from app.widgets.icons import IconButton
 from app.widgets.sparkline import CEILING, Sparkline
 from core import share, words
 from resources.depth import pick
@@ -29,37 +30,6 @@ if TYPE_CHECKING:
 
 _ROOMY = 52
 """Lines of type that it must be wide, for what the bars show to be said beside them."""
-
-
-class PlayButton(QToolButton):
-    """A triangle, or two bars while it plays."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme, self._stepping = theme_for("light"), False
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.set_playing(False)
-
-    def set_theme(self, theme: Theme) -> None:
-        """Take other colours and sizes."""
-        self._theme = theme
-        self.set_playing(self.playing)
-
-    def set_stepping(self, stepping: bool) -> None:
-        """Whether a press goes one token on instead of playing."""
-        self._stepping = stepping
-        self.set_playing(self.playing)
-
-    @Slot(bool)
-    def set_playing(self, playing: bool) -> None:
-        """Show what a press would do next."""
-        self.playing = playing
-        px = self._theme.px(16)
-        self.setIconSize(QSize(px, px))
-        self.setIcon(icon("pause" if playing else "play", self._theme.text, px))
-        label = tr("Pause") if playing else tr("One token on") if self._stepping else tr("Play the run again")
-        self.setAccessibleName(label)
-        self.setToolTip(tr("{what} (Space)").format(what=label))
 
 
 class Timeline(View):
@@ -76,19 +46,16 @@ class Timeline(View):
         self.forward_button = IconButton("step-forward", tr("One token forward"), self)
         self.sparkline = Sparkline(theme_for("light"), self)
         self.count_label = QLabel("", self)
-        self.speed_button = QToolButton(self)
-        self.speed_button.setObjectName("speedButton")
-        self.speed_button.setText("1×")
+        self.speed_button, self.measure_button = speed_button(self), measure_button(self)
         self.guess_button = QToolButton(self)
         self.guess_button.setObjectName("guessButton")
         self.guess_button.setText(tr("Guess"))
         self.measure = "surprise"
         """What the bars show: a name of `MEASURES`."""
-        self.measure_button = QToolButton(self)
-        self.measure_button.setObjectName("measureButton")
         self._is_veiled = False
         self._build()
-        self._build_measures()
+        self.set_measure(self.measure)
+        self.set_speed(self.replay.speed)
         self.set_theme(theme_for("light"))
 
     def _build(self) -> None:
@@ -101,10 +68,8 @@ class Timeline(View):
         self.replay.playingChanged.connect(self.play_button.set_playing)
         self.back_button.clicked.connect(self.step_back)
         self.forward_button.clicked.connect(self.step_forward)
-        self.speed_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.speed_button.setAccessibleName(tr("Speed"))
-        self.speed_button.setToolTip(tr("Speed of the replay"))
-        self.speed_button.setMenu(self._speed_menu())
+        self.speed_button.chosen.connect(self.set_speed)
+        self.measure_button.chosen.connect(self.set_measure)
         self.guess_button.setToolTip(tr("Guess first: the text holds before a word, and you say which it is"))
         self.count_label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = self._row = QHBoxLayout(self)
@@ -118,46 +83,17 @@ class Timeline(View):
         row.addWidget(self.speed_button)
         row.addWidget(self.guess_button)
 
-    def _build_measures(self) -> None:
-        self.measure_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.measure_button.setAccessibleName(tr("What the bars show"))
-        self.measure_button.setToolTip(tr("What the bars show: the higher, the more doubt"))
-        menu = QMenu(self)
-        self._measures = QActionGroup(menu)
-        for name, measure in MEASURES.items():
-            action = menu.addAction(tr(measure.title))
-            action.setCheckable(True)
-            action.setData(name)
-            self._measures.addAction(action)
-        self._measures.triggered.connect(lambda action: self.set_measure(action.data()))
-        self.measure_button.setMenu(menu)
-        self.set_measure(self.measure)
-
     def set_measure(self, name: str) -> None:
         """Show another of `MEASURES`."""
         self.measure, self._shown, title = name, (0, 0), tr(MEASURES[name].title)
-        self.measure_button.setText(title)
+        self.measure_button.show_choice(name, title)
         self.sparkline.setAccessibleName(tr("{measure} of every token").format(measure=title))
-        for action in self._measures.actions():
-            action.setChecked(action.data() == name)
         self._draw()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where it is narrow the bars keep their room."""
         super().resizeEvent(event)
         self.measure_button.setVisible(self.width() >= _ROOMY * self.fontMetrics().height())
-
-    def _speed_menu(self) -> QMenu:
-        menu = QMenu(self)
-        self._speeds = QActionGroup(menu)
-        for speed, title in SPEEDS.items():
-            action = menu.addAction(tr("Step by step") if speed == BY_STEP else title)
-            action.setCheckable(True)
-            action.setData(speed)
-            action.setChecked(speed == self.replay.speed)
-            self._speeds.addAction(action)
-        self._speeds.triggered.connect(self._speed_chosen)
-        return menu
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
@@ -273,14 +209,8 @@ class Timeline(View):
     def set_speed(self, speed: float) -> None:
         """Replay at one of `SPEEDS`."""
         self.replay.set_speed(speed)
-        self.speed_button.setText(tr(SPEEDS[speed]))
+        self.speed_button.show_choice(speed, tr(SPEEDS[speed]))
         self.play_button.set_stepping(speed == BY_STEP)
-        for action in self._speeds.actions():
-            action.setChecked(action.data() == speed)
-
-    @Slot(QAction)
-    def _speed_chosen(self, action: QAction) -> None:
-        self.set_speed(action.data())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space plays and pauses wherever the focus is in here."""

@@ -18,15 +18,15 @@ from core.caches.plan import plan_of
 from core.caches.prefixes.store import PrefixStore
 from core.caches.tensors.editing import record_past
 from core.caches.tensors.shapes import learn_shapes
+from core.decoding.context import context_of
 from core.decoding.figures import Figures, is_measured
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
 from core.decoding.kept import KeptScores
 from core.decoding.opening import open_text
 from core.decoding.prepare import backend_of, check_room, check_scores
-from core.decoding.prompt import encode
 from core.decoding.reuse import Reuse
-from core.decoding.stopping import Stop, build_stopping, eos_ids
+from core.decoding.stopping import Stop, build_stopping
 from core.decoding.tracks import Scribe, Track, Written, stopped
 from core.decoding.way import Way
 from core.defaults import non_default
@@ -122,22 +122,8 @@ class DecodingRun:
     @cached_property
     def context(self) -> Context:
         """What processors are built from."""
-        device = self.model.device
-        eos = sorted(token for token in eos_ids(self.config) if token < self.model.vocabulary)
-        return Context(
-            model=self.model,
-            config=self.config,
-            start=len(self.opening.before),
-            max_length=self.max_length,
-            encoder_ids=torch.tensor([self.prompt_ids], device=device),
-            eos=torch.tensor(eos, device=device) if eos else None,
-            keep=max(len(eos) + 1, 2) if self.beams > 1 else 1,
-            negative_ids=self._negative_ids(),
-            options=self.request.options,
-            dice=self.dice,
-            before=self.opening.before,
-            beginning=self.opening.beginning,
-        )
+        texts = 1 if self.beams > 1 else self.sequences
+        return context_of(self.model, self.request, self.config, self.opening, texts, self.max_length, self.dice)
 
     def begin(self) -> RunStarted:
         """The first event."""
@@ -228,13 +214,3 @@ class DecodingRun:
         if self.strategy.speculates and cache is not None:
             record_past(cache, True)
         return cache
-
-    def _negative_ids(self) -> torch.Tensor | None:
-        """What guidance steers away from, [rows, n], with the answer's beginning behind it; None where the last token
-        of the prompt is all of it."""
-        negative, beginning = self.request.negative_prompt, self.opening.beginning
-        if negative is None and not beginning:
-            return None
-        before = self.opening.before[-1:] if negative is None else encode(self.model, negative)
-        ids = torch.tensor([[*before, *beginning]], device=self.model.device)
-        return ids.repeat(1 if self.beams > 1 else self.sequences, 1)

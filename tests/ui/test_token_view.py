@@ -491,7 +491,7 @@ def test_several_sequences_stand_side_by_side_where_there_is_room(view: TokenVie
 
 def test_several_sequences_have_chips_where_there_is_none(view: TokenView, qtbot: QtBot) -> None:
     reader = several(480, view)
-    chips = [chip for chip in view._chips.findChildren(QPushButton) if chip.isVisible()]
+    chips = [chip for chip in view.around.chips.findChildren(QPushButton) if chip.isVisible()]
     assert [chip.text() for chip in chips] == ["1", "2", "3"]
     with qtbot.waitSignal(view.signals.sequenceActivated) as caught:
         chips[1].click()
@@ -501,7 +501,7 @@ def test_several_sequences_have_chips_where_there_is_none(view: TokenView, qtbot
     assert chips[1].isChecked()
     assert [column.sequence for column in view.area.page.columns] == [1]
     view.show_run(make_run(story(5)))
-    assert not view._chips.isVisible()
+    assert not view.around.chips.isVisible()
 
 
 def test_many_sequences_are_gone_through_by_number(view: TokenView, qtbot: QtBot) -> None:
@@ -510,11 +510,11 @@ def test_many_sequences_are_gone_through_by_number(view: TokenView, qtbot: QtBot
     view.resize(480, 600)
     view.show_run(run)
     view.events_arrived(run, ())
-    assert [part for part in view._chips.findChildren(QPushButton) if part.isVisible()] == []
-    assert view._chips.number.text() == "Text 1 of 64"
+    assert [part for part in view.around.chips.findChildren(QPushButton) if part.isVisible()] == []
+    assert view.around.chips.number.text() == "Text 1 of 64"
     assert view.minimumSizeHint().width() <= 480, "the panels beside it keep their room"
     with qtbot.waitSignal(view.signals.sequenceActivated) as caught:
-        view._chips.number.setValue(40)
+        view.around.chips.number.setValue(40)
     assert caught.args == [39]
 
 

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QRect, Slot
+from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
-from app.state.filling import AS_SET
 from app.state.inside import Influence
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
-from app.views.shared.empty_page import offer_on
 from app.views.shared.tables import of_tokens
 from app.views.tokens.announcing import announce
 from app.views.tokens.area import TokenArea
+from app.views.tokens.around import AroundText
 from app.views.tokens.excerpt import excerpt_of
-from app.views.tokens.headings import EMPTY, SequenceChips, is_waiting
 from app.views.tokens.keys import Keys, below_picked
 from app.views.tokens.look_choice import LookChoice
 from app.views.tokens.pointer import Pointer
-from app.views.tokens.score_strip import ScoreStrip
 from app.views.tokens.tools import TokenTools
 from app.widgets.focus_ring import FocusRing
 from app.widgets.legend import Legend
@@ -42,36 +39,21 @@ class TokenView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("tokenView", parent)
         theme = theme_for("light")
-        self._is_presenting = False
-        self._chips, self._score = SequenceChips(self), ScoreStrip(self)
         self.area = TokenArea(theme, self)
         self._ring = FocusRing(self.area)
         self.pointer, self.keys = Pointer(self.area, theme, self.signals), Keys(self.area, self.signals)
-        self._legend = Legend(theme, self)
+        legend = Legend(theme, self)
         self._tools = TokenTools(self)
         self._tools.hide()
-        self.look_choice = LookChoice(self.area, self._tools, self._legend)
-        self.offer = offer_on(self, self.area, tr("Run this prompt"), AS_SET, lambda: ("", tr(EMPTY)), down=12)
-        self._lay_out()
-        self._chips.chosen.connect(self.signals.sequenceActivated)
-        self._score.chosen.connect(self.signals.tokenActivated)
-        self.area.arranged.connect(self._on_arranged)
+        self.look_choice = LookChoice(self.area, self._tools, legend)
+        self.around = AroundText(self, self.area, legend, self.look_choice)
+        for part in (self, self.area):
+            part.setAccessibleName(tr("Generated text"))
+        self.setFocusProxy(self.area)
         self.area.focused.connect(lambda: announce(self, self.area))
         self.area.tokenPicked.connect(self.signals.tokenActivated)
         self.set_theme(theme)
         self.set_colouring("probability")
-
-    def _lay_out(self) -> None:
-        for part in (self, self.area):
-            part.setAccessibleName(tr("Generated text"))
-        self._column = QVBoxLayout(self)
-        self._column.setSpacing(0)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.addWidget(self._score)
-        self._column.addWidget(self._chips)
-        self._column.addWidget(self.area, 1)
-        self._column.addWidget(self._legend)
-        self.setFocusProxy(self.area)
 
     # What the shell calls
 
@@ -90,14 +72,8 @@ class TokenView(View):
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        parts = (self.area, self._ring, self.pointer.popover, self._legend, self._chips, self._score, self._tools,
-                 self.offer)  # fmt: skip
-        for part in parts:
+        for part in (self.area, self._ring, self.pointer.popover, self._tools, self.around):
             part.set_theme(theme)
-        side, foot = theme.px(26), theme.px(36)
-        self._chips.setContentsMargins(side, theme.px(10), side, theme.px(2))
-        self._legend.setFixedHeight(foot)
-        self._legend.setContentsMargins(side, 0, side, 0)
         self.area.arrange()
 
     def model_ready(self, _info: ModelInfo) -> None:
@@ -115,7 +91,7 @@ class TokenView(View):
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self.area.show_run(run)
-        self._score.show_run(run)
+        self.around.score.show_run(run)
         self.look_choice.begin(run)
         self.area.arrange()
 
@@ -123,9 +99,9 @@ class TokenView(View):
         """Add what was written; scroll along only where the reader is at the end already."""
         self.area.grow(run)
         if run.is_scored:
-            self._score.show_run(run)
+            self.around.score.show_run(run)
             self.set_colouring(self.area.look.colouring)
-            self._on_arranged()
+            self.around.arrange()
 
     def cursor_moved(self, run: Run) -> None:
         """Draw up to the cursor, and keep that place in sight; another sequence is shown where it stands."""
@@ -139,7 +115,7 @@ class TokenView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """What stands above the text leaves it most of the room."""
         super().resizeEvent(event)
-        self._score.fit_into(self.height())
+        self.around.score.fit_into(self.height())
 
     def token_rect(self, token: int) -> QRect:
         """Where token `token` of the shown sequence is drawn first, in the area's viewport; empty when it is not."""
@@ -147,7 +123,7 @@ class TokenView(View):
 
     def set_presenting(self, on: bool) -> None:
         """The key to the colours is for who sits close by."""
-        self._is_presenting = on
+        self.around.set_presenting(on)
         self.area.arrange()
 
     def spotlight(self) -> QRect:
@@ -158,18 +134,6 @@ class TokenView(View):
         token = run.selected if run.selected is not None else min(run.cursor, len(run.tokens)) - 1
         place = self.token_rect(token)
         return place.translated(self.area.viewport().mapTo(self, QPoint())) if not place.isEmpty() else QRect()
-
-    @Slot()
-    def _on_arranged(self) -> None:
-        """Chips and key come and go with what they speak of."""
-        before = self._chips.isHidden(), self._legend.isHidden()
-        self._chips.show_run(self.area.run, hidden=self.area.page.side_by_side)
-        waits = is_waiting(self.area.run) or self._is_presenting
-        self.offer.offer(not self.area.page.has_text and not waits, about=tr(EMPTY))
-        self._legend.setVisible(self.area.page.has_text and not self._is_presenting)
-        self._legend.set_hint(self.look_choice.hint())
-        if before != (self._chips.isHidden(), self._legend.isHidden()):
-            self._column.activate()  # at once: the page is never painted over a place that it does not have
 
     # Keyboard and menu
 

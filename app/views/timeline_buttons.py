@@ -1,0 +1,95 @@
+"""The buttons of the timeline: play, how fast, and what the bars show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QMenu, QToolButton, QWidget
+
+from app.state.doubt import MEASURES
+from app.theme.theme import Theme, theme_for
+from app.views.replay import BY_STEP, SPEEDS
+from app.widgets.icons import icon
+from resources.language import tr
+
+
+class PlayButton(QToolButton):
+    """A triangle, or two bars while it plays."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme, self._stepping = theme_for("light"), False
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.set_playing(False)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.set_playing(self.playing)
+
+    def set_stepping(self, stepping: bool) -> None:
+        """Whether a press goes one token on instead of playing."""
+        self._stepping = stepping
+        self.set_playing(self.playing)
+
+    @Slot(bool)
+    def set_playing(self, playing: bool) -> None:
+        """Show what a press would do next."""
+        self.playing = playing
+        px = self._theme.px(16)
+        self.setIconSize(QSize(px, px))
+        self.setIcon(icon("pause" if playing else "play", self._theme.text, px))
+        label = tr("Pause") if playing else tr("One token on") if self._stepping else tr("Play the run again")
+        self.setAccessibleName(label)
+        self.setToolTip(tr("{what} (Space)").format(what=label))
+
+
+class ChoiceButton(QToolButton):
+    """A button with a menu of which one entry is checked. `chosen(value)`: another was picked."""
+
+    chosen = Signal(object)
+
+    def __init__(self, name: str, label: str, entries: Mapping[Any, str], parent: QWidget) -> None:
+        """`entries`: what is written in the menu for each value; `label`: what the button is for."""
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.setAccessibleName(label)
+        menu = QMenu(self)
+        self._actions = QActionGroup(menu)
+        for value, title in entries.items():
+            action = menu.addAction(title)
+            action.setCheckable(True)
+            action.setData(value)
+            self._actions.addAction(action)
+        self._actions.triggered.connect(self._on_triggered)
+        self.setMenu(menu)
+
+    def show_choice(self, value: float | str, text: str) -> None:
+        """Check the entry of that value, and write `text` on the button."""
+        self.setText(text)
+        for action in self._actions.actions():
+            action.setChecked(action.data() == value)
+
+    @Slot(QAction)
+    def _on_triggered(self, action: QAction) -> None:
+        self.chosen.emit(action.data())
+
+
+def speed_button(parent: QWidget) -> ChoiceButton:
+    """How fast a replay goes: one of `SPEEDS`."""
+    entries = {speed: tr("Step by step") if speed == BY_STEP else title for speed, title in SPEEDS.items()}
+    button = ChoiceButton("speedButton", tr("Speed"), entries, parent)
+    button.setToolTip(tr("Speed of the replay"))
+    return button
+
+
+def measure_button(parent: QWidget) -> ChoiceButton:
+    """What the bars show: one of `MEASURES`."""
+    entries = {name: tr(measure.title) for name, measure in MEASURES.items()}
+    button = ChoiceButton("measureButton", tr("What the bars show"), entries, parent)
+    button.setToolTip(tr("What the bars show: the higher, the more doubt"))
+    return button

@@ -1,0 +1,57 @@
+"""What the processors of a run are built from: its model, its settings, and the tokens that stand before the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from core.decoding.prompt import encode
+from core.decoding.stopping import eos_ids
+from core.processors.base import Context
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
+
+    from core.decoding.opening import Opening
+    from core.models.model import LoadedModel
+    from core.processors.base import Dice
+    from core.request import Request
+
+
+def context_of(
+    model: LoadedModel,
+    request: Request,
+    config: GenerationConfig,
+    opening: Opening,
+    texts: int,
+    max_length: int,
+    dice: Dice,
+) -> Context:
+    """The context of a run that writes so many `texts`, each of `max_length` tokens at most. Raises what `encode`
+    raises of the negative prompt."""
+    eos = sorted(token for token in eos_ids(config) if token < model.vocabulary)
+    return Context(
+        model=model,
+        config=config,
+        start=len(opening.before),
+        max_length=max_length,
+        encoder_ids=torch.tensor([opening.prompt], device=model.device),
+        eos=torch.tensor(eos, device=model.device) if eos else None,
+        keep=max(len(eos) + 1, 2) if (config.num_beams or 1) > 1 else 1,
+        negative_ids=_negative_ids(model, request, opening, texts),
+        options=request.options,
+        dice=dice,
+        before=opening.before,
+        beginning=opening.beginning,
+    )
+
+
+def _negative_ids(model: LoadedModel, request: Request, opening: Opening, texts: int) -> torch.Tensor | None:
+    """What guidance steers away from, [texts, n], with the answer's beginning behind it; None where the last token of
+    the prompt is all of it."""
+    negative, beginning = request.negative_prompt, opening.beginning
+    if negative is None and not beginning:
+        return None
+    before = opening.before[-1:] if negative is None else encode(model, negative)
+    return torch.tensor([[*before, *beginning]], device=model.device).repeat(texts, 1)
