@@ -65,6 +65,12 @@ class UnforeseenError(TokenscopeError):
     title = mark("The run failed")
 
 
+class PreferenceError(TokenscopeError):
+    """Rankings, a reward model or a training of the preference lab cannot be used."""
+
+    title = mark("The preferences cannot be used")
+
+
 class UnpredictableError(TokenscopeError):
     """A size cannot be told before it is there."""
 

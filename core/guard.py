@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -21,8 +22,15 @@ T = TypeVar("T")
 def guarded(model: LoadedModel, make: Callable[[], Iterator[T]]) -> Iterator[T]:
     """What `make()` gives, most often events: memory failures as errors with figures, what nobody foresaw as an error
     with its words and place."""
-    try:
+    with told(model):
         yield from make()
+
+
+@contextmanager
+def told(model: LoadedModel) -> Iterator[None]:
+    """Whatever fails meanwhile, told as an error of `core.errors`."""
+    try:
+        yield
     except TokenscopeError:
         raise
     except Exception as error:

@@ -1,0 +1,129 @@
+"""The preference lab: from rankings to a reward model to a model that was tuned by it (InstructGPT), small and whole.
+
+    core.labs.preference.pairs(["best", ["as good", "as this"], "worst"])
+    for event in core.labs.preference.train_reward(folder=…): ...
+    for event in core.labs.preference.ppo(reward=…, folder=…): ...
+
+Importing it imports no torch: the trainings do when they begin.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from core.labs.preference.choosing import best_of, kl_bound
+    from core.labs.preference.events import (
+        Begun,
+        BestOf,
+        Compared,
+        Kept,
+        LabEvent,
+        PpoChecked,
+        PpoStep,
+        RewardChecked,
+        RewardStep,
+        SftChecked,
+        SftStep,
+        Stopped,
+    )
+    from core.labs.preference.files import bundled_rankings, read_rankings, write_pairs, write_rankings
+    from core.labs.preference.proximal import PpoSettings, ppo
+    from core.labs.preference.rankings import Pair, Ranking, pairs, ranked
+    from core.labs.preference.reward import train_reward
+    from core.labs.preference.reward_model import (
+        RewardModel,
+        TokenReward,
+        load_reward_model,
+        rank_completions,
+        score_tokens,
+    )
+    from core.labs.preference.rule import Verdict, judge, rank_by_rule
+    from core.labs.preference.tuning import Example, read_examples, sft
+
+__all__ = [
+    "Begun",
+    "BestOf",
+    "Compared",
+    "Example",
+    "Kept",
+    "LabEvent",
+    "Pair",
+    "PpoChecked",
+    "PpoSettings",
+    "PpoStep",
+    "Ranking",
+    "RewardChecked",
+    "RewardModel",
+    "RewardStep",
+    "SftChecked",
+    "SftStep",
+    "Stopped",
+    "TokenReward",
+    "Verdict",
+    "best_of",
+    "bundled_rankings",
+    "judge",
+    "kl_bound",
+    "load_reward_model",
+    "pairs",
+    "ppo",
+    "rank_by_rule",
+    "rank_completions",
+    "ranked",
+    "read_examples",
+    "read_rankings",
+    "score_tokens",
+    "sft",
+    "train_reward",
+    "write_pairs",
+    "write_rankings",
+]
+
+_HOMES = {
+    "Begun": "events",
+    "BestOf": "events",
+    "Compared": "events",
+    "Example": "tuning",
+    "Kept": "events",
+    "LabEvent": "events",
+    "Pair": "rankings",
+    "PpoChecked": "events",
+    "PpoSettings": "proximal",
+    "PpoStep": "events",
+    "Ranking": "rankings",
+    "RewardChecked": "events",
+    "RewardModel": "reward_model",
+    "RewardStep": "events",
+    "SftChecked": "events",
+    "SftStep": "events",
+    "Stopped": "events",
+    "TokenReward": "reward_model",
+    "Verdict": "rule",
+    "best_of": "choosing",
+    "bundled_rankings": "files",
+    "judge": "rule",
+    "kl_bound": "choosing",
+    "load_reward_model": "reward_model",
+    "pairs": "rankings",
+    "ppo": "proximal",
+    "rank_by_rule": "rule",
+    "rank_completions": "reward_model",
+    "ranked": "rankings",
+    "read_examples": "tuning",
+    "read_rankings": "files",
+    "score_tokens": "reward_model",
+    "sft": "tuning",
+    "train_reward": "reward",
+    "write_pairs": "files",
+    "write_rankings": "files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'core.labs.preference' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"core.labs.preference.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

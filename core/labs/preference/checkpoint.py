@@ -1,0 +1,90 @@
+"""A training's state in one file, which takes its place once it is whole: a kill loses the steps since the last one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+NAME = "training.safetensors"
+Tensors = dict[str, torch.Tensor]
+
+
+class Progress(NamedTuple):
+    """How far a training has come."""
+
+    step: int
+    seconds: float
+    """Of computing so far."""
+    figures: dict[str, float]
+    """What the training wants to know again."""
+
+
+class Checkpoint:
+    """What is needed to go on: the weights that are trained, and their optimizer. Random numbers need no state: each
+    step draws its own from seed and number.
+
+    `plan`: everything that decides what the training does. A file of another plan is not gone on with.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: Mapping[str, object],
+        module: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+    ) -> None:
+        self._path = folder / NAME
+        self._plan = json.dumps(plan, sort_keys=True)
+        self._module, self._optimizer = module, optimizer
+
+    def save(self, progress: Progress) -> None:
+        """Write it whole."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        weights: Tensors = dict(self._module.named_parameters())
+        tensors = {f"weight.{name}": value for name, value in weights.items()}
+        tensors |= {f"adam.{name}": value for name, value in self._of_optimizer().items()}
+        about = {"plan": self._plan, "progress": json.dumps(progress)}
+        beside = self._path.with_name(f".{NAME}.{os.getpid()}")
+        save_file({name: value.detach().contiguous() for name, value in tensors.items()}, beside, about)
+        os.replace(beside, self._path)
+
+    def restore(self) -> Progress:
+        """Go on from the file where it is there, whole, and of the same plan; else nothing, from the beginning."""
+        try:
+            with safe_open(self._path, "pt") as file:
+                about = file.metadata() or {}
+                if about.get("plan") != self._plan:
+                    return Progress(0, 0.0, {})
+                tensors = {name: file.get_tensor(name) for name in file.keys()}
+        except (OSError, SafetensorError):
+            return Progress(0, 0.0, {})
+        self._put_back(tensors)
+        return Progress(*json.loads(about["progress"]))
+
+    def drop(self) -> None:
+        """The training is done."""
+        self._path.unlink(missing_ok=True)
+
+    def _of_optimizer(self) -> Tensors:
+        state = self._optimizer.state_dict()["state"]
+        return {
+            f"{place}.{key}": torch.as_tensor(value) for place, kept in state.items() for key, value in kept.items()
+        }
+
+    def _put_back(self, tensors: Tensors) -> None:
+        weights = {name.removeprefix("weight."): value for name, value in tensors.items() if name.startswith("weight.")}
+        self._module.load_state_dict(weights, strict=False)
+        moments: dict[int, Tensors] = {}
+        for name, value in tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind == "adam":
+                place, key = rest.split(".", 1)
+                moments.setdefault(int(place), {})[key] = value
+        self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})

@@ -1,0 +1,78 @@
+"""Best of n: n texts are drawn, the one with the highest reward is taken; what that gains, and how far it leads away.
+
+The bound is that of Stiennon et al., "Learning to summarize from human feedback" (2020), and of Nakano et al., "WebGPT"
+(2021): KL ≤ ln n − (n − 1)/n. It is met where no two texts are the same; of texts that come more than once the choice
+tells less, and the divergence is smaller. That is what is measured here.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from core.labs.preference.events import BestOf
+from core.labs.preference.reward_model import RewardModel
+from core.labs.preference.sampling import draw
+from core.labs.preference.scores import ends_of
+from core.labs.preference.texts import prompt_ids
+from core.labs.preference.training import learning
+from core.models.model import LoadedModel
+
+COUNTS = (1, 2, 4, 8, 16)
+
+
+def kl_bound(n: int) -> float:
+    """ln n − (n − 1)/n nats."""
+    return math.log(n) - (n - 1) / n
+
+
+def best_of(
+    model: LoadedModel,
+    judge: RewardModel,
+    prompt: str,
+    *,
+    counts: Sequence[int] = COUNTS,
+    texts: int = 64,
+    longest: int = 90,
+    seed: int = 0,
+    cancel: threading.Event | None = None,
+) -> Iterator[BestOf]:
+    """What the best of n texts is worth behind `prompt`, for each n of `counts`, told by `texts` that are drawn once.
+
+    Raises PreferenceError, ModelError.
+    """
+    with learning(model):
+        ids = [prompt_ids(model, prompt)] * texts
+        generator = torch.Generator().manual_seed(seed)
+        drawn = draw(model.model, ids, ends_of(model), longest, generator, cancel or threading.Event())
+        if drawn is None:
+            return
+        written = [drawn.texts(row) for row in range(texts)]
+        rewards = judge.score([[*before, *after] for before, after in written])
+        groups = _grouped(rewards, [tuple(after) for _, after in written])
+        for n in counts:
+            yield BestOf(n, *expected(groups, n), texts)
+
+
+def _grouped(rewards: Sequence[float], written: Sequence[tuple[int, ...]]) -> list[tuple[float, float]]:
+    """(reward, share) of each different text, the worst first."""
+    count: dict[tuple[float, tuple[int, ...]], int] = {}
+    for one in zip(rewards, written, strict=True):
+        count[one] = count.get(one, 0) + 1
+    return [(reward, number / len(rewards)) for (reward, _), number in sorted(count.items())]
+
+
+def expected(groups: Sequence[tuple[float, float]], n: int) -> tuple[float, float, float]:
+    """(mean reward, bound, divergence in nats) of the best of n drawn from texts with these rewards and shares, the
+    worst first: each is the best with probability F^n − F_before^n."""
+    reward = nats = below = 0.0
+    for worth, share in groups:
+        upto = min(1.0, below + share)
+        chance = upto**n - below**n
+        reward += chance * worth
+        nats += chance * math.log(chance / share) if chance > 0 else 0.0
+        below = upto
+    return reward, kl_bound(n), nats

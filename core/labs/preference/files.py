@@ -1,0 +1,91 @@
+"""Rankings and pairs in JSON lines: what TRL's preference datasets read, and the bundled set.
+
+A line is a pair, `{"prompt": …, "chosen": …, "rejected": …}` (TRL's standard format of a preference dataset), or a
+whole ranking, `{"prompt": …, "completions": […], "ranks": […]}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+from core.errors import PreferenceError
+from core.labs.preference.rankings import Pair, Ranking, from_mapping, pairs
+from resources.language import tr
+
+BUNDLED = Path(__file__).resolve().parents[3] / "resources" / "preference" / "rankings.jsonl"
+"""Endings of stories, ranked by `rule`; made by packaging/preference/rankings.py."""
+MOST_BYTES = 64 * 2**20
+T = TypeVar("T")
+
+
+def bundled_rankings() -> list[Ranking]:
+    """The rankings that ship with the program."""
+    return read_rankings(BUNDLED)
+
+
+def read_rankings(path: str | Path) -> list[Ranking]:
+    """Every ranking of a JSONL file, pairs as rankings of two. Raises PreferenceError that names the line."""
+    found = read_lines(Path(path), from_mapping)
+    if not found:
+        raise PreferenceError(tr("{file} holds no ranking.").format(file=Path(path).name), _format())
+    return found
+
+
+def write_rankings(path: str | Path, rankings: Iterable[Ranking]) -> None:
+    """A line for each ranking, whole."""
+    _write(Path(path), map(asdict, rankings))
+
+
+def write_pairs(path: str | Path, rankings: Iterable[Ranking]) -> int:
+    """A line for each pair, as TRL reads them; how many there are."""
+    found: list[Pair] = [pair for ranking in rankings for pair in pairs(ranking)]
+    _write(Path(path), (pair._asdict() for pair in found))
+    return len(found)
+
+
+def read_lines(path: Path, read: Callable[[dict[str, object]], T]) -> list[T]:
+    """What `read` makes of the object on each line. Raises PreferenceError that names the file and the line."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise PreferenceError(
+                tr("{file} is larger than {most} MB.").format(file=path.name, most=MOST_BYTES // 2**20), _format()
+            )
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PreferenceError(
+            tr("{file} cannot be read: {error}.").format(file=path.name, error=error), _format()
+        ) from error
+    return [_read_line(path, number, line, read) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _read_line(path: Path, number: int, line: str, read: Callable[[dict[str, object]], T]) -> T:
+    try:
+        values = json.loads(line)
+        if not isinstance(values, dict):
+            raise PreferenceError(tr("It is no JSON object."))
+        return read(values)
+    except (ValueError, RecursionError) as error:
+        cause = tr("It is no JSON: {error}.").format(error=error)
+    except PreferenceError as error:
+        cause = error.cause
+    raise PreferenceError(
+        tr("Line {number} of {file}: {cause}").format(number=number, file=path.name, cause=cause), _format()
+    )
+
+
+def _format() -> str:
+    return tr("Each line is a JSON object with “prompt”, “chosen” and “rejected”.")
+
+
+def _write(path: Path, rows: Iterable[dict[str, object]]) -> None:
+    """All or nothing: the file takes its place once it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with beside.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    os.replace(beside, path)

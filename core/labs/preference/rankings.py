@@ -1,0 +1,108 @@
+"""Rankings of completions, and the pairs that they stand for.
+
+Ouyang et al., "Training language models to follow instructions with human feedback" (2022), section 3.5: K completions
+of one prompt put in order stand for C(K, 2) pairs of a better and a worse one. Of two that tie, neither is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from core.errors import PreferenceError
+from resources.language import tr
+
+Groups = Sequence[str | Sequence[str]]
+"""Completions, the best first; those that tie stand together in a sequence of their own."""
+
+
+class Pair(NamedTuple):
+    """Of two completions of a prompt, the one that is preferred, and the other; TRL's names."""
+
+    prompt: str
+    chosen: str
+    rejected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Completions of one prompt and the rank of each: 1 is the best, equal ranks are ties."""
+
+    prompt: str
+    completions: tuple[str, ...]
+    ranks: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.completions) != len(self.ranks):
+            raise _unusable(
+                tr("There are {texts} completions and {ranks} ranks.").format(
+                    texts=len(self.completions), ranks=len(self.ranks)
+                )
+            )
+        if len(self.completions) < 2:
+            raise _unusable(tr("A ranking needs two completions or more."))
+        if len(set(self.completions)) < len(self.completions):
+            raise _unusable(tr("The same completion stands in it twice."))
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The completions, the best first; those that tie stand together."""
+        by_rank: dict[int, list[str]] = {}
+        for text, rank in zip(self.completions, self.ranks, strict=True):
+            by_rank.setdefault(rank, []).append(text)
+        return tuple(tuple(by_rank[rank]) for rank in sorted(by_rank))
+
+
+def ranked(groups: Groups, prompt: str = "") -> Ranking:
+    """The ranking of completions given the best first, ties together. Raises PreferenceError."""
+    tied = [(group,) if isinstance(group, str) else tuple(group) for group in groups]
+    texts = tuple(text for group in tied for text in group)
+    ranks = tuple(rank for rank, group in enumerate(tied, 1) for _ in group)
+    return Ranking(prompt, texts, ranks)
+
+
+def pairs(ranking: Ranking | Mapping[str, object] | Groups) -> list[Pair]:
+    """The pairs that a ranking of K completions stands for: C(K, 2) less those that tie, the best completion's first.
+
+    `ranking`: a `Ranking`; a mapping with its three fields, as its JSONL has them; or the completions alone, the best
+    first, those that tie in a list of their own: `["best", ["as good", "as this"], "worst"]`.
+    Raises PreferenceError where a completion stands in it twice, or there are fewer than two.
+    """
+    known = ranking if isinstance(ranking, Ranking) else _read(ranking)
+    order = sorted(zip(known.ranks, known.completions, strict=True), key=lambda place: place[0])
+    return [
+        Pair(known.prompt, better, worse)
+        for (above, better), (below, worse) in combinations(order, 2)
+        if above < below
+    ]  # fmt: skip
+
+
+def _read(ranking: Mapping[str, object] | Groups) -> Ranking:
+    return from_mapping(ranking) if isinstance(ranking, Mapping) else ranked(ranking)
+
+
+def from_mapping(values: Mapping[str, object]) -> Ranking:
+    """A ranking of `{"prompt", "completions", "ranks"}`, or of one pair as TRL has it, `{"prompt", "chosen",
+    "rejected"}`. Raises PreferenceError."""
+    prompt = values.get("prompt", "")
+    is_pair = "chosen" in values or "rejected" in values
+    ranks: tuple[object, ...] = (1, 2) if is_pair else _sequence(values, "ranks")
+    texts = (values.get("chosen"), values.get("rejected")) if is_pair else _sequence(values, "completions")
+    if not (isinstance(prompt, str) and all(isinstance(text, str) and text for text in texts)):
+        raise _unusable(tr("Its prompt and its completions must be texts."))
+    if not all(isinstance(rank, int) and not isinstance(rank, bool) for rank in ranks):
+        raise _unusable(tr("Its ranks must be whole numbers."))
+    return Ranking(prompt, tuple(map(str, texts)), tuple(int(str(rank)) for rank in ranks))
+
+
+def _sequence(values: Mapping[str, object], name: str) -> tuple[object, ...]:
+    found = values.get(name)
+    if not isinstance(found, (list, tuple)):
+        raise _unusable(tr("It has neither “chosen” and “rejected” nor “completions” and “ranks”."))
+    return tuple(found)
+
+
+def _unusable(cause: str) -> PreferenceError:
+    return PreferenceError(cause, tr("Give each ranking at least two different completions, each with its rank."))

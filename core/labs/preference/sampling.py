@@ -1,0 +1,89 @@
+"""Texts drawn from a model, many at once, with the probabilities that they had."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from transformers import DynamicCache
+
+from core.labs.preference.texts import Rows, rows
+
+
+class Drawn(NamedTuple):
+    """Texts that were written behind prompts: prompt to the left, answer to the right of one column for all."""
+
+    ids: torch.Tensor
+    """[B, P + T]"""
+    mask: torch.Tensor
+    """[B, P + T]: 1 where a token of prompt or answer stands, the end token included."""
+    start: int
+    """P: the first column of the answers."""
+    ended: torch.Tensor
+    """[B]: whether the model ended the text itself."""
+
+    @property
+    def written(self) -> torch.Tensor:
+        """[B, T]: where a token was drawn."""
+        return self.mask[:, self.start :].bool()
+
+    @property
+    def lengths(self) -> torch.Tensor:
+        """[B]: tokens drawn, the end token included."""
+        return self.written.sum(1)
+
+    def texts(self, row: int) -> tuple[list[int], list[int]]:
+        """Prompt and answer of one row; the end token belongs to neither."""
+        before = self.ids[row, : self.start][self.mask[row, : self.start].bool()].tolist()
+        after = self.ids[row, self.start :][self.written[row]].tolist()
+        return before, after[:-1] if self.ended[row] else after
+
+
+@torch.no_grad()
+def draw(
+    network: Any,
+    prompts: Sequence[Sequence[int]],
+    ends: frozenset[int],
+    longest: int,
+    generator: torch.Generator,
+    cancel: threading.Event,
+    temperature: float = 1.0,
+) -> Drawn | None:
+    """A text behind each prompt, by plain sampling; None when it was cancelled before all had ended."""
+    batch = rows(prompts, left=True)
+    cache, ids, mask = DynamicCache(), batch.ids, batch.mask
+    alive = torch.ones(len(ids), dtype=torch.bool)
+    end_ids = torch.tensor(sorted(ends))
+    new = Rows(ids, mask)
+    for _ in range(longest):
+        if cancel.is_set():
+            return None
+        places = (mask.cumsum(1) - 1).clamp(min=0)[:, -new.ids.shape[1] :]
+        out = network(
+            input_ids=new.ids, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True,
+            logits_to_keep=1,
+        )  # fmt: skip
+        token = torch.multinomial((out.logits[:, -1] / temperature).softmax(-1), 1, generator=generator)
+        here = alive.long()[:, None]
+        token = token * here
+        ids, mask = torch.cat([ids, token], 1), torch.cat([mask, here], 1)
+        new = Rows(token, here)
+        alive &= ~torch.isin(token[:, 0], end_ids)
+        if not alive.any():
+            break
+    return Drawn(ids, mask, len(batch.ids[0]), ~alive)
+
+
+def answer_logits(network: Any, drawn: Drawn, rows_: torch.Tensor | None = None) -> torch.Tensor:
+    """[B, T, V]: the scores from which each token of the answers was drawn, of all rows or of these."""
+    chosen = slice(None) if rows_ is None else rows_
+    ids, mask = drawn.ids[chosen], drawn.mask[chosen]
+    places = (mask.cumsum(1) - 1).clamp(min=0)
+    answers = ids.shape[1] - drawn.start
+    out = network(
+        input_ids=ids, attention_mask=mask, position_ids=places, use_cache=False, logits_to_keep=answers + 1
+    )  # fmt: skip
+    logits: torch.Tensor = out.logits[:, -answers - 1 : -1].float()
+    return logits

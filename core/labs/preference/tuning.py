@@ -1,0 +1,182 @@
+"""Supervised fine-tuning: the likeliest continuation becomes the one that was written (InstructGPT, step 1)."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import functional
+
+from core.errors import PreferenceError
+from core.labs.preference.cards import sft_card
+from core.labs.preference.checkpoint import Checkpoint
+from core.labs.preference.digest import digest, weights_digest
+from core.labs.preference.events import Begun, Kept, LabEvent, SftChecked, SftStep
+from core.labs.preference.files import BUNDLED, read_lines
+from core.labs.preference.places import home
+from core.labs.preference.saving import save_model
+from core.labs.preference.texts import Turn, chat_ids, prompt_ids, rows, text_ids
+from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate
+from core.models.model import LoadedModel
+from resources.language import tr
+
+CHATS = BUNDLED.with_name("chats.jsonl")
+"""Chat examples that ship with the program."""
+EXAMPLES_A_STEP = 8
+HELD_OUT = 5
+RATE = 5e-5
+
+
+class Example(NamedTuple):
+    """What is asked, and the answer to be learned: a text and what goes on behind it, or turns of a chat."""
+
+    prompt: str | tuple[Turn, ...]
+    completion: str
+
+
+class _Read(NamedTuple):
+    """An example as tokens; the first `asked` of them are given."""
+
+    ids: list[int]
+    asked: int
+
+
+def sft(
+    examples: Sequence[Example] | str | Path | None = None,
+    *,
+    model: LoadedModel | str = "storyteller",
+    folder: str | Path | None = None,
+    steps: int = 12,
+    seed: int = 0,
+    rate: float = RATE,
+    cancel: threading.Event | None = None,
+) -> Iterator[LabEvent]:
+    """Fine-tune a copy of `model` on examples (the bundled chats, a JSONL, or these) and keep it in `folder`.
+
+    Events: Begun, SftChecked before the first step, SftStep for each, SftChecked, Kept; or Stopped. One example in five
+    is held out. Begun again with the same settings it goes on where it was killed or stopped. Raises PreferenceError,
+    ModelError.
+    """
+    given = examples if examples is not None else CHATS
+    known = read_examples(given) if isinstance(given, (str, Path)) else list(given)
+    source = as_model(model)
+    with learning(source):
+        yield from _Sft(known, source, home(folder, "sft"), steps, seed, rate, cancel or threading.Event()).run()
+
+
+def read_examples(path: str | Path) -> list[Example]:
+    """Every example of a JSONL file. Raises PreferenceError that names the line."""
+    found = read_lines(Path(path), _example)
+    if not found:
+        raise PreferenceError(tr("{file} holds no example.").format(file=Path(path).name), _format())
+    return found
+
+
+def _example(values: Mapping[str, object]) -> Example:
+    if "messages" in values:
+        *turns, last = _turns(values["messages"])
+        return Example(tuple(turns), last["content"])
+    prompt, completion = values.get("prompt"), values.get("completion")
+    if not (isinstance(prompt, str) and isinstance(completion, str) and prompt and completion):
+        raise PreferenceError(tr("Its “prompt” and its “completion” must be texts."), _format())
+    return Example(prompt, completion)
+
+
+def _turns(messages: object) -> list[Turn]:
+    """At least two, the last one the assistant's. Raises PreferenceError."""
+    given = messages if isinstance(messages, list) else []
+    turns = [Turn(role=one["role"], content=one["content"]) for one in given if _is_turn(one)]
+    if len(turns) < len(given) or len(turns) < 2 or turns[-1]["role"] != "assistant":
+        raise PreferenceError(
+            tr("Its “messages” must be turns with “role” and “content”, the last one the assistant's."), _format()
+        )
+    return turns
+
+
+def _is_turn(one: object) -> bool:
+    return isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("role", "content"))
+
+
+def _format() -> str:
+    return tr("Each line is a JSON object with “prompt” and “completion”, or with “messages”.")
+
+
+class _Sft:
+    """One fine-tuning."""
+
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        source: LoadedModel,
+        folder: Path,
+        steps: int,
+        seed: int,
+        rate: float,
+        cancel: threading.Event,
+    ) -> None:
+        read = [_read(source, one) for one in examples]
+        self._held = read[HELD_OUT - 1 :: HELD_OUT] or read
+        self._learned = [one for place, one in enumerate(read) if place % HELD_OUT != HELD_OUT - 1]
+        self._source, self._folder, self._seed, self._rate = source, folder, seed, rate
+        self._network: Any = copy.deepcopy(source.model).train(False).requires_grad_(True)
+        self._optimizer = torch.optim.AdamW(self._network.parameters(), lr=rate, weight_decay=0.0)
+        plan = {
+            "stage": "sft", "model": weights_digest(source), "examples": digest(examples), "steps": steps,
+            "seed": seed, "rate": rate,
+        }  # fmt: skip
+        checkpoint = Checkpoint(folder, plan, self._network, self._optimizer)
+        self._training = Training("sft", steps, checkpoint, cancel)
+
+    def run(self) -> Iterator[LabEvent]:
+        """All of it."""
+        training = self._training
+        training.resume()
+        yield Begun("sft", self._source.name, training.step, training.total, len(self._learned), len(self._held))
+        if not training.step:
+            yield self._check(0)
+        yield from training.steps(self._update)
+        if training.is_done:
+            checked = self._check(training.total)
+            yield checked
+            tuned = LoadedModel(self._network, self._source.tokenizer, self._folder.name)
+            card = sft_card(self._source, checked, len(self._learned), self._seed, training.seconds)
+            save_model(tuned, self._folder, card)
+            training.checkpoint.drop()
+            yield Kept("sft", str(self._folder), training.seconds)
+
+    def _update(self, step: int) -> Iterator[LabEvent]:
+        generator = torch.Generator().manual_seed(self._seed * 100_003 + step)
+        places = torch.randperm(len(self._learned), generator=generator)[:EXAMPLES_A_STEP].tolist()
+        set_rate(self._optimizer, rate_at(step, self._training.total, self._rate))
+        loss, tokens = _loss(self._network, [self._learned[place] for place in places])
+        descend(self._optimizer, loss / tokens)
+        yield SftStep(step + 1, self._training.total, loss.item() / tokens, tokens)
+
+    @torch.no_grad()
+    def _check(self, step: int) -> SftChecked:
+        starts = range(0, len(self._held), EXAMPLES_A_STEP)
+        parts = [_loss(self._network, self._held[at : at + EXAMPLES_A_STEP]) for at in starts]
+        return SftChecked(step, self._training.total, sum(loss.item() for loss, _ in parts) / sum(n for _, n in parts))
+
+
+def _loss(network: Any, examples: Sequence[_Read]) -> tuple[torch.Tensor, int]:
+    """The summed loss of the answers' tokens in nats, and how many there are."""
+    batch = rows([one.ids for one in examples])
+    logits = network(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits[:, :-1].float()
+    places = torch.arange(1, batch.ids.shape[1])
+    answered = batch.mask[:, 1:].bool() & (places >= torch.tensor([[one.asked] for one in examples]))
+    loss = functional.cross_entropy(logits[answered], batch.ids[:, 1:][answered], reduction="sum")
+    return loss, int(answered.sum())
+
+
+def _read(model: LoadedModel, example: Example) -> _Read:
+    if isinstance(example.prompt, str):
+        ids = text_ids(model, example.prompt, example.completion)
+        return _Read(ids, len(prompt_ids(model, example.prompt)))
+    asked = chat_ids(model, example.prompt)
+    answer = Turn(role="assistant", content=example.completion)
+    return _Read(chat_ids(model, (*example.prompt, answer), answered=True), len(asked))

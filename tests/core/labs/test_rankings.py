@@ -1,0 +1,107 @@
+"""Rankings, the pairs they stand for, their files, and the rule of the bundled ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from math import comb
+from pathlib import Path
+
+import pytest
+
+from core.errors import PreferenceError
+from core.labs import preference
+from core.labs.preference import Pair, Ranking, judge, pairs, rank_by_rule, ranked
+
+PROMPT = "Once upon a time, there was a little fox named Fern. Soon she met an owl named Max.\n"
+GOOD = "Max helped Fern. After that, Fern and Max played together every day."
+
+
+@pytest.mark.parametrize("count", [2, 4, 9])
+def test_an_order_without_ties_stands_for_every_pair(count: int) -> None:
+    found = pairs([str(number) for number in range(count)])
+    assert len(found) == comb(count, 2)
+    assert all(int(pair.chosen) < int(pair.rejected) for pair in found)
+
+
+def test_of_those_that_tie_neither_is_better() -> None:
+    assert pairs(["a", ["b", "c"], "d"]) == [
+        Pair("", "a", "b"), Pair("", "a", "c"), Pair("", "a", "d"), Pair("", "b", "d"), Pair("", "c", "d")
+    ]  # fmt: skip
+    assert pairs([["a", "b"]]) == []
+
+
+def test_a_ranking_says_the_same_in_each_of_its_shapes() -> None:
+    whole = Ranking("p", ("worst", "best", "good"), (3, 1, 2))
+    assert pairs(whole) == pairs({"prompt": "p", "completions": ["worst", "best", "good"], "ranks": [3, 1, 2]})
+    assert pairs(whole) == pairs(ranked(["best", "good", "worst"], "p"))
+    assert whole.groups == (("best",), ("good",), ("worst",))
+
+
+@pytest.mark.parametrize("wrong", [["a"], ["a", "a"], [], {"completions": ["a", "b"], "ranks": [1]}, {"prompt": "a"}])
+def test_what_is_no_ranking_is_refused(wrong: object) -> None:
+    with pytest.raises(PreferenceError):
+        pairs(wrong)  # type: ignore[arg-type]  # what a reader of a file may meet
+
+
+def test_rankings_and_pairs_come_back_from_their_files(tmp_path: Path) -> None:
+    kept = [ranked(["a", ["b", "c"]], "once "), ranked(["d", "e"], "twice ")]
+    preference.write_rankings(tmp_path / "rankings.jsonl", kept)
+    assert preference.read_rankings(tmp_path / "rankings.jsonl") == kept
+    assert preference.write_pairs(tmp_path / "pairs.jsonl", kept) == 3
+    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    assert rows[0] == {"prompt": "once ", "chosen": "a", "rejected": "b"}, "the three names that TRL reads"
+    assert [pairs(one)[0] for one in preference.read_rankings(tmp_path / "pairs.jsonl")] == [
+        pair for one in kept for pair in pairs(one)
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"prompt": "p"}', '{"chosen": "a", "rejected": "a"}', '{"chosen": 1, "rejected": "b"}',
+             '{"prompt": "p", "completions": ["a", "b"], "ranks": [1, "x"]}'],
+)  # fmt: skip
+def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text('{"prompt": "p", "chosen": "a", "rejected": "b"}\n\n' + line + "\n")
+    with pytest.raises(PreferenceError, match=r"Line 3 of mine\.jsonl"):
+        preference.read_rankings(file)
+
+
+def test_a_file_that_is_empty_or_gone_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("\n")
+    for name in ("empty.jsonl", "gone.jsonl"):
+        with pytest.raises(PreferenceError, match=name):
+            preference.read_rankings(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        (GOOD, 4),
+        ("Max helped Fern. Then Fern went home and slept well.", 2),
+        ("Max helped Fern. After that, Fern and Rosie played together every day.", 3),
+        ("Max helped Fern. After that, Max and Max played together every day.", 3),
+        ("They sat down and sang. They sat down and sang. They played together.", 3),
+        ("Max helped Fern. After that, Fern and Max played together every", 2),
+    ],
+)
+def test_the_rule_gives_its_points(text: str, points: int) -> None:
+    assert judge(PROMPT, text).points == points
+
+
+def test_equal_points_are_a_tie() -> None:
+    home = "Then Fern went home and slept well."
+    assert rank_by_rule(PROMPT, (home, GOOD, "Fern felt glad.")).ranks == (2, 1, 2)
+
+
+def test_the_bundled_rankings_follow_the_rule() -> None:
+    bundled = preference.bundled_rankings()
+    assert len(bundled) >= 100
+    assert all(rank_by_rule(one.prompt, one.completions) == one for one in bundled)
+    assert all(4 <= len(one.completions) <= 9 and pairs(one) for one in bundled)
+
+
+def test_the_lab_is_reached_without_torch() -> None:
+    code = "import sys, core; core.labs.preference.pairs(['a', 'b']); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
