@@ -16,8 +16,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from core.trace.layout import described  # noqa: E402  # the root has to be on the path first
-from core.trace.schema import VERSION, Kind, Record, event_classes, records  # noqa: E402
+from core.events import EVENTS  # noqa: E402  # the root has to be on the path first
+from core.trace.layout import described  # noqa: E402
+from core.trace.schema import VERSION, Kind, Record, records  # noqa: E402
 
 DOCS = ROOT / "docs"
 PARTS = ROOT / "packaging" / "trace"
@@ -45,8 +46,8 @@ def spelled(kind: Kind) -> str:
 def docstrings() -> dict[str, str]:
     """What the source says below each field, by `Class.field`, and of each class, by its name."""
     found = {}
-    for name in ("events", "arithmetic"):
-        for node in ast.parse((ROOT / "core" / f"{name}.py").read_text(encoding="utf-8")).body:
+    for path in (*sorted((ROOT / "core" / "events").glob("*.py")), ROOT / "core" / "arithmetic.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef):
                 found[node.name] = ast.get_docstring(node) or ""
                 found |= {f"{node.name}.{field}": words for field, words in _fields(node)}
@@ -76,7 +77,7 @@ def table(record: Record, words: dict[str, str]) -> str:
 
 def page() -> str:
     """The whole document."""
-    words, events = docstrings(), {cls.__name__ for cls in event_classes()}
+    words, events = docstrings(), {cls.__name__ for cls in EVENTS}
     head = (PARTS / "page.md").read_text(encoding="utf-8")
     reader = (PARTS / "reader.py").read_text(encoding="utf-8")
     tables = {name: table(record, words) for name, record in records().items()}

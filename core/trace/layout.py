@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache
 
-from core.trace.schema import VERSION, Kind, Record, event_classes, records
+from core.events import EVENTS
+from core.trace.schema import VERSION, Kind, Record, records
 from resources.language import tr
 
 
@@ -36,7 +37,7 @@ class Layout:
 def described() -> dict[str, object]:
     """This version's schema in plain values, as each file holds it."""
     return {
-        "events": [cls.__name__ for cls in event_classes()],
+        "events": [cls.__name__ for cls in EVENTS],
         "records": {
             record.name: [[field.name, field.kind] for field in record.fields] for record in records().values()
         },
@@ -48,7 +49,7 @@ def layout_of(schema: object, version: tuple[int, int] = VERSION) -> Layout:
     match schema:
         case {"events": list(names), "records": dict(classes)} if all(isinstance(name, str) for name in names):
             events = dict(enumerate(names))
-            known = {cls.__name__ for cls in event_classes()}
+            known = {cls.__name__ for cls in EVENTS}
             listed = {name: _listed(name, classes[name]) for name in records() if name in classes}
             return Layout(
                 {number: name for number, name in events.items() if name in known and name in listed},

@@ -8,8 +8,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from core import events
-from core.events import Event
+from core.events import EVENTS
 
 VERSION = (1, 1)
 """(major, minor). A new field with a default or a new event is a minor version; anything else a major one."""
@@ -43,19 +42,12 @@ class Record:
 def records() -> dict[str, Record]:
     """Every class that an event is, or is made of, by name; events first."""
     found: dict[str, Record] = {}
-    waiting = list(event_classes())
+    waiting: list[type] = list(EVENTS)
     for cls in waiting:
         if cls.__name__ not in found:
             found[cls.__name__] = _record(cls)
             waiting += _classes_in(get_type_hints(cls).values())
     return found
-
-
-def event_classes() -> Iterator[type[Event]]:
-    """The events themselves, as `core.events` lists them."""
-    for value in vars(events).values():
-        if isinstance(value, type) and issubclass(value, Event) and value is not Event:
-            yield value
 
 
 def kind_of(hint: object) -> Kind:

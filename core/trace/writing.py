@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from core.events import Event
+from core.events import EVENTS, Event
 from core.trace import numbers
 from core.trace.packing import packable
-from core.trace.schema import Kind, Record, event_classes, records
+from core.trace.schema import Kind, Record, records
 
 Column: TypeAlias = Any
 """A list that MessagePack can write: a word that says how, and what that needs; None for no values at all."""
@@ -27,7 +27,7 @@ class BlockWriter:
     """Makes the blocks of one file, which share their texts: each is written once, in the block that has it first."""
 
     def __init__(self) -> None:
-        self._kinds = {cls: number for number, cls in enumerate(event_classes())}
+        self._kinds = {cls: number for number, cls in enumerate(EVENTS)}
         self._records = records()
         self._texts: dict[str, int] = {}
         self._fresh: list[str] = []

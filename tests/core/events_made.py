@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from core.trace.schema import Kind, Record, event_classes, records
+from core import events
+from core.trace.schema import Kind, Record, records
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=6)
 """Lone surrogates too: a prompt may be cut between the two halves of a character."""
@@ -66,5 +67,5 @@ def event(name: str) -> st.SearchStrategy[Any]:
     return of_record(records()[name])
 
 
-NAMES = [cls.__name__ for cls in event_classes()]
+NAMES = [cls.__name__ for cls in events.EVENTS]
 EVENTS = st.sampled_from(NAMES).flatmap(event)

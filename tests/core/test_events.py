@@ -13,10 +13,12 @@ import torch
 from transformers import GenerationConfig
 
 import core
+from core import events
 from core.decoding.funnel import Heading
 from core.decoding.observe import read_step
 from core.errors import NumericError
 from core.events import (
+    EVENTS,
     CacheMeasured,
     Event,
     Finished,
@@ -34,6 +36,12 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "contrastive": {"penalty_alpha": 0.6, "top_k": 4},
     "dola": {"dola_layers": "high"},
 }
+
+
+def test_every_event_is_listed() -> None:
+    found = {value for value in vars(events).values() if isinstance(value, type) and issubclass(value, Event)}
+    assert {Event, *EVENTS} == found
+    assert all(value.__name__ in events.__all__ for value in found)
 
 
 @pytest.fixture(params=STRATEGIES)

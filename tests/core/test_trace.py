@@ -22,7 +22,7 @@ from transformers import GenerationConfig
 import core
 from core import trace
 from core.errors import NumericError, TraceError
-from core.events import Event, Finished, SequenceFinished, Stage, TokenChosen
+from core.events import EVENTS, Event, Finished, SequenceFinished, Stage, TokenChosen
 from core.models.identity import identify
 from core.trace import blocks, recorder, schema
 from core.trace.layout import described, layout_of
@@ -409,7 +409,7 @@ def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         reader.events(block, len(block))
 
 
-WONDER = len(list(schema.event_classes()))
+WONDER = len(EVENTS)
 """The number of an event that this version does not know."""
 
 
@@ -427,13 +427,13 @@ def _later_header(data: bytes) -> bytes:
 
 def _later_events(data: bytes, events: list[Event]) -> bytes:
     block: Any = unpack(data)
-    numbers = [list(schema.event_classes()).index(type(event)) for event in events]
+    numbers = [EVENTS.index(type(event)) for event in events]
     place = [field.name for field in schema.records()["TokenChosen"].fields].index("special")
     for number, column in block[4]:
-        if number == list(schema.event_classes()).index(TokenChosen):
+        if number == EVENTS.index(TokenChosen):
             del column[1 + place]
             column.insert(2, ["same", 7])
-        if number == list(schema.event_classes()).index(SequenceFinished):
+        if number == EVENTS.index(SequenceFinished):
             column[2] = ["same", "boredom"]
     return pack(
         [block[0] + 1, *block[1:3], ["each", [WONDER, *numbers]], [*block[4], [WONDER, ["parts", ["same", 0.5]]]]]

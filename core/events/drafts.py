@@ -1,0 +1,97 @@
+"""Speculation: what was drafted in a round, what the target thought of it, and what it cost."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from core.events.run import Event
+
+DraftFate = Literal["accepted", "refused", "unreached"]
+ChoiceReason = Literal["best", "untried", "retried", "silent"]
+ExtraKind = Literal["bonus", "correction", "none"]
+"""What a round of speculation adds of the target's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftNode:
+    """One drafted token of a round's tree."""
+
+    node: int
+    """Its number in the round, from 1, parents before children; 0 is the last token of the text so far."""
+    parent: int
+    id: int
+    piece: str
+    depth: int
+    drafter: int
+    """Which drafter proposed it, from 0."""
+    draft_probability: float
+    target_probability: float
+    fate: DraftFate
+    ratio: float | None = None
+    """min(1, p/q) where it was decided by a die; None where the target's own choice decided or it was not reached."""
+    die: float | None = None
+    """The number in [0, 1) drawn for the decision."""
+    cut_by: str = ""
+    """The stage of the target's funnel that left it no chance (`grammar`, `top_p`, …); empty where it had one."""
+    proposers: tuple[int, ...] = ()
+    """All drafters that proposed it, ascending; empty when `drafter` alone did."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterChoice:
+    """Which of several drafters a round asked, and why."""
+
+    asked: int
+    reason: ChoiceReason
+    """It had earned most (best), had hardly been tried (untried), was tried again though another had earned more
+    (retried), or those before it had no guess (silent)."""
+    worths: tuple[float, ...]
+    """For each drafter the speed with it ÷ without drafts, by the latest rounds; 0.0 before it was tried."""
+    times: tuple[int, ...]
+    """How often each had been asked."""
+    silent: tuple[int, ...] = ()
+    """Drafters that were asked before it and had no guess."""
+    is_counted: bool = False
+    """Costs were counted instead of measured: with dice a text must not follow the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class NgramPool:
+    """What lookahead decoding has collected."""
+
+    size: int
+    """N-grams in the pool behind the round."""
+    found: tuple[tuple[str, ...], ...]
+    """Those that the round's pass brought, in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRound(Event):
+    """One round of speculation: what was drafted, what the target thought of it, what became text."""
+
+    round: int
+    step: int
+    """New tokens written before the round."""
+    nodes: tuple[DraftNode, ...]
+    accepted: tuple[int, ...]
+    """Nodes of the accepted path, in order."""
+    extra_id: int
+    extra_piece: str
+    extra_kind: ExtraKind
+    """bonus (everything on the path was accepted), correction (a drafted token was refused) or none (cut short)."""
+    draft_seconds: float
+    verify_seconds: float
+    overhead_seconds: float
+    length: int
+    """Draft length (depth) asked for in this round."""
+    choice: DrafterChoice | None = None
+    """None where there was none."""
+    pool: NgramPool | None = None
+    """Of lookahead decoding; None for any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostCurve(Event):
+    """What this machine pays for checking several tokens in one pass of the target, over one token."""
+
+    curve: tuple[tuple[int, float], ...]
+    """(tokens in the pass, time ÷ the time of one token), by tokens."""

@@ -1,0 +1,94 @@
+"""One token of a text: why it was chosen, among which others, and what a second model holds of it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from core.events.run import Event
+from core.events.stages import Stage
+
+Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam", "scored"]
+"""How a token was picked; `scored`: not at all, it stands in a text that was given."""
+Origin = Literal["target", "draft", "correction", "bonus"]
+"""Who proposed a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One token that could have been chosen at a step."""
+
+    id: int
+    text: str
+    raw_probability: float
+    """By the model alone, before any processing."""
+    probability: float
+    """After every processor; 0.0 when it was cut."""
+    raw_log_probability: float
+    log_probability: float
+    """-inf when it was cut."""
+    rank: int
+    """Place by raw probability, 1 = the model's first choice."""
+    degeneration_penalty: float | None = None
+    """Contrastive search: largest cosine similarity with any earlier token."""
+    score: float | None = None
+    """Contrastive search: (1 - alpha) * confidence - alpha * penalty."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerChoice:
+    """DoLa: the premature layer that the final one was contrasted with."""
+
+    layer: int
+    divergences: tuple[tuple[int, float], ...]
+    """(candidate layer, Jensen–Shannon divergence from the final layer)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChosen(Event):
+    """A token was decided for one sequence."""
+
+    step: int
+    """0 for the first new token of its sequence."""
+    sequence: int
+    id: int
+    piece: str
+    """The token's own text; lone bytes of a UTF-8 character appear as ⟨E2⟩."""
+    text: str
+    """What it adds to the text: empty while a character is incomplete, whole characters afterwards."""
+    raw_probability: float
+    probability: float
+    raw_log_probability: float
+    log_probability: float
+    rank: int
+    """Place by raw probability, 1 = the model's first choice."""
+    entropy: float
+    """Of the model's own distribution, in nats."""
+    seconds: float
+    """Since the token before it (or since the prompt was read)."""
+    alternatives: tuple[Alternative, ...] = ()
+    """The n likeliest by the model alone and the n likeliest after processing, by raw probability, most likely first;
+    the chosen one is always among them unless tracing is off."""
+    funnel: tuple[Stage, ...] = ()
+    method: Method = "greedy"
+    layer_choice: LayerChoice | None = None
+    special: bool = False
+    """An end-of-sequence or other control token: it adds no text."""
+    origin: Origin = "target"
+    final_rank: int | None = None
+    """Place by probability after every processor; None where nothing was processed, so that it is `rank`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCompared(Event):
+    """What a second model holds of the token that was told last, behind the same text."""
+
+    step: int
+    id: int
+    probability: float
+    log_probability: float
+    rank: int
+    entropy: float
+    """Of its distribution, in nats."""
+    divergence: float
+    """KL(first ‖ second) of the two distributions, in bits."""
+    alternatives: tuple[Alternative, ...] = ()
+    """Its own likeliest tokens."""
