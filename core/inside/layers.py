@@ -14,9 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
+from transformers import DynamicCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from core.caches.tensors.reading import are_close
+from core.decoding.forward.lean import lean_llama
 from core.device_memory import is_out_of_memory
 from core.errors import InsideError
 from core.inside.reading import fresh, rows
@@ -44,11 +46,16 @@ class Layers:
         """What the last layer gave, in the form in which it gives it."""
         self._given: Any = None
         """What the layer that computes nothing gives."""
+        self._lean = lean_llama(model)
+        """The quicker way through the same layers, where there is one."""
         self._watched = self._twin([_watched(n, one, self._note) for n, one in enumerate(layers_at(model, path))])
 
     def read(self, encoded: Sequence[int], before: Sequence[int], places: int) -> tuple[torch.Tensor, torch.Tensor]:
         """States [L + 1, n, D] of the last `places` tokens of a text (the embedding's output first), and the logits
         [V] behind its last one, float32. Raises InsideError."""
+        if self._lean is not None:
+            passed = self._lean.states(rows(self._model, [before]), DynamicCache())[:, 0, -places:]
+            return passed, self._lean.score(passed[-1, -1:])[0]
         forward = fresh(self._watched, len(before), [encoded] if encoded else ())
         self._states.clear()
         logits = forward(rows(self._model, [before])).last[0]
@@ -61,6 +68,8 @@ class Layers:
     def end(self, states: torch.Tensor) -> torch.Tensor:
         """Float32 logits [n, V] that the network's end gives for states [n, D] of any layer, behind a text that was
         read."""
+        if self._lean is not None:
+            return self._lean.score(states)
         self._given = _in_the_form_of(self._last, states[:, None])
         ids = torch.zeros(len(states), 1, dtype=torch.long, device=self._model.device)
         given: dict[str, object] = {"input_ids": ids}

@@ -16,6 +16,8 @@ from core.models.model import LoadedModel
 
 LARGEST = 2**21
 """Numbers that the logits of one block may have: larger ones leave the processor's own memory."""
+_READING = 2**17
+"""The same of what is read off them at a time: several operations over the same numbers."""
 _PORTION = 64
 """Tokens whose layers are told at a time, so that a long text can be stopped."""
 
@@ -82,13 +84,8 @@ def _rows(model: LoadedModel, question: Question, first: int, cancel: threading.
 def _read(layers: Layers, states: torch.Tensor, chosen: Sequence[int], width: int) -> Iterator[tuple[LensRow, ...]]:
     """A row for each layer, for each of n tokens `chosen`; states [L + 1, n, D]."""
     count, places, _ = states.shape
-    flat = states.flatten(0, 1)
     wanted = torch.tensor(chosen, device=states.device).repeat(count)
-    block = max(1, LARGEST // width)
-    found = [
-        _figures(layers.end(flat[begin : begin + block]), wanted[begin : begin + block])
-        for begin in range(0, len(flat), block)
-    ]
+    found = _figures(layers, states.flatten(0, 1), wanted, width)
     firsts, tops, shares, ranks = (
         torch.cat(column).view(count, places).T.tolist() for column in zip(*found, strict=True)
     )
@@ -96,17 +93,26 @@ def _read(layers: Layers, states: torch.Tensor, chosen: Sequence[int], width: in
         yield tuple(LensRow(layer, *figures) for layer, figures in enumerate(zip(*row, strict=True)))
 
 
-def _figures(logits: torch.Tensor, chosen: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """First choice, its probability, the chosen token's, its rank, each [n]; of logits [n, V].
+def _figures(
+    layers: Layers, states: torch.Tensor, chosen: torch.Tensor, width: int
+) -> Iterator[tuple[torch.Tensor, ...]]:
+    """First choice, its probability, the chosen token's, its rank; of states [n, D] and tokens [n], some at a time."""
+    scored, read = max(1, LARGEST // width), max(1, _READING // width)
+    for some, tokens in zip(torch.split(states, scored), torch.split(chosen, scored), strict=True):
+        yield from map(_figures_of, torch.split(layers.end(some), read), torch.split(tokens, read))
+
+
+def _figures_of(logits: torch.Tensor, chosen: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The same, each [n]; of logits [n, V].
 
     One room for all that is as large as they are, and only operations that are quick on whole rows: beside a small
     model's head the plain ones (`max`, `logsumexp`, a sum of truths) take as long as the head itself.
     """
-    room = torch.empty_like(logits)
-    picked, top = logits.gather(1, chosen[:, None]), logits.amax(-1, keepdim=True)
+    room, first = torch.empty_like(logits), _first(logits)
+    picked, top = logits.gather(1, chosen[:, None]), logits.gather(1, first[:, None])
     ranks = torch.gt(logits, picked, out=room).sum(-1).long() + 1
     whole = torch.sub(logits, top, out=room).exp_().sum(-1)
-    return _first(logits), 1 / whole, (picked - top)[:, 0].exp() / whole, ranks
+    return first, 1 / whole, (picked - top)[:, 0].exp() / whole, ranks
 
 
 def _first(logits: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ from core.guard import guarded
 from core.inside.question import Question, ask, check_token
 from core.inside.reading import fresh, rows
 from core.inside.units import Span, Unit, spans
-from core.inside.variants import Ending, Variant, of_source, of_text
+from core.inside.variants import Ending, Read, Variant, of_source, of_text
 from core.models.model import LoadedModel
 
 
@@ -110,7 +110,7 @@ class _Work:
         done, total = 0, len(sources) + len(texts)
         for batch in chain(
             of_source(model, question.before, sources, cancel),
-            of_text(model, question.encoded, question.before, texts, cancel),
+            of_text(reads_all, Read(question.encoded, len(question.before)), texts, cancel),
         ):
             done += len(batch)
             yield Occluded(tuple(self._effect(whole, ending) for ending in batch), done, total)

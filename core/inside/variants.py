@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 
+from core.caches.tensors import editing
 from core.caches.tensors.reading import memory_of
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.tree_support import reads_drafts
@@ -25,6 +26,9 @@ ROWS = 16
 """Texts in one pass, at most: more gain nothing, and a stop would have to wait for them."""
 LARGEST = 2**26
 """Numbers that the logits of one pass may have (256 MiB in float32)."""
+_FILLING = 256
+"""Tokens that keep a processor busy: what a pass over more of them computes leaves its own memory on the way, and rows
+of different lengths cost what fills them up."""
 
 
 class Variant(NamedTuple):
@@ -39,24 +43,31 @@ Ending = tuple[int, torch.Tensor]
 """A variant's number, and the float32 logits [V] behind its last token."""
 
 
-def of_text(
-    model: LoadedModel,
-    encoded: Sequence[int],
-    text: Sequence[int],
-    variants: Sequence[Variant],
-    cancel: threading.Event,
-) -> Iterator[list[Ending]]:
-    """Endings of variants of what the decoder reads, a batch at a time; `cancel` is looked at before each."""
-    forward, read, shares = fresh(model, len(text), _once(encoded)), 0, _reads_on(model)
-    for batch in _batches(sorted(variants, key=lambda one: one.kept), _size(model, variants)):
+class Read(NamedTuple):
+    """What a model has read."""
+
+    encoded: Sequence[int]
+    """By its encoder; empty without one."""
+    length: int
+    """Tokens of the text itself."""
+
+
+def of_text(whole: Forward, read: Read, variants: Sequence[Variant], cancel: threading.Event) -> Iterator[list[Ending]]:
+    """Endings of variants of the text that `whole` has read, a batch at a time; `cancel` is looked at before each.
+
+    From the last change to the first: all that stands before one is what `whole` still holds, once it has been cut to
+    there. Afterwards it is cut, where the model reads on behind what it has kept.
+    """
+    model, shares = whole.model, _reads_on(whole.model)
+    ordered = sorted(variants, key=lambda one: one.kept, reverse=True)
+    for batch in _filled(model, ordered) if shares else _batches(ordered, _size(model, variants)):
         if cancel.is_set():
             return
-        kept = max(0, batch[0].kept - 1) if shares else 0  # each row needs a token to be read
-        if kept > read:
-            forward(rows(model, [text[read:kept]]))
-            read = kept
-        here = _repeated(forward, len(batch)) if kept else fresh(model, len(text), _once(encoded, len(batch)))
-        yield _read(here, [one.number for one in batch], [one.ids[kept:] for one in batch])
+        kept = _shared(batch) if shares else 0
+        if kept:
+            editing.crop(whole.cache, kept)
+        here = _repeated(whole, len(batch)) if kept else fresh(model, read.length, _once(read.encoded, len(batch)))
+        yield _endings(here, [one.number for one in batch], [one.ids[kept:] for one in batch])
 
 
 def of_source(
@@ -70,10 +81,10 @@ def of_source(
             if cancel.is_set():
                 return
             forward = fresh(model, len(text), [one.ids for one in batch])
-            yield _read(forward, [one.number for one in batch], [text] * len(batch))
+            yield _endings(forward, [one.number for one in batch], [text] * len(batch))
 
 
-def _read(forward: Forward, numbers: Sequence[int], texts: Sequence[Sequence[int]]) -> list[Ending]:
+def _endings(forward: Forward, numbers: Sequence[int], texts: Sequence[Sequence[int]]) -> list[Ending]:
     longest, shortest = max(map(len, texts)), min(map(len, texts))
     filled = [[*text, *[text[-1]] * (longest - len(text))] for text in texts]
     logits = forward(rows(forward.model, filled), keep=longest - shortest + 1).logits
@@ -90,6 +101,30 @@ def _repeated(forward: Forward, count: int) -> Forward:
 def _reads_on(model: LoadedModel) -> bool:
     """Whether several tokens read behind a kept text are as good as the whole text read anew."""
     return not model.is_recurrent and reads_at_once(model) and memory_of(model) == "kept" and reads_drafts(model)
+
+
+def _filled(model: LoadedModel, variants: Sequence[Variant]) -> Iterator[list[Variant]]:
+    """Variants, the last change first, as many in a pass as keep the machine busy and fit into memory."""
+    most, batch = _most_tokens(model), list[Variant]()
+    for one in variants:
+        longer = [*batch, one]
+        longest = max(len(other.ids) for other in longer) - _shared(longer)
+        if batch and (len(longer) > ROWS or len(longer) * longest > most):
+            yield batch
+            longer = [one]
+        batch = longer
+    if batch:
+        yield batch
+
+
+def _most_tokens(model: LoadedModel) -> int:
+    """In one pass over several texts."""
+    return min(LARGEST // model.vocabulary, _FILLING if model.device.type == "cpu" else LARGEST)
+
+
+def _shared(variants: Sequence[Variant]) -> int:
+    """Tokens that all of them begin with, when each is left one to be read."""
+    return min(min(one.kept, len(one.ids) - 1) for one in variants)
 
 
 def _size(model: LoadedModel, variants: Sequence[Variant]) -> int:

@@ -68,6 +68,20 @@ def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.Mon
     torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("past", [0, 9])
+def test_the_last_layer_goes_on_for_the_places_that_are_scored(past: int) -> None:
+    lean = lean_llama(tiny.shared("llama"))
+    assert lean is not None
+    ids, whole = torch.tensor([tiny.prompt(20), tiny.prompt(21)[1:]]), DynamicCache()
+    lean(ids[:, :past], whole, 0) if past else None
+    wanted = lean(ids[:, past:], whole, 0)
+    for keep in (1, 4, 30):
+        cache = DynamicCache()
+        lean(ids[:, :past], cache) if past else None
+        torch.testing.assert_close(lean(ids[:, past:], cache, keep), wanted[:, -keep:], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(cache.layers[-1].keys, whole.layers[-1].keys)  # all of it is kept
+
+
 def test_tree_mask_and_positions() -> None:
     """Two children of one parent, in one pass, equal two passes of their own."""
     model = tiny.make("llama")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copying
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict, Unpack
@@ -100,8 +101,8 @@ class Forward:
 
     def branch(self) -> Forward:
         """Another one at the same place of the same text, independent from here on. Raises CacheError as `copy`."""
-        twin = Forward(self.model, copy(self.cache))
-        twin._encoder, twin._began = self._encoder, True
+        twin = copying.copy(self)  # what was found out about the model holds for it too
+        twin.cache, twin.passes, twin._began = copy(self.cache), 0, True
         return twin
 
     def expand(self, copies: int) -> None:

@@ -9,6 +9,7 @@ after it has been seen to agree with the module itself; everything else goes thr
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard
@@ -110,23 +111,42 @@ class LeanLlama:
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
         """`mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following the cache."""
-        past, count = int(cache.get_seq_length()), ids.shape[1]
+        embedded = F.embedding(ids, self.embed)
+        (hidden,) = deque(self._through(embedded, cache, keep, mask, positions), maxlen=1)
+        return self.score(hidden)
+
+    def states(self, ids: torch.Tensor, cache: Cache) -> torch.Tensor:
+        """What stands between the layers, [L + 1, B, n, D]: the embedding's output, then what each layer wrote."""
+        embedded = F.embedding(ids, self.embed)
+        return torch.stack([embedded, *self._through(embedded, cache, 0, None, None)])
+
+    def _through(
+        self, hidden: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None
+    ) -> Iterator[torch.Tensor]:
+        """What each layer writes, [B, n, D]; the last one for the last `keep` places alone, all with 0."""
+        past, count = int(cache.get_seq_length()), hidden.shape[1]
         cos, sin = self._rotation(past, count, positions)
         causal = mask is None and count > 1 and past == 0
         if mask is None and count > 1 and past:
-            mask = _causal_mask(past, count, ids.device)
-        hidden = F.embedding(ids, self.embed)
+            mask = _causal_mask(past, count, hidden.device)
+        last = len(self.layers) - 1
         for index, layer in enumerate(self.layers):
-            hidden = hidden + self._attend(layer, index, hidden, cos, sin, cache, mask, causal, past + count)
+            places = keep if index == last and keep < count else 0
+            if places:  # behind the last layer nobody reads the others
+                mask, causal = _mask_of_last(mask, past, count, places, hidden.device), False
+            read = self._attend(layer, index, hidden, cos, sin, cache, mask, causal, past + count, places)
+            hidden = (hidden[:, -places:] if places else hidden) + read
             hidden = hidden + self.mlp(layer, hidden)
-        hidden = hidden[:, -keep:] if keep else hidden
-        return self.score(hidden)
+            yield hidden
 
     def _attend(
         self, layer: Layer, index: int, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, cache: Cache,
-        mask: torch.Tensor | None, causal: bool, total: int,
+        mask: torch.Tensor | None, causal: bool, total: int, places: int,
     ) -> torch.Tensor:  # fmt: skip
+        """What the last `places` tokens read, all with 0."""
         queries, new_keys, new_values = self.project(layer, hidden, cos, sin)
+        if places:
+            queries = queries[:, :, -places:]
         keys, values = cache.update(new_keys, new_values, index)
         if keys.shape[-2] > total:  # a cache of fixed size: the places behind the text are empty
             keys, values = keys[:, :, :total], values[:, :, :total]
@@ -217,6 +237,15 @@ def _causal_mask(past: int, count: int, device: torch.device) -> torch.Tensor:
     """Additive [n, P + n]: every position sees the past, itself and those before it."""
     mask = torch.full((count, past + count), torch.finfo(torch.float32).min, device=device)
     return mask.triu_(past + 1)
+
+
+def _mask_of_last(
+    mask: torch.Tensor | None, past: int, count: int, places: int, device: torch.device
+) -> torch.Tensor | None:
+    """Of a pass over `count` tokens the rows of its last `places`; the very last sees everything."""
+    if mask is None and places > 1:
+        mask = _causal_mask(past, count, device)
+    return None if mask is None else mask[..., -places:, :]
 
 
 def is_plain(network: torch.nn.Module | Llama) -> TypeGuard[Llama]:
