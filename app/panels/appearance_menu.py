@@ -50,6 +50,8 @@ _ACTIONS = (
 )
 
 
+_LABS = (("open_scale", mark("Scale…")),)
+"""Rooms beside the text, in a menu of their own."""
 _WORDS = {"plain_words": PLAIN, "usual_words": USUAL, "exact_words": EXACT}
 """The depth of words that each of these actions asks for."""
 
@@ -82,9 +84,10 @@ class AppearanceMenu(QMenu):
             self._themes.addAction(action)
         self._themes.triggered.connect(self._on_theme)
         self._languages = self._language_menu()
+        self._lab_menu()
         self.addSeparator()
         for name, title in _ACTIONS:
-            self._add(name, title)
+            self._add(self, name, title)
 
     def show_theme(self, theme: str) -> None:
         """Tick the theme in use."""
@@ -134,11 +137,17 @@ class AppearanceMenu(QMenu):
     def _on_language(self, action: QAction) -> None:
         self.languageChosen.emit(action.data())
 
-    def _add(self, name: str, title: str) -> None:
+    def _lab_menu(self) -> None:
+        menu = self.addMenu(tr("Labs"))
+        menu.setObjectName("labsMenu")
+        for name, title in _LABS:
+            self._add(menu, name, title)
+
+    def _add(self, menu: QMenu, name: str, title: str) -> None:
         if not name:
-            self.addSeparator()
+            menu.addSeparator()
             return
-        action = self.addAction(f"{tr(title)}\t{key_of(name)}")
+        action = menu.addAction(f"{tr(title)}\t{key_of(name)}")
         action.setData(name)
         action.triggered.connect(self._on_action)
 

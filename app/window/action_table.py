@@ -34,6 +34,7 @@ def action_table(
         **_keeping(controllers),
         **_around(controllers, layout, rooms),
         **_looking(appearance, speech),
+        "open_scale": partial(_open_scale, window, appearance),
         "escape": lambda: stage.leave() or controllers.runs.escape(),
         "present": stage.toggle,
         "record_demo": stage.record_demo,
@@ -92,6 +93,13 @@ def _around(controllers: Controllers, layout: PanelLayout, rooms: Rooms) -> Tabl
         "open_used_settings": controllers.dialogs.open_used_settings,
         "show_welcome": controllers.welcome.show,
     }
+
+
+def _open_scale(window: QWidget, appearance: Appearance) -> QWidget:
+    """The Scale lab, imported with its first use."""
+    from app.control.labs import open_scale
+
+    return open_scale(window, appearance.theme or appearance.usual, appearance.changed, appearance.wordsChanged)
 
 
 def _looking(appearance: Appearance, speech: LanguageSwitch) -> Table:

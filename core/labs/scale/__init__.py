@@ -8,6 +8,7 @@ Importing this imports no torch.
 
 from __future__ import annotations
 
+from core.labs.scale import words
 from core.labs.scale.cluster import Cluster, Layout, Reckoning, Traffic, Training, reckon
 from core.labs.scale.fitting import Remedy, remedies
 from core.labs.scale.parts import Parts
@@ -35,4 +36,5 @@ __all__ = [
     "schedule",
     "shape_of",
     "traffic",
+    "words",
 ]

@@ -1,0 +1,176 @@
+"""A bar for every device: its memory in parts, and a stroke where its room ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.spoken import Part, Role, Spoken
+from core.labs import scale
+from resources.language import tr
+
+COLORS = {
+    "parameters": "kept",
+    "gradients": "best",
+    "optimizer": "accent",
+    "activations": "finished",
+    "buffers": "refused",
+    "cache": "pruned",
+}
+ROW, LABEL, FIGURE = 34, 104, 78
+"""Pixels at 100 %: height of a row, width of what is left and right of its bar."""
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class DeviceBar(NamedTuple):
+    """One row: what it is called and what it holds; `outline` is drawn around it, for what was expected."""
+
+    label: str
+    parts: scale.Parts
+    expected: int = 0
+    """Bytes that were reckoned with; 0 where nothing was."""
+
+
+class DeviceBars(QWidget, Spoken):
+    """The longest of bars and room fills the width."""
+
+    spoken_role = Role.List
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("scaleBars")
+        self.setAccessibleName(tr("Memory of each device, by part"))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._theme = theme_for("light")
+        self._rows: Sequence[DeviceBar] = ()
+        self._room = 0.0
+
+    @property
+    def rows(self) -> Sequence[DeviceBar]:
+        """What is drawn."""
+        return self._rows
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def show_rows(self, rows: Sequence[DeviceBar], room: float = 0.0) -> None:
+        """Draw these; `room` is each device's memory, 0 where that is not asked."""
+        self._rows, self._room = rows, room
+        self.setAccessibleDescription(" ".join(map(_told, rows)))
+        self.updateGeometry()
+        self.update()
+
+    def spoken_parts(self) -> list[Part]:
+        """A device after the other."""
+        return [Part(_told(row), partial(self._place, number)) for number, row in enumerate(self._rows)]
+
+    def sizeHint(self) -> QSize:
+        """A line for each, and one for the names of the parts."""
+        return QSize(self._theme.px(420), self._theme.px(30 + ROW * len(self._rows)))
+
+    def minimumSizeHint(self) -> QSize:
+        """It can be narrow."""
+        return QSize(self._theme.px(300), self.sizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Names of the parts, then the bars."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_names(painter)
+        for number, row in enumerate(self._rows):
+            if event.rect().intersects(self._place(number)):
+                self._paint_row(painter, row, QRectF(self._place(number)))
+
+    def event(self, event: QEvent) -> bool:
+        """A tip says what a device holds."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            found = (row for number, row in enumerate(self._rows) if self._place(number).contains(event.pos()))
+            QToolTip.showText(event.globalPos(), next(map(_told, found), ""), self)
+            return True
+        return super().event(event)
+
+    def _place(self, number: int) -> QRect:
+        px = self._theme.px
+        return QRect(0, px(30) + number * px(ROW), self.width(), px(ROW))
+
+    def _used(self) -> list[str]:
+        """Parts that any of them has."""
+        return [name for name in COLORS if any(row.parts[name] for row in self._rows)]
+
+    def _paint_names(self, painter: QPainter) -> None:
+        theme, x = self._theme, 0.0
+        painter.setFont(theme.font(12))
+        metrics = QFontMetricsF(painter.font())
+        for name in self._used():
+            words = tr(scale.words.PART_TITLES[name])
+            painter.fillRect(QRectF(x, theme.px(7), theme.px(10), theme.px(10)), theme.color(COLORS[name]))
+            painter.setPen(theme.color("muted"))
+            width = metrics.horizontalAdvance(words)
+            painter.drawText(QRectF(x + theme.px(15), 0, width + 2, theme.px(24)), Qt.AlignmentFlag.AlignVCenter, words)
+            x += width + theme.px(33)
+
+    def _paint_row(self, painter: QPainter, row: DeviceBar, cell: QRectF) -> None:
+        theme = self._theme
+        painter.setFont(theme.font(13, tabular=True))
+        painter.setPen(theme.color("text"))
+        left, right = theme.px(LABEL), theme.px(FIGURE)
+        label = QFontMetricsF(painter.font()).elidedText(row.label, Qt.TextElideMode.ElideRight, left - theme.px(8))
+        painter.drawText(QRectF(0, cell.top(), left, cell.height()), Qt.AlignmentFlag.AlignVCenter, label)
+        over = bool(self._room) and row.parts.total > self._room
+        painter.setPen(theme.ink("danger" if over else "text"))
+        figure = scale.words.decimal(row.parts.total)
+        painter.drawText(QRectF(cell.right() - right, cell.top(), right, cell.height()), _RIGHT, figure)
+        track = QRectF(left, cell.top() + theme.px(7), cell.width() - left - right - theme.px(10), theme.px(ROW - 14))
+        self._paint_parts(painter, row, track)
+
+    def _paint_parts(self, painter: QPainter, row: DeviceBar, track: QRectF) -> None:
+        theme = self._theme
+        whole = max([self._room, *(max(other.parts.total, other.expected) for other in self._rows)]) or 1
+        painter.setFont(theme.font(11))
+        painter.fillRect(track, theme.color("field"))
+        x = track.left()
+        for name in self._used():
+            width = track.width() * row.parts[name] / whole
+            box = QRectF(x, track.top(), max(0.0, width - 1), track.height())
+            painter.fillRect(box, theme.color(COLORS[name], 0.45))
+            painter.fillRect(QRectF(box.left(), box.bottom() - theme.px(3), box.width(), theme.px(3)),
+                             theme.color(COLORS[name]))  # fmt: skip
+            self._paint_name(painter, name, box)
+            x += width
+        if self._room:
+            self._stroke(painter, track, track.left() + track.width() * self._room / whole, Qt.PenStyle.SolidLine)
+        if row.expected:
+            self._stroke(painter, track, track.left() + track.width() * row.expected / whole, Qt.PenStyle.DashLine)
+
+    def _paint_name(self, painter: QPainter, name: str, box: QRectF) -> None:
+        """A second cue beside the colour, where it has room."""
+        words = tr(scale.words.PART_TITLES[name])
+        if QFontMetricsF(painter.font()).horizontalAdvance(words) + self._theme.px(8) < box.width():
+            painter.setPen(self._theme.color("text"))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, words)
+
+    def _stroke(self, painter: QPainter, track: QRectF, x: float, style: Qt.PenStyle) -> None:
+        painter.setPen(QPen(self._theme.color("text"), self._theme.px(2), style))
+        over = self._theme.px(4)
+        painter.drawLine(round(x), round(track.top() - over), round(x), round(track.bottom() + over))
+
+
+def _told(row: DeviceBar) -> str:
+    """A row in words."""
+    parts = ", ".join(
+        f"{tr(scale.words.PART_TITLES[name])} {scale.words.decimal(count)}"
+        for name, count in row.parts.items()
+        if count
+    )
+    return tr("{device}: {total} ({parts}).").format(
+        device=row.label, total=scale.words.decimal(row.parts.total), parts=parts
+    )

@@ -1,0 +1,136 @@
+"""A narrow column of settings: choices, numbers, boxes to tick; says when any of them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QLabel, QScrollArea, QSpinBox, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme
+
+WIDTH = 264
+"""Pixels at 100 %."""
+
+
+class Form(QScrollArea):
+    """Editors are named `scale.<name>`; `changed` whenever a person or `set` changes one."""
+
+    changed = Signal()
+
+    def __init__(self, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName(label)
+        self._page = QWidget(self)
+        self._column = QVBoxLayout(self._page)
+        self._column.setContentsMargins(0, 0, 12, 0)
+        self._column.setSpacing(4)
+        self._column.addStretch(1)
+        self.setWidget(self._page)
+        self._editors: dict[str, QComboBox | QSpinBox | QCheckBox] = {}
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other sizes."""
+        self.setFixedWidth(theme.px(WIDTH))
+
+    def add_heading(self, text: str) -> None:
+        """Name what follows."""
+        label = QLabel(text.upper(), self._page)
+        label.setProperty("role", "heading")
+        self._put(label, 10)
+
+    def add_choice(self, name: str, label: str, items: Sequence[tuple[str, str]]) -> QComboBox:
+        """One of `items` (value, title)."""
+        combo = QComboBox(self._page)
+        for value, title in items:
+            combo.addItem(title, value)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        combo.setMinimumContentsLength(8)
+        combo.currentIndexChanged.connect(self._on_changed)
+        self._add(name, label, combo)
+        return combo
+
+    def add_number(self, name: str, label: str, value: int, least: int, most: int, suffix: str = "") -> QSpinBox:
+        """A whole number from `least` to `most`."""
+        spin = QSpinBox(self._page)
+        spin.setRange(least, most)
+        spin.setValue(value)
+        spin.setSuffix(suffix)
+        spin.setGroupSeparatorShown(True)
+        spin.valueChanged.connect(self._on_changed)
+        self._add(name, label, spin)
+        return spin
+
+    def add_tick(self, name: str, label: str) -> QCheckBox:
+        """Yes or no."""
+        box = QCheckBox(label, self._page)
+        box.setObjectName(f"scale.{name}")
+        box.toggled.connect(self._on_changed)
+        self._editors[name] = box
+        self._put(box, 6)
+        return box
+
+    def add_widget(self, widget: QWidget) -> None:
+        """Anything else, below what is there."""
+        self._put(widget, 4)
+
+    def text(self, name: str) -> str:
+        """The value of a choice."""
+        editor = self._editors[name]
+        assert isinstance(editor, QComboBox)
+        return str(editor.currentData())
+
+    def number(self, name: str) -> int:
+        """The value of a number."""
+        editor = self._editors[name]
+        assert isinstance(editor, QSpinBox)
+        return editor.value()
+
+    def is_ticked(self, name: str) -> bool:
+        """Whether a box is ticked."""
+        editor = self._editors[name]
+        assert isinstance(editor, QCheckBox)
+        return editor.isChecked()
+
+    def set(self, name: str, value: str | int | bool) -> None:
+        """Change one by name."""
+        editor = self._editors[name]
+        if isinstance(editor, QComboBox):
+            editor.setCurrentIndex(max(0, editor.findData(value)))
+        elif isinstance(editor, QSpinBox):
+            editor.setValue(int(value))
+        else:
+            editor.setChecked(bool(value))
+
+    def enable(self, on: bool) -> None:
+        """Whether anything can be changed now."""
+        self._page.setEnabled(on)
+
+    def enable_one(self, name: str, on: bool) -> None:
+        """Whether one of them means anything now."""
+        self._editors[name].setEnabled(on)
+
+    def _add(self, name: str, label: str, editor: QComboBox | QSpinBox) -> None:
+        words = QLabel(label, self._page)
+        words.setWordWrap(True)
+        words.setProperty("role", "muted")
+        words.setBuddy(editor)
+        editor.setObjectName(f"scale.{name}")
+        editor.setAccessibleName(label)
+        self._editors[name] = editor
+        self._put(words, 4)
+        self._put(editor, 0)
+
+    def _put(self, widget: QWidget, above: int) -> None:
+        place = self._column.count() - 1
+        if above and place:
+            self._column.insertSpacing(place, above)
+            place += 1
+        self._column.insertWidget(place, widget)
+
+    @Slot()
+    def _on_changed(self) -> None:
+        self.changed.emit()

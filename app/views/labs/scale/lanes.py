@@ -1,0 +1,162 @@
+"""A lane for every device: what it computes when, micro-batches numbered as in the papers' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.spoken import Part, Role, Spoken
+from core.labs import scale
+from resources.language import tr
+
+LANE, UNIT, NAME, HEAD = 44, 22, 78, 26
+"""Pixels at 100 %: height of a lane, the least width of a unit of time, the names' width, the head's height."""
+COLORS = {"forward": "kept", "backward": "finished", "update": "accent", "send": "best"}
+
+
+class Lanes(QWidget, Spoken):
+    """What comes after the cursor is faint. `picked(time)` where somebody clicks."""
+
+    picked = Signal(float)
+    spoken_role = Role.List
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("scaleLanes")
+        self.setAccessibleName(tr("What each device computes, over time"))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._theme = theme_for("light")
+        self._boxes: Sequence[scale.Box] = ()
+        self._devices, self._end, self._cursor = 1, 1.0, 0.0
+        self._shows_versions = False
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def show_boxes(self, boxes: Sequence[scale.Box]) -> None:
+        """Draw another schedule."""
+        self._boxes = boxes
+        self._devices = max((box.device for box in boxes), default=0) + 1
+        self._end = max((box.stop for box in boxes), default=1.0) or 1.0
+        self._shows_versions = len({box.version for box in boxes if box.kind in ("forward", "backward")}) > 1
+        self.updateGeometry()
+        self.update()
+
+    def set_cursor(self, time: float) -> None:
+        """Show what has begun by then."""
+        self._cursor = time
+        self.update()
+
+    def spoken_parts(self) -> list[Part]:
+        """A box after the other, by time."""
+        return [
+            Part(scale.words.explain_box(box), partial(self._place, box), press=partial(self.picked.emit, box.start))
+            for box in self._boxes
+        ]
+
+    def sizeHint(self) -> QSize:
+        """Room for numbers in the narrowest box."""
+        px = self._theme.px
+        return QSize(px(NAME) + round(self._end * px(UNIT)) + px(8), self._height)
+
+    def minimumSizeHint(self) -> QSize:
+        """All of it: it is scrolled."""
+        return self.sizeHint()
+
+    @property
+    def _height(self) -> int:
+        return self._theme.px(HEAD) + self._devices * self._theme.px(LANE)
+
+    @property
+    def _unit(self) -> float:
+        return (self.width() - self._theme.px(NAME) - self._theme.px(8)) / self._end
+
+    def _x(self, time: float) -> float:
+        return self._theme.px(NAME) + time * self._unit
+
+    def _rect(self, box: scale.Box) -> QRectF:
+        px = self._theme.px
+        top = px(HEAD) + box.device * px(LANE)
+        left, width = self._x(box.start), (box.stop - box.start) * self._unit
+        if box.kind in ("update", "send"):  # a moment, or a way: thin, at the foot of the lane
+            return QRectF(left, top + px(LANE - 9), max(px(3), width), px(6))
+        return QRectF(left + 1, top + px(3), width - 2, px(LANE - 14))
+
+    def _place(self, box: scale.Box) -> QRect:
+        return self._rect(box).toAlignedRect()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Names, boxes in sight, the cursor."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_lanes(painter)
+        for box in self._boxes:
+            rect = self._rect(box)
+            if rect.intersects(QRectF(event.rect())):
+                self._paint_box(painter, box, rect)
+        self._paint_key(painter)
+        painter.setPen(QPen(self._theme.color("text"), self._theme.px(2)))
+        x = self._x(self._cursor)
+        painter.drawLine(QPointF(x, self._theme.px(HEAD - 4)), QPointF(x, self._height))
+
+    def _paint_lanes(self, painter: QPainter) -> None:
+        theme = self._theme
+        painter.setFont(theme.font(13))
+        for device in range(self._devices):
+            top = theme.px(HEAD) + device * theme.px(LANE)
+            painter.setPen(theme.color("muted"))
+            name = QRectF(0, top + theme.px(3), theme.px(NAME), theme.px(LANE - 14))
+            painter.drawText(name, Qt.AlignmentFlag.AlignVCenter, tr("Device {number}").format(number=device + 1))
+            ground = QRectF(theme.px(NAME), top + theme.px(3), self.width() - theme.px(NAME), theme.px(LANE - 14))
+            painter.fillRect(ground, theme.color("field"))
+
+    def _paint_box(self, painter: QPainter, box: scale.Box, rect: QRectF) -> None:
+        theme, color = self._theme, COLORS[box.kind]
+        share = 1.0 if box.start < self._cursor or box.stop <= self._cursor else 0.25
+        if box.kind in ("update", "send"):
+            painter.fillRect(rect, theme.color(color, share))
+            return
+        painter.setPen(QPen(theme.color(color, share), theme.px(1.4)))
+        painter.setBrush(theme.color(color, 0.28 * share))
+        painter.drawRoundedRect(rect, 3, 3)
+        self._paint_numbers(painter, box, rect, share)
+
+    def _paint_numbers(self, painter: QPainter, box: scale.Box, rect: QRectF, share: float) -> None:
+        """The micro-batch, counted from 1, and the weights' version where there is more than one."""
+        theme, number = self._theme, str(box.micro_batch + 1)
+        painter.setPen(theme.color("text", max(share, 0.6)))
+        painter.setFont(theme.font(12, 600, tabular=True))
+        if QFontMetricsF(painter.font()).horizontalAdvance(number) > rect.width():
+            return
+        half = rect.height() / 2 if self._shows_versions else rect.height()
+        upper = QRectF(rect.left(), rect.top() + 1, rect.width(), half)
+        painter.drawText(upper, Qt.AlignmentFlag.AlignCenter, number)
+        if self._shows_versions:
+            painter.setFont(theme.font(10, tabular=True))
+            lower = QRectF(rect.left(), rect.top() + half - 1, rect.width(), half)
+            painter.drawText(lower, Qt.AlignmentFlag.AlignCenter, f"v{box.version}")
+
+    def _paint_key(self, painter: QPainter) -> None:
+        theme, x = self._theme, float(self._theme.px(NAME))
+        painter.setFont(theme.font(12))
+        titles = {"forward": tr("forward"), "backward": tr("backward"), "update": tr("update"), "send": tr("sending")}
+        for kind in (kind for kind in titles if any(box.kind == kind for box in self._boxes)):
+            painter.fillRect(QRectF(x, theme.px(6), theme.px(10), theme.px(10)), theme.color(COLORS[kind]))
+            painter.setPen(theme.color("muted"))
+            width = QFontMetricsF(painter.font()).horizontalAdvance(titles[kind])
+            words = QRectF(x + theme.px(15), 0, width + 2, theme.px(22))
+            painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, titles[kind])
+            x += width + theme.px(33)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Go to the moment that is clicked at."""
+        time = (event.position().x() - self._theme.px(NAME)) / self._unit
+        self.picked.emit(min(max(time, 0.0), self._end))

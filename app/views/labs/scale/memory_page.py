@@ -1,0 +1,232 @@
+"""Which model on which devices: what each of them holds, whether it fits, what would make it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QWidget
+
+from app.theme.theme import Theme
+from app.views.labs.scale.bars import DeviceBar, DeviceBars
+from app.views.labs.scale.form import Form
+from app.views.labs.scale.page import Page
+from app.widgets.ask_file import ask_what_to_open
+from app.widgets.flow_layout import FlowRow
+from core import catalog
+from core.errors import TokenscopeError
+from core.labs import scale
+from resources.language import mark, sentences, tr
+
+_DEGREES = (1, 2, 4, 8, 16, 32, 64)
+_PRECISIONS = {"mixed": mark("Mixed: 16 bits, Adam in 32"), "float32": mark("float32 throughout")}
+_PURPOSES = {"train": mark("Train it"), "write": mark("Let it write")}
+_SHORT = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3"}
+_BILLION = 1e9
+
+
+class MemoryPage(Page):
+    """Settings to the left; the sentence, the bars and the remedies follow them at once."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(tr("Model and devices"), parent)
+        self._shapes = list(_known_shapes())
+        self.found: scale.Reckoning | None = None
+        self._remedies: tuple[scale.Remedy, ...] = ()
+        self.bars = DeviceBars(self)
+        self.remedies = FlowRow(self, 6)
+        self.remedies.setObjectName("scaleRemedies")
+        self.body.addWidget(self.bars)
+        self.body.addWidget(self.remedies)
+        self._others = QLabel(tr("The same under each scheme").upper(), self)
+        self._others.setProperty("role", "heading")
+        self.schemes = DeviceBars(self)
+        self.schemes.setObjectName("scaleSchemes")
+        self.body.addWidget(self._others)
+        self.body.addWidget(self.schemes)
+        self.body.addStretch(1)
+        self._model = self._add_model(self.form)
+        _add_cluster(self.form)
+        _add_layout(self.form)
+        _add_step(self.form)
+        self.form.changed.connect(self.refresh)
+        self.refresh()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.bars.set_theme(theme)
+        self.schemes.set_theme(theme)
+
+    @property
+    def shape(self) -> scale.Shape:
+        """The chosen model."""
+        return self._shapes[max(0, self._model.currentIndex())]
+
+    @property
+    def cluster(self) -> scale.Cluster:
+        """The devices that are set."""
+        number = self.form.number
+        return scale.Cluster(
+            number("devices"), number("memory") * _BILLION, number("machine"),
+            number("within") * _BILLION, number("between") * _BILLION,
+        )  # fmt: skip
+
+    @property
+    def layout_set(self) -> scale.Layout:
+        """How the model is divided."""
+        return scale.Layout(self.form.text("scheme"), int(self.form.text("tensor")), int(self.form.text("pipeline")))
+
+    @property
+    def training(self) -> scale.Training:
+        """The step that is reckoned with."""
+        form = self.form
+        return scale.Training(
+            form.number("batch"), form.number("length"), form.number("micro"), form.text("precision"),
+            form.is_ticked("recompute"), form.text("pipe"), form.text("purpose"),
+        )  # fmt: skip
+
+    @Slot()
+    def refresh(self) -> None:
+        """Reckon and say it all again."""
+        asked = self.shape, self.cluster, self.layout_set, self.training
+        try:
+            self.found = found = scale.reckon(*asked)
+            self._remedies = scale.remedies(*asked)
+        except TokenscopeError as error:
+            self.found, self._remedies = None, ()
+            self.bars.show_rows(())
+            self.say(sentences(error.cause, error.remedy))
+        else:
+            self.bars.show_rows([*_rows(found)], found.memory)
+            self.say(scale.words.explain_reckoning(found, self.layout_set, self.training))
+        self._show_remedies()
+        self._show_schemes()
+
+    def words_changed(self) -> None:
+        """Say it all again."""
+        self.refresh()
+
+    @Slot(str)
+    def open_config(self, path: str) -> None:
+        """Take the shape of a config.json; what is wrong with it is said."""
+        try:
+            shape = scale.shape_of(catalog.read_config(Path(path).parent), Path(path).parent.name)
+        except TokenscopeError as error:
+            self.say(sentences(error.cause, error.remedy))
+            return
+        self._shapes.append(shape)
+        self._model.addItem(_title(shape), shape.name)
+        self._model.setCurrentIndex(self._model.count() - 1)
+
+    def _add_model(self, form: Form) -> QComboBox:
+        form.add_heading(tr("Model"))
+        combo = form.add_choice("model", tr("Shape"), [(shape.name, _title(shape)) for shape in self._shapes])
+        combo.setCurrentIndex(next(n for n, shape in enumerate(self._shapes) if shape is scale.SHAPES[1]))
+        button = QPushButton(tr("From a config.json…"), self)
+        button.setObjectName("scaleConfig")
+        button.setProperty("role", "quiet")
+        button.setAutoDefault(False)
+        button.clicked.connect(self._ask_for_config)
+        form.add_widget(button)
+        return combo
+
+    @Slot()
+    def _ask_for_config(self) -> None:
+        ask_what_to_open(self, tr("A model's config.json"), tr("Configurations (config.json)"), self.open_config)
+
+    def _show_schemes(self) -> None:
+        """The fullest device under every scheme, as ZeRO's first figure has them."""
+        asked = self.found is not None and self.training.purpose == "train"
+        rows = [*_by_scheme(self.shape, self.cluster, self.layout_set, self.training)] if asked else []
+        self.schemes.show_rows(rows, self.cluster.memory)
+        self._others.setVisible(asked)
+        self.schemes.setVisible(asked)
+
+    def _show_remedies(self) -> None:
+        for old in self.remedies.findChildren(QPushButton):
+            old.deleteLater()
+            old.hide()
+        for number, remedy in enumerate(self._remedies):
+            button = QPushButton(scale.words.explain_remedy(remedy), self.remedies)
+            button.setObjectName(f"scaleRemedy{number}")
+            button.setProperty("role", "chip")
+            button.setAutoDefault(False)
+            button.setAccessibleDescription(tr("What would make it fit"))
+            button.clicked.connect(lambda _checked=False, chosen=remedy: self.apply(chosen))
+            self.remedies.flow.addWidget(button)
+            button.show()
+        self.remedies.setVisible(bool(self._remedies))
+
+    def apply(self, remedy: scale.Remedy) -> None:
+        """Set what makes it fit."""
+        self.form.blockSignals(True)
+        for name, value in (
+            ("scheme", remedy.layout.scheme), ("tensor", str(remedy.layout.tensor)),
+            ("pipeline", str(remedy.layout.pipeline)), ("devices", remedy.cluster.devices),
+            ("recompute", remedy.training.recompute),
+        ):  # fmt: skip
+            self.form.set(name, value)
+        self.form.blockSignals(False)
+        self.refresh()
+
+
+def _known_shapes() -> Iterator[scale.Shape]:
+    """Bundled models that a shape can be read of, then those of the papers."""
+    for entry in catalog.bundled():
+        try:
+            yield replace(scale.shape_of(catalog.read_config(entry.path)), name=entry.title)
+        except TokenscopeError:
+            continue
+    yield from scale.SHAPES
+
+
+def _by_scheme(
+    shape: scale.Shape, cluster: scale.Cluster, layout: scale.Layout, training: scale.Training
+) -> Iterator[DeviceBar]:
+    for name, title in _SHORT.items():
+        found = scale.reckon(shape, cluster, replace(layout, scheme=name), training)
+        yield DeviceBar(title, found.fullest)
+
+
+def _title(shape: scale.Shape) -> str:
+    return tr("{name} · {layers} × {width:,}").format(name=shape.name, layers=shape.layers, width=shape.width)
+
+
+def _add_cluster(form: Form) -> None:
+    form.add_heading(tr("Devices"))
+    form.add_number("devices", tr("How many"), 64, 1, 65_536)
+    form.add_number("memory", tr("Memory of each"), 80, 1, 1_000, " GB")
+    form.add_number("machine", tr("In one machine"), 8, 1, 1_024)
+    form.add_number("within", tr("Speed within a machine"), 300, 1, 10_000, " GB/s")
+    form.add_number("between", tr("Speed between machines"), 25, 1, 10_000, " GB/s")
+
+
+def _add_layout(form: Form) -> None:
+    form.add_heading(tr("Divided how"))
+    titles = scale.words.SCHEME_TITLES
+    form.add_choice("scheme", tr("States among copies"), [(name, tr(title)) for name, title in titles.items()])
+    degrees = [(str(degree), str(degree)) for degree in _DEGREES]
+    form.add_choice("tensor", tr("Tensor parts of each matrix"), degrees)
+    form.add_choice("pipeline", tr("Pipeline stages"), degrees)
+    form.add_choice("pipe", tr("Pipeline's order"), [(k, tr(title)) for k, title in scale.words.KIND_TITLES.items()])
+    form.set("pipe", "1f1b")
+
+
+def _add_step(form: Form) -> None:
+    form.add_heading(tr("One step"))
+    form.add_choice("purpose", tr("What for"), [(name, tr(title)) for name, title in _PURPOSES.items()])
+    form.add_choice("precision", tr("Precision"), [(name, tr(title)) for name, title in _PRECISIONS.items()])
+    form.add_number("batch", tr("Texts at once"), 1, 1, 4_096)
+    form.add_number("length", tr("Tokens of a text"), 2_048, 1, 1_000_000)
+    form.add_number("micro", tr("Micro-batches"), 8, 1, 4_096)
+    form.add_tick("recompute", tr("Compute activations again"))
+
+
+def _rows(found: scale.Reckoning) -> Iterator[DeviceBar]:
+    """A bar a stage: all devices of a stage hold the same."""
+    for number, parts in enumerate(found.stages):
+        alone = len(found.stages) == 1
+        yield DeviceBar(tr("Each device") if alone else tr("Stage {number}").format(number=number + 1), parts)

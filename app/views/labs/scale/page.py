@@ -1,0 +1,52 @@
+"""What the pages of the lab have in common: settings to the left, a sentence, and what it speaks of below it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme
+from app.views.labs.scale.form import Form
+from app.widgets.wrapped_label import WrappedLabel
+
+
+class Page(QWidget):
+    """`form` takes the settings, `body` what is shown."""
+
+    def __init__(self, settings: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.form = Form(settings, self)
+        self._card = QFrame(self)
+        self._card.setProperty("role", "card")
+        inside = QVBoxLayout(self._card)
+        inside.setContentsMargins(14, 10, 14, 10)
+        self.sentence = WrappedLabel("", self._card)
+        self.sentence.setObjectName("scaleSentence")
+        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        inside.addWidget(self.sentence)
+        shown = QWidget(self)
+        self.body = QVBoxLayout(shown)
+        self.body.setContentsMargins(0, 0, 8, 0)
+        self.body.setSpacing(12)
+        self.body.addWidget(self._card)
+        scroll = QScrollArea(self)
+        scroll.setAccessibleName(settings)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(shown)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(16)
+        row.addWidget(self.form)
+        row.addWidget(scroll, 1)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self.form.set_theme(theme)
+
+    def say(self, text: str) -> None:
+        """The sentence above all."""
+        self.sentence.setText(text)
+
+    def words_changed(self) -> None:
+        """Say it all again: at another depth."""

@@ -1,0 +1,70 @@
+"""The Scale lab's window: a page for memory, one for pipelines."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.views.labs.scale.memory_page import MemoryPage
+from app.views.labs.scale.page import Page
+from app.views.labs.scale.pipeline_page import PipelinePage
+from app.widgets.dialog import ReadDialog
+from app.widgets.segmented import Segmented
+from resources.language import tr
+
+SIZE = (1120, 720)
+"""Pixels at 100 %, where the screen has room."""
+
+
+class ScaleView(ReadDialog):
+    """Stands beside the main window; goes when it is closed."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("scaleView")
+        self.setWindowTitle(tr("Scale lab: a model on many devices"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.memory, self.pipeline = MemoryPage(self), PipelinePage(self)
+        self.pages: dict[str, Page] = {"memory": self.memory, "pipeline": self.pipeline}
+        titles = (("memory", tr("Memory")), ("pipeline", tr("Pipeline")))
+        self.choice = Segmented(titles, tr("Page"), self)
+        self.choice.chosen.connect(self.show_page)
+        self._lay_out()
+        self.show_page("memory")
+        self.set_theme(theme_for("light"))
+
+    @Slot(str)
+    def show_page(self, name: str) -> None:
+        """Bring one of the pages to the front."""
+        self.choice.set_value(name)
+        for other, page in self.pages.items():
+            page.setVisible(other == name)
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        for page in self.pages.values():
+            page.set_theme(theme)
+
+    @Slot()
+    def words_changed(self) -> None:
+        """Say it all again: at another depth."""
+        for page in self.pages.values():
+            page.words_changed()
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(14)
+        row = QHBoxLayout()
+        row.addWidget(self.choice)
+        row.addStretch(1)
+        column.addLayout(row)
+        for page in self.pages.values():
+            column.addWidget(page, 1)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        column.addWidget(buttons)
+        self.resize(*SIZE)

@@ -1,0 +1,212 @@
+"""What the Scale lab's figures mean, in words of three depths."""
+
+from __future__ import annotations
+
+from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.scale.cluster import Layout, Reckoning, Training
+from core.labs.scale.fitting import Remedy
+from core.labs.scale.states import PRECISIONS
+from core.labs.scale.timetable import BACKWARD, FORWARD, SEND, UPDATE, Box
+from resources.language import mark, tr
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def decimal(count: float) -> Figure:
+    """Bytes as the papers print them, in thousands: `31.4 GB`."""
+    for unit in _UNITS:
+        if count < 999.5 or unit == _UNITS[-1]:
+            break
+        count /= 1000
+    return Figure(f"{count:.{0 if unit == 'B' or count >= 100 else 1}f} {unit}")
+
+
+def percent(share: float) -> Figure:
+    """`27 %`."""
+    return Figure(f"{share * 100:.0f} %")
+
+
+_FITS = Saying(
+    mark("It fits: the fullest device has to remember {total}, and has room for {memory}."),
+    mark("It fits: the fullest device holds {total} of its {memory}."),
+    mark("It fits: states {states} + activations {activations} + buffers and cache {others} = {total} ≤ {memory}."),
+)
+_TOO_MUCH = Saying(
+    mark("It does not fit: the fullest device would have to remember {total}, and has room for {memory}."),
+    mark("It does not fit: the fullest device would hold {total}, and has {memory}."),
+    mark("Too much: states {states} + activations {activations} + buffers and cache {others} = {total} > {memory}."),
+)
+_DIVIDED = {
+    "ddp": Saying(
+        mark("Every copy of the model keeps everything for itself, so more copies do not make room."),
+        mark("Without ZeRO, each of the {data} copies keeps all parameters, gradients and optimizer state."),
+        mark("DDP: ({parameter} + {gradient} + {optimizer})·Φ bytes on each of N = {data} devices."),
+    ),
+    "zero1": Saying(
+        mark("What only the learning needs is kept once and shared out among the {data} copies."),
+        mark("ZeRO stage 1: the optimizer state is divided among the {data} copies."),
+        mark("ZeRO P_os: ({parameter} + {gradient})·Φ + {optimizer}·Φ/N bytes, N = {data}."),
+    ),
+    "zero2": Saying(
+        mark("What only the learning needs is shared out among the {data} copies, and so are the corrections."),
+        mark("ZeRO stage 2: optimizer state and gradients are divided among the {data} copies."),
+        mark("ZeRO P_os+g: {parameter}·Φ + ({gradient} + {optimizer})·Φ/N bytes, N = {data}."),
+    ),
+    "zero3": Saying(
+        mark("Everything is shared out among the {data} copies; each borrows the rest for a moment when it needs it."),
+        mark("ZeRO stage 3: parameters too are divided among the {data} copies, and gathered layer by layer."),
+        mark("ZeRO P_os+g+p: ({parameter} + {gradient} + {optimizer})·Φ/N bytes, N = {data}; 3·Φ sent instead of 2·Φ."),
+    ),
+}
+_WRITES = Saying(
+    mark("Only the model and what it remembers of the text are kept: nothing is learned."),
+    mark("Writing text needs the parameters and the key–value cache alone."),
+    mark("Inference: {parameter}·Φ bytes and 2·layers·kv_heads·head_width·length·batch·{parameter} of cache."),
+)
+_SENT = Saying(
+    mark("In each step a device sends {sent} to others, which takes about {time}."),
+    mark("A device sends {sent} a step ({data} data, {tensor} tensor, {pipeline} pipeline parallel), in {time}."),
+    mark("Traffic a step and device: {data} (data) + {tensor} (tensor) + {pipeline} (pipeline) = {sent}; {time}."),
+)
+
+
+def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> Sentence:
+    """Whether it fits, how the states are divided, and what is sent."""
+    fullest, size = found.fullest, PRECISIONS[training.precision]
+    verdict = (_FITS if found.fits else _TOO_MUCH).say(
+        total=decimal(fullest.total),
+        memory=decimal(found.memory),
+        states=decimal(fullest.states),
+        activations=decimal(fullest.activations),
+        others=decimal(fullest.buffers + fullest.cache),
+    )
+    why = _WRITES if training.purpose == "write" else _DIVIDED[layout.scheme]
+    bytes_each = {name: str(value) for name, value in size._asdict().items()}
+    return together(verdict, why.say(data=f"{found.data:,}", **bytes_each), _sent(found))
+
+
+def _sent(found: Reckoning) -> Sentence:
+    sent = found.traffic
+    if not sent.total:
+        return Sentence()
+    return _SENT.say(
+        sent=decimal(sent.total),
+        data=decimal(sent.data),
+        tensor=decimal(sent.tensor),
+        pipeline=decimal(sent.pipeline),
+        time=duration(sent.seconds),
+    )
+
+
+def duration(seconds: float) -> Figure:
+    """`24 ms`, `1.3 s`, `2.5 h`."""
+    if seconds < 1:
+        return Figure(f"{seconds * 1000:.{0 if seconds >= 0.01 else 2}f} ms")
+    return Figure(f"{seconds:.1f} s" if seconds < 3600 else f"{seconds / 3600:.1f} h")
+
+
+_REMEDIES = {
+    "scheme": mark("{value}: {bytes}"),
+    "recompute": mark("Compute activations again: {bytes}"),
+    "tensor": mark("{value} tensor parts: {bytes}"),
+    "pipeline": mark("{value} pipeline stages: {bytes}"),
+    "devices": mark("{value} devices: {bytes}"),
+    "all": mark("ZeRO-3, {tensor} tensor parts, activations computed again, {devices} devices: {bytes}"),
+}
+SCHEME_TITLES = {
+    "ddp": mark("No ZeRO (DDP)"),
+    "zero1": mark("ZeRO-1: optimizer state"),
+    "zero2": mark("ZeRO-2: gradients too"),
+    "zero3": mark("ZeRO-3: parameters too"),
+}
+KIND_TITLES = {"gpipe": mark("GPipe"), "1f1b": mark("1F1B"), "pipedream": mark("PipeDream")}
+WEIGHTS_TITLES = {
+    "stashed": mark("Its forward's: stashing"),
+    "synced": mark("The first's: vertical sync"),
+    "latest": mark("The latest: neither"),
+}
+PART_TITLES = {
+    "parameters": mark("parameters"),
+    "gradients": mark("gradients"),
+    "optimizer": mark("optimizer state"),
+    "activations": mark("activations"),
+    "buffers": mark("buffers"),
+    "cache": mark("cache"),
+}
+
+
+def explain_remedy(remedy: Remedy) -> str:
+    """A change that is enough, and what the fullest device then holds."""
+    value = tr(SCHEME_TITLES[remedy.value]) if remedy.lever == "scheme" else remedy.value
+    return tr(_REMEDIES[remedy.lever]).format(
+        value=value, bytes=decimal(remedy.bytes), tensor=remedy.layout.tensor, devices=f"{remedy.cluster.devices:,}"
+    )
+
+
+_IDLE = Saying(
+    mark("While the devices hand the work along, {share} of their time is spent waiting."),
+    mark("{share} of the devices' time is idle: the pipeline fills and drains once a batch."),
+    mark("Idle share: (K − 1)/(M + K − 1) = {one}/{all} = {share}, K = {stages} stages, M = {count} micro-batches."),
+)
+_STEADY = Saying(
+    mark("The devices wait {share} of the time, at the beginning and the end; in between none waits."),
+    mark("{share} idle over what is shown, all of it while the pipeline fills and drains; none once it is steady."),
+    mark("Idle share {share}, 0 when steady: no flush, an update a micro-batch, up to K = {stages} versions."),
+)
+_WITH_SENDING = Saying(
+    mark("While the devices hand the work along, {share} of their time is spent waiting."),
+    mark("{share} of the devices' time is idle: sending takes time too, and nothing is computed meanwhile."),
+    mark("Idle share {share}, measured over the schedule: with the time of sending, the formula is only its least."),
+)
+
+
+def explain_idle(kind: str, stages: int, count: int, share: float, sends_at_once: bool = True) -> Sentence:
+    """How much waiting a schedule has, and why; the formulas hold where sending takes no time."""
+    saying = (_STEADY if kind == "pipedream" else _IDLE) if sends_at_once else _WITH_SENDING
+    figures = {"one": str(stages - 1), "all": str(count + stages - 1), "stages": str(stages), "count": str(count)}
+    return saying.say(share=percent(share), **figures)
+
+
+_BOXES = {
+    FORWARD: Saying(
+        mark("Device {device} works on part {number} of the texts, as it is after learning {version} times."),
+        mark("Device {device} computes micro-batch {number} forward, by version {version} of its weights."),
+        mark("F{number} on stage {device}: t = {start} … {stop}, w^({version})."),
+    ),
+    BACKWARD: Saying(
+        mark("Device {device} goes back over part {number} to correct it, as it is after learning {version} times."),
+        mark("Device {device} computes micro-batch {number} backward, by version {version} of its weights."),
+        mark("B{number} on stage {device}: t = {start} … {stop}, ∇f at w^({version})."),
+    ),
+    UPDATE: Saying(
+        mark("Device {device} learns; that makes {version} times."),
+        mark("Device {device} updates its weights: version {version} from here on."),
+        mark("Update on stage {device} at t = {stop}: w^({version})."),
+    ),
+    SEND: Saying(
+        mark("Device {device} hands part {number} to its neighbour."),
+        mark("Device {device} sends micro-batch {number} to its neighbour."),
+        mark("Send of micro-batch {number} from stage {device}: t = {start} … {stop}."),
+    ),
+}
+_WAITS = Saying(
+    mark("Device {device} waits."),
+    mark("Device {device} is idle: what it needs next has not come."),
+    mark("Stage {device}: idle at t = {time}."),
+)
+
+
+def explain_box(box: Box) -> Sentence:
+    """What a device does, by which weights. Devices and micro-batches are counted from 1, as the papers do."""
+    return _BOXES[box.kind].say(
+        device=str(box.device + 1),
+        number=str(box.micro_batch + 1),
+        version=str(box.version),
+        start=f"{box.start:g}",
+        stop=f"{box.stop:g}",
+    )
+
+
+def explain_waiting(device: int, time: float) -> Sentence:
+    """A device that has nothing to do."""
+    return _WAITS.say(device=str(device + 1), time=f"{time:g}")

@@ -1,0 +1,114 @@
+"""The Scale lab's window: opened by name, its figures those of the formulas, its boxes told at every moment."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.theme.theme import theme_for
+from app.views.labs.scale.window import ScaleView
+from core.labs import scale
+from resources import depth
+from tests.ui.layout import faults, settle
+from tests.ui.windows import open_window
+
+
+@pytest.fixture
+def view(qtbot: QtBot) -> ScaleView:
+    shown = ScaleView()
+    qtbot.addWidget(shown)
+    shown.setStyleSheet(theme_for("light").stylesheet())
+    with qtbot.waitExposed(shown):
+        shown.show()
+    return shown
+
+
+def test_it_opens_from_the_menu_once_and_follows_the_window(qtbot: QtBot, tmp_path: Path) -> None:
+    window = open_window(qtbot, tmp_path)
+    (menu,) = (a.menu() for a in window.parts.appearance.menu.actions() if a.menu() and a.text() == "Labs")
+    assert not window.findChildren(ScaleView)
+    for _ in range(2):
+        menu.actions()[0].trigger()
+    (found,) = window.findChildren(ScaleView)
+    assert found.objectName() == "scaleView"
+    usual = found.memory.sentence.text()
+    window.parts.appearance.set_depth(depth.EXACT)
+    assert found.memory.sentence.text() != usual
+    assert "Φ" in found.memory.sentence.text()
+    window.parts.appearance.set_depth(depth.USUAL)
+    assert "action.open_scale" in {entry.key for entry in window.parts.palette.gather()}
+
+
+def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
+    """GPT 7.5 B on 64 devices, the states of every scheme: ZeRO's table."""
+    page = view.memory
+    assert page.shape.name == "GPT 7.5 B"
+    for bar, scheme in zip(page.schemes.rows, scale.SCHEMES, strict=True):
+        assert bar.parts.states == scale.plan(page.shape.parameters, 64, scheme).states
+    assert "does not fit" in page.sentence.text()
+    assert scale.words.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
+    page.form.set("pipeline", "4")
+    assert [bar.label for bar in page.bars.rows] == ["Stage 1", "Stage 2", "Stage 3", "Stage 4"]
+    page.form.set("devices", 6)
+    assert "6 devices cannot be divided" in page.sentence.text()
+    assert not page.bars.rows
+
+
+def test_a_remedy_makes_it_fit(view: ScaleView) -> None:
+    page = view.memory
+    button = page.remedies.findChild(QPushButton, "scaleRemedy0")
+    assert isinstance(button, QPushButton)
+    assert button.text() == "ZeRO-1: optimizer state: 65.7 GB"
+    button.click()
+    assert page.sentence.text().startswith("It fits: the fullest device holds 65.7 GB")
+    assert page.remedies.isHidden()
+
+
+def test_a_shape_of_ones_own(view: ScaleView, tmp_path: Path) -> None:
+    config = {"model_type": "llama", "num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    view.memory.open_config(str(file))
+    assert view.memory.sentence.text() == "The config does not say vocab_size."
+    file.write_text(json.dumps(config | {"vocab_size": 500}))
+    view.memory.open_config(str(file))
+    assert view.memory.shape.layers == 3
+
+
+def test_a_pipeline_is_scrubbed_moment_by_moment(view: ScaleView, qtbot: QtBot) -> None:
+    view.show_page("pipeline")
+    page = view.pipeline
+    page.form.set("kind", "pipedream")
+    assert page.sentence.text().startswith("27 % idle")
+    page.go_to(12.5)
+    lines = page.moment.text().splitlines()
+    assert lines[0] == (
+        "Device 1 updates its weights: version 1 from here on. "
+        "Device 1 computes micro-batch 5 forward, by version 1 of its weights."
+    )
+    assert len(lines) == 4
+    on = page.findChild(QPushButton, "scaleOn")
+    assert isinstance(on, QPushButton)
+    on.click()
+    assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, by version 0")
+    page.form.set("weights", "latest")
+    page.go_to(13)
+    assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, by version 1")
+    page.form.set("hop", 5)
+    assert "sending takes time too" in page.sentence.text()
+    assert len(page.lanes.spoken_parts()) == len(page.boxes)
+
+
+@pytest.mark.parametrize(("name", "size"), [("light", 1.0), ("dark", 1.5)])
+def test_nothing_is_cut(view: ScaleView, name: str, size: float) -> None:
+    theme = theme_for(name, size)
+    view.setStyleSheet(theme.stylesheet())
+    view.set_theme(theme)
+    for page in view.pages:
+        view.show_page(page)
+        settle(view)
+        assert faults(view) == []
