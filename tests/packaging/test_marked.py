@@ -52,7 +52,7 @@ ALLOWED = (
     Allowed("core/extras.py", r"pip install .*", "a command"),
     Allowed("core/models/packed/layers.py", r"in_features=.*", "how torch prints a layer"),
     Allowed("core/models/packed/reading.py", r"\{…\} ended early", "for the log; the error has words of its own"),
-    Allowed("app/session/downloads.py", r"hub \{…\}", "a thread's name"),
+    Allowed("app/session/errands.py", r"hub \{…\}", "a thread's name"),
     Allowed("core/device_memory.py", r"[a-z_. ]+", "what libraries write when memory ends"),
     Allowed("core/caches/tensors/sizes.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
     Allowed("core/caches/tensors/quantized.py", r"kv heads|\{…\} (group|width)", "a figure's name in an event"),
