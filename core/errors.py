@@ -178,6 +178,12 @@ class TraceError(TokenscopeError):
     title = mark("The recorded run cannot be used")
 
 
+class ScaleError(TokenscopeError):
+    """The processes of the Scale lab could not be started, or did not come to their end."""
+
+    title = mark("The lab was ended")
+
+
 class OutOfMemoryError(TokenscopeError):
     """The device or the machine ran out of memory."""
 

@@ -12,6 +12,7 @@ from core.labs.scale import words
 from core.labs.scale.cluster import Cluster, Layout, Reckoning, Traffic, Training, reckon
 from core.labs.scale.fitting import Remedy, remedies
 from core.labs.scale.parts import Parts
+from core.labs.scale.ranks.measuring import Measured, Progress, measure, measuring
 from core.labs.scale.shape import SHAPES, Shape, shape_of
 from core.labs.scale.states import PRECISIONS, SCHEMES, plan, traffic
 from core.labs.scale.timetable import Box, idle_share, schedule
@@ -23,13 +24,17 @@ __all__ = [
     "Box",
     "Cluster",
     "Layout",
+    "Measured",
     "Parts",
+    "Progress",
     "Reckoning",
     "Remedy",
     "Shape",
     "Traffic",
     "Training",
     "idle_share",
+    "measure",
+    "measuring",
     "plan",
     "reckon",
     "remedies",

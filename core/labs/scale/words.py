@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.explain import words
 from core.explain.sentence import Figure, Saying, Sentence, together
 from core.labs.scale.cluster import Layout, Reckoning, Training
 from core.labs.scale.fitting import Remedy
@@ -100,9 +101,7 @@ def _sent(found: Reckoning) -> Sentence:
 
 def duration(seconds: float) -> Figure:
     """`24 ms`, `1.3 s`, `2.5 h`."""
-    if seconds < 1:
-        return Figure(f"{seconds * 1000:.{0 if seconds >= 0.01 else 2}f} ms")
-    return Figure(f"{seconds:.1f} s" if seconds < 3600 else f"{seconds / 3600:.1f} h")
+    return Figure(words.duration(seconds) if seconds < 3600 else f"{seconds / 3600:.1f} h")
 
 
 _REMEDIES = {
@@ -194,6 +193,11 @@ _WAITS = Saying(
     mark("Device {device} is idle: what it needs next has not come."),
     mark("Stage {device}: idle at t = {time}."),
 )
+_DONE = Saying(
+    mark("Device {device} has done its part."),
+    mark("Device {device} is done with the batch."),
+    mark("Stage {device}: nothing left at t = {time}."),
+)
 
 
 def explain_box(box: Box) -> Sentence:
@@ -207,6 +211,6 @@ def explain_box(box: Box) -> Sentence:
     )
 
 
-def explain_waiting(device: int, time: float) -> Sentence:
-    """A device that has nothing to do."""
-    return _WAITS.say(device=str(device + 1), time=f"{time:g}")
+def explain_waiting(device: int, time: float, is_done: bool = False) -> Sentence:
+    """A device that has nothing to do: yet, or any more."""
+    return (_DONE if is_done else _WAITS).say(device=str(device + 1), time=f"{time:g}")

@@ -71,6 +71,10 @@ class Lanes(QWidget, Spoken):
         """All of it: it is scrolled."""
         return self.sizeHint()
 
+    def place_of(self, time: float) -> int:
+        """Pixels from the left."""
+        return round(self._x(time))
+
     @property
     def _height(self) -> int:
         return self._theme.px(HEAD) + self._devices * self._theme.px(LANE)

@@ -106,6 +106,7 @@ class PipelinePage(Page):
     def _on_moment(self) -> None:
         time = self._moments[min(self.slider.value(), len(self._moments) - 1)]
         self.lanes.set_cursor(time)
+        self._scroll.ensureVisible(self.lanes.place_of(time), 0, 80, 0)
         self.moment.setText("\n".join(self._told(device, time) for device in range(self.form.number("stages"))))
         self.slider.setAccessibleDescription(self.moment.text())
 
@@ -116,7 +117,10 @@ class PipelinePage(Page):
         done = [box for box in now if box.kind == "update" and box.start == box.stop == time]
         told = [scale.words.explain_box(box) for box in (*done, *doing)]
         computes = any(box.kind != "send" for box in doing)
-        return together(*told, *(() if computes else (scale.words.explain_waiting(device, time),)))
+        if not computes:
+            is_done = all(box.stop <= time for box in now)
+            told.append(scale.words.explain_waiting(device, time, is_done))
+        return together(*told)
 
 
 def _add_settings(form: Form) -> None:
@@ -127,7 +131,7 @@ def _add_settings(form: Form) -> None:
     form.add_choice("weights", tr("Backward by which weights"), [(name, tr(title)) for name, title in weights.items()])
     form.add_number("forward", tr("Forward takes"), 1, 1, 9)
     form.add_number("backward", tr("Backward takes"), 2, 1, 9)
-    form.add_number("hop", tr("Sending takes tenths"), 0, 0, 20)
+    form.add_number("hop", tr("Sending takes"), 0, 0, 20, " / 10")
 
 
 def _around(lanes: Lanes) -> QScrollArea:

@@ -1,0 +1,54 @@
+"""Bytes that are really there, and bytes that really go through the collectives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+_SENT = {
+    "c10d::allreduce_": (0, 2),
+    "c10d::_allgather_base_": (0, 1),
+    "c10d::_reduce_scatter_base_": (1, 1),
+    "c10d::broadcast_": (0, 1),
+}
+"""Which argument holds the whole tensor, and how often it goes around a ring: an all-reduce is a reduce-scatter and an
+all-gather, as ZeRO's paper counts them."""
+
+
+class TrafficHook(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sees every collective that is called while it is on; `bytes` by operation."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes: Counter[str] = Counter()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = func._schema.name
+        if name.startswith("c10d::") and name in _SENT:
+            place, times = _SENT[name]
+            whole = (leaf for leaf in tree_leaves(args[place]) if isinstance(leaf, torch.Tensor))
+            self.bytes[name.removeprefix("c10d::").strip("_")] += times * held(whole)
+        return func(*args, **(kwargs or {}))
+
+
+def held(tensors: Iterable[torch.Tensor | None]) -> int:
+    """Bytes of these tensors on this device: of a divided one, its share."""
+    return sum(here.numel() * here.element_size() for here in map(_local, tensors) if here is not None)
+
+
+def state_bytes(state: Mapping[Any, Mapping[str, Any]]) -> int:
+    """Bytes of an optimizer's state."""
+    return held(value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
+
+
+def _local(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    from torch.distributed.tensor import DTensor
+
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor

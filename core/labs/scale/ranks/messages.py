@@ -1,0 +1,61 @@
+"""What the lab tells its processes, and what they tell it: one line of JSON each."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What one process is to do. Ranks count from 0; rank 0 also trains alone, for comparison."""
+
+    folder: str
+    """Of the model."""
+    scheme: str
+    rank: int
+    processes: int
+    port: int
+    steps: int
+    length: int
+
+
+class Reached(msgspec.Struct, frozen=True, tag="reached"):
+    """A process has come to a stage: `starts`, `alone`, `joins`, `step`; `step` counts from 1."""
+
+    stage: str
+    step: int = 0
+
+
+class Counted(msgspec.Struct, frozen=True, tag="counted"):
+    """What a rank held in its last step, in bytes by part, and what went through its collectives, by operation."""
+
+    parts: dict[str, int]
+    traffic: dict[str, int]
+    losses: list[float]
+    alone: list[float]
+    """Of one process with the whole batch; from rank 0 only."""
+    seconds: float
+    """The last step."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """A process could not go on."""
+
+    words: str
+    is_memory: bool
+
+
+Message = Reached | Counted | Failed
+_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+
+
+def encoded(message: Message | Job) -> bytes:
+    """One line."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def decoded(line: bytes) -> Message | None:
+    """None for a line that is no message: a process was ended in the middle of it."""
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,112 @@
+"""The processes of the lab: started, listened to, ended. None outlives the `with` it is started in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from queue import Empty, Queue
+from typing import BinaryIO, NamedTuple
+
+import core
+from core.errors import ScaleError
+from core.labs.scale.ranks.messages import Job, Message, decoded, encoded
+from resources.language import tr
+
+_KEPT_LINES = 40
+"""Of what a process writes to stderr."""
+
+
+class Told(NamedTuple):
+    """What a process said; None when it has said all: it has ended."""
+
+    rank: int
+    message: Message | None
+
+
+class Ranks:
+    """A process for each job. Ends them, whatever happens, when the `with` is left."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._jobs = jobs
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._told: Queue[Told] = Queue()
+        self._wrote: list[list[str]] = [[] for _ in jobs]
+
+    def __enter__(self) -> Ranks:
+        try:
+            for job in self._jobs:
+                self._start(job)
+        except OSError as error:
+            self._end()
+            raise ScaleError(tr("A process could not be started: {reason}.").format(reason=error.strerror)) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._end()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Of the processes, by rank."""
+        return tuple(process.pid for process in self._running)
+
+    def hear(self, seconds: float) -> Told | None:
+        """What any of them says next; None where none does in that time."""
+        try:
+            return self._told.get(timeout=seconds)
+        except Empty:
+            return None
+
+    def code(self, rank: int) -> int:
+        """How a process that has said all has ended; negative: by that signal."""
+        return self._running[rank].wait()
+
+    def wrote(self, rank: int) -> str:
+        """The last of what it wrote for programmers."""
+        return "\n".join(self._wrote[rank][-_KEPT_LINES:])
+
+    def _start(self, job: Job) -> None:
+        command = [sys.executable, "-m", "core.labs.scale.ranks.rank", encoded(job).decode().strip()]
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=_surroundings())
+        self._running.append(process)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        threading.Thread(target=self._listen, args=(job.rank, process.stdout), daemon=True).start()
+        threading.Thread(target=self._keep, args=(job.rank, process.stderr), daemon=True).start()
+
+    def _listen(self, rank: int, stream: BinaryIO) -> None:
+        for line in stream:
+            message = decoded(line)
+            if message is not None:
+                self._told.put(Told(rank, message))
+        self._told.put(Told(rank, None))
+
+    def _keep(self, rank: int, stream: BinaryIO) -> None:
+        for line in stream:
+            self._wrote[rank].append(line.decode(errors="replace").rstrip())
+            del self._wrote[rank][:-_KEPT_LINES]
+
+    def _end(self) -> None:
+        for process in self._running:
+            process.kill()
+        for process in self._running:
+            process.wait()
+            if process.stdin is not None:
+                process.stdin.close()
+
+
+def _surroundings() -> dict[str, str]:
+    """One thread each, nothing asked of the network, and this very core."""
+    here = str(Path(core.__file__).parents[1])
+    others = os.environ.get("PYTHONPATH", "")
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, (here, others))),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_VERBOSITY": "error",
+    }

@@ -1,0 +1,147 @@
+"""A few steps of training by one scheme, on torch.distributed with gloo, counted."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import timedelta
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel
+
+from core.labs.scale.ranks.counting import TrafficHook, held, state_bytes
+from core.labs.scale.ranks.messages import Counted, Job, Message, Reached
+from core.models.model import LoadedModel, load
+
+RATE = 1e-3
+PATIENCE = timedelta(seconds=60)
+"""How long a collective waits for a process that does not come."""
+
+
+class Trainee(NamedTuple):
+    """A model ready for training; `called` is what a batch is given to."""
+
+    model: torch.nn.Module
+    called: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+
+    @property
+    def states(self) -> int:
+        """Bytes of the optimizer's state on this device."""
+        mine = self.optimizer
+        return state_bytes(mine.optim.state if isinstance(mine, ZeroRedundancyOptimizer) else mine.state)
+
+
+def train(job: Job, tell: Callable[[Message], None]) -> None:
+    """Train `job.steps` steps with the others; the last one is counted."""
+    torch.set_num_threads(1)
+    loaded = _loaded(job)
+    batch = _batch(loaded, job)
+    alone: list[float] = []
+    if job.rank == 0:
+        tell(Reached("alone"))
+        alone = _alone(deepcopy(loaded.model), batch, job)
+    tell(Reached("joins"))
+    _join(job)
+    trainee = _SCHEMES[job.scheme](loaded.model)
+    hook, seconds = TrafficHook(), 0.0
+    losses: list[float] = []
+    parts: dict[str, int] = {}
+    for step in range(job.steps):
+        tell(Reached("step", step + 1))
+        began = time.perf_counter()
+        if step < job.steps - 1:
+            loss, _ = _step(trainee, batch[job.rank : job.rank + 1])
+        else:
+            with hook:
+                loss, parts = _step(trainee, batch[job.rank : job.rank + 1])
+        seconds = time.perf_counter() - began
+        losses.append(_mean(loss, job.processes))
+    tell(Counted(parts, dict(hook.bytes), losses, alone, seconds))
+    dist.barrier()
+
+
+def _step(trainee: Trainee, ids: torch.Tensor) -> tuple[torch.Tensor, dict[str, int]]:
+    """One step: its loss, and the bytes held, each part when it is there: parameters between forward and backward,
+    gradients behind it, then what the optimizer keeps; beside whole parameters, one's own share of them."""
+    loss = trainee.called(input_ids=ids, labels=ids).loss
+    parts = {"parameters": held(trainee.model.parameters())}
+    loss.backward()
+    parts["gradients"] = held(parameter.grad for parameter in trainee.model.parameters())
+    trainee.optimizer.step()
+    parts["optimizer"] = trainee.states
+    trainee.optimizer.zero_grad(set_to_none=True)
+    share = held(trainee.model.parameters())
+    parts["buffers"] = share if share < parts["parameters"] else 0
+    return loss.detach(), parts
+
+
+def _alone(model: torch.nn.Module, batch: torch.Tensor, job: Job) -> list[float]:
+    """The losses of one process that reads all texts at once."""
+    trainee = Trainee(model, model, torch.optim.AdamW(model.parameters(), lr=RATE))
+    return [float(_step(trainee, batch)[0]) for _ in range(job.steps)]
+
+
+def _loaded(job: Job) -> LoadedModel:
+    loaded = load(job.folder, device="cpu", dtype="float32")
+    loaded.model.requires_grad_(True)
+    loaded.model.config.use_cache = False
+    return loaded
+
+
+def _batch(loaded: LoadedModel, job: Job) -> torch.Tensor:
+    """Token ids [processes, length], a text for each process: any will do, the same for all that ask."""
+    most = int(loaded.model.config.get_text_config().vocab_size)
+    return torch.randint(most, (job.processes, job.length), generator=torch.Generator().manual_seed(0))
+
+
+def _join(job: Job) -> None:
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(job.port))
+    dist.init_process_group("gloo", rank=job.rank, world_size=job.processes, timeout=PATIENCE)
+
+
+def _mean(loss: torch.Tensor, processes: int) -> float:
+    """The loss of all texts."""
+    total = loss.clone()
+    dist.all_reduce(total)
+    return float(total) / processes
+
+
+def _ddp(model: torch.nn.Module) -> Trainee:
+    called = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+    return Trainee(model, called, torch.optim.AdamW(model.parameters(), lr=RATE))
+
+
+def _zero1(model: torch.nn.Module) -> Trainee:
+    called = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+    return Trainee(model, called, ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=RATE))
+
+
+def _fully_sharded(model: torch.nn.Module, let_go: bool) -> Trainee:
+    """Layer by layer; `let_go`: gathered parameters are given up behind the forward pass, and gathered once more."""
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for layer in _layers(model):
+        fully_shard(layer, mesh=mesh, reshard_after_forward=let_go)
+    fully_shard(model, mesh=mesh, reshard_after_forward=let_go)
+    return Trainee(model, model, torch.optim.AdamW(model.parameters(), lr=RATE))
+
+
+def _layers(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """The longest list of modules in it: a decoder's layers."""
+    lists = [list(part) for part in model.modules() if isinstance(part, torch.nn.ModuleList)]
+    return max(lists, key=len, default=[])
+
+
+_SCHEMES: dict[str, Callable[[torch.nn.Module], Trainee]] = {
+    "ddp": _ddp,
+    "zero1": _zero1,
+    "zero2": lambda model: _fully_sharded(model, let_go=False),
+    "zero3": lambda model: _fully_sharded(model, let_go=True),
+}
