@@ -34,6 +34,7 @@ class Ranks:
         self._jobs = jobs
         self._running: list[subprocess.Popen[bytes]] = []
         self._told: Queue[Told] = Queue()
+        self._threads: list[threading.Thread] = []
         self._wrote: list[list[str]] = [[] for _ in jobs]
 
     def __enter__(self) -> Ranks:
@@ -75,20 +76,24 @@ class Ranks:
         self._running.append(process)
         assert process.stdout is not None
         assert process.stderr is not None
-        threading.Thread(target=self._listen, args=(job.rank, process.stdout), daemon=True).start()
-        threading.Thread(target=self._keep, args=(job.rank, process.stderr), daemon=True).start()
+        for work, stream in ((self._listen, process.stdout), (self._keep, process.stderr)):
+            thread = threading.Thread(target=work, args=(job.rank, stream), daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def _listen(self, rank: int, stream: BinaryIO) -> None:
-        for line in stream:
-            message = decoded(line)
-            if message is not None:
-                self._told.put(Told(rank, message))
+        with stream:
+            for line in stream:
+                message = decoded(line)
+                if message is not None:
+                    self._told.put(Told(rank, message))
         self._told.put(Told(rank, None))
 
     def _keep(self, rank: int, stream: BinaryIO) -> None:
-        for line in stream:
-            self._wrote[rank].append(line.decode(errors="replace").rstrip())
-            del self._wrote[rank][:-_KEPT_LINES]
+        with stream:
+            for line in stream:
+                self._wrote[rank].append(line.decode(errors="replace").rstrip())
+                del self._wrote[rank][:-_KEPT_LINES]
 
     def _end(self) -> None:
         for process in self._running:
@@ -97,6 +102,8 @@ class Ranks:
             process.wait()
             if process.stdin is not None:
                 process.stdin.close()
+        for thread in self._threads:
+            thread.join()
 
 
 def _surroundings() -> dict[str, str]:

@@ -1,0 +1,98 @@
+"""The Scale lab for real: processes of this machine, held against the plan to the byte, and against one process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+import core
+from core.errors import OutOfMemoryError, ParameterError, ScaleError
+from core.labs.scale import Measured, Progress, measure, measuring
+from core.labs.scale.ranks import measuring as inside
+from core.labs.scale.ranks.predicted import predicted, sent
+
+
+def check(found: Measured) -> None:
+    assert found.ranks == found.predicted
+    assert set(found.traffic) == {found.predicted_traffic}
+    assert found.losses == pytest.approx(found.alone, rel=1e-5)
+    assert found.losses[0] > found.loss
+
+
+def test_zero_3_holds_what_the_plan_says() -> None:
+    found = measure("storyteller", "zero3", 2)
+    check(found)
+    assert found.ranks[0].parameters == core.labs.scale.plan(5_706_432, 2, "zero3", "float32").parameters
+    assert found.traffic[0] == found.paper_traffic
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("scheme", ["ddp", "zero1", "zero2", "zero3"])
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_every_scheme(scheme: str, processes: int) -> None:
+    check(measure("storyteller", scheme, processes))
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("stage", ["starts", "step"])
+def test_a_process_that_is_killed_ends_the_lab(stage: str) -> None:
+    """Nothing is left running, and it is said which one ended, and when."""
+    ids = set()
+    events = measuring("storyteller", "zero2", 2)
+
+    def kill_one() -> None:
+        for event in events:
+            assert isinstance(event, Progress)
+            ids.add(event.process)
+            if event.rank == 1 and event.stage == stage:
+                os.kill(event.process, signal.SIGKILL)
+
+    with pytest.raises(ScaleError, match=r"Process 2 of 2 ended .* code -9"):
+        kill_one()
+    assert [number for number in ids if Path(f"/proc/{number}").exists()] == []
+
+
+@pytest.mark.fuzz
+def test_stop_ends_all() -> None:
+    cancel, ids = threading.Event(), set()
+    for event in measuring("storyteller", "ddp", 2, cancel=cancel):
+        assert isinstance(event, Progress)
+        ids.add(event.process)
+        if event.stage == "joins":
+            cancel.set()
+    assert len(ids) == 2
+    assert [number for number in ids if Path(f"/proc/{number}").exists()] == []
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ScaleError, match=f"Port {port} of this machine is taken"):
+            measure("storyteller", "ddp", 2, port=port)
+
+
+def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.models.room.free_memory", lambda: 10**6)
+    monkeypatch.setattr(inside, "Ranks", None)
+    with pytest.raises(OutOfMemoryError, match=r"2 processes would take about 1\.1 GB; 1\.0 MB are free"):
+        measure("storyteller", "ddp", 2)
+    with pytest.raises(ParameterError, match="At most 4"):
+        measure("storyteller", "ddp", 5)
+
+
+def test_remainders_by_hand() -> None:
+    """A matrix of 5 × 2 and a vector of 3, on two ranks: rows are cut 3 + 2 and 2 + 1."""
+    sizes = [(5, 2), (3,)]
+    assert [parts.parameters for parts in predicted(sizes, 2, "zero3")] == [4 * 8, 4 * 5]
+    assert [parts.optimizer for parts in predicted(sizes, 2, "zero3")] == [4 * (16 + 2), 4 * (10 + 2)]
+    assert [parts.optimizer for parts in predicted(sizes, 2, "zero1")] == [4 * (20 + 1), 4 * (6 + 1)]
+    assert predicted(sizes, 2, "zero2")[1].parameters == 4 * 13
+    assert sent(sizes, 2, "zero1") == 4 * 3 * 13
+    assert sent(sizes, 2, "zero3") == 4 * 3 * 16  # padded: 6 × 2 and 4
