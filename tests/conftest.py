@@ -75,13 +75,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out_long_forms(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """They run when they are asked for by name: `pytest -m fuzz`."""
-    if "fuzz" in config.option.markexpr:
-        return
-    long = [item for item in items if item.get_closest_marker("fuzz")]
+    """They run when they are asked for by name: `pytest -m slow`, `pytest -m fuzz`."""
+    left_out = [name for name in ("slow", "fuzz") if name not in config.option.markexpr]
+    long = [item for item in items if any(map(item.get_closest_marker, left_out))]
     if long:
         config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if not item.get_closest_marker("fuzz")]
+        items[:] = [item for item in items if item not in set(long)]
 
 
 def _skip_without_device(items: list[pytest.Item]) -> None:

@@ -11,6 +11,7 @@ import pytest
 import resources
 from app.storage.examples import load
 from tests.app.example_claims import CLAIMS, Runs
+from tests.long import every
 
 EXAMPLES = {example.id: example for example in load()}
 SHOWS: dict[str, list[Mapping[str, Any]]] = {
@@ -25,7 +26,7 @@ def runs() -> Runs:
     return Runs(EXAMPLES)
 
 
-@pytest.mark.parametrize("name", BY_MODEL)
+@pytest.mark.parametrize("name", every(3, BY_MODEL))
 def test_its_caption_is_true_of_its_run(name: str, runs: Runs) -> None:
     assert SHOWS[name], "an example that claims nothing"
     for shown in SHOWS[name]:

@@ -18,6 +18,7 @@ from app.state.tours import Setting, Tour, TourProblem, find, load, names_and_ti
 from app.state.tours.reading import placeholders, read
 from core.strategies import registry
 from tests.app.tour_figures import CHECKS, holds, shown
+from tests.long import every
 
 TOURS, PROBLEMS = load()
 LATER_SEED = 1000
@@ -89,7 +90,7 @@ def check_tour(tour: Tour, maker: Maker) -> list[bool]:
     return appeared
 
 
-@pytest.mark.parametrize("tour", TOURS, ids=lambda tour: tour.name)
+@pytest.mark.parametrize("tour", every(3, TOURS), ids=lambda tour: tour.name)
 def test_every_sentence_is_true_of_its_runs(tour: Tour, maker: Maker) -> None:
     """And with the bundled models every effect is there."""
     assert all(check_tour(tour, maker))

@@ -10,11 +10,12 @@ from core.errors import ParameterError
 from core.events import BeamStep
 from tests.core import tiny
 from tests.core.beam_reference import diverse, run
+from tests.long import every
 
 KINDS = ("gpt2", "llama", "mistral", "gemma2", "gemma3", "t5", "bart")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every(3, KINDS))
 @pytest.mark.parametrize(("groups", "width", "penalty"), [(4, 1, 1.5), (2, 2, 0.7), (3, 2, 0.0)])
 def test_equals_the_plain_search(kind: str, groups: int, width: int, penalty: float) -> None:
     model, ids = tiny.make(kind, scale=3.0), tiny.prompt()

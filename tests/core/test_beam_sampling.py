@@ -16,6 +16,7 @@ from core.events import BeamStep
 from tests.core import tiny
 from tests.core.beam_reference import log_probabilities, run
 from tests.core.test_beam_search import generate
+from tests.long import every
 
 FILTERS: dict[str, dict[str, Any]] = {
     "plain": {"top_k": 0},
@@ -27,7 +28,7 @@ FILTERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", FILTERS)
-@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3", "t5"])
+@pytest.mark.parametrize("kind", every(3, ["llama", "gpt2", "gemma3", "t5"]))
 def test_draws_as_generate_does(kind: str, name: str) -> None:
     """The same seed gives the same texts and scores as transformers' global generator."""
     model, ids = tiny.make(kind, scale=3.0), tiny.prompt()

@@ -16,6 +16,7 @@ from core.decoding import whole_text
 from core.errors import ComparisonError, EmptyPromptError, ParameterError, PromptError, TextTooLongError
 from core.events import Event, Finished, Prefilled, RunStarted, SequenceFinished, TokenChosen, TokenCompared
 from tests.core import tiny, zoo
+from tests.long import every
 
 KINDS = ("gpt2", "llama", "gemma2", "mamba", "t5", "bart")
 
@@ -77,7 +78,9 @@ def test_a_greedy_text_scored_again_is_the_first_choice_throughout(kind: str) ->
         assert [event.id for event in whole if event.rank > 1] == [e.id for e in whole[: len(prompt)] if e.rank > 1]
 
 
-@pytest.mark.parametrize("kind", ["openai-gpt", "xlnet", "xlm", "recurrent_gemma", "gpt_neo", "prophetnet", "mbart"])
+@pytest.mark.parametrize(
+    "kind", every(3, ["openai-gpt", "xlnet", "xlm", "recurrent_gemma", "gpt_neo", "prophetnet", "mbart"])
+)
 def test_odd_architectures_score_what_they_write(kind: str) -> None:
     model, prompt = zoo.make(kind), zoo.prompt(12)
     config = GenerationConfig(max_new_tokens=8, min_new_tokens=8, num_beams=1, do_sample=False)

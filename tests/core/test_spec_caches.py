@@ -12,6 +12,7 @@ from core.caches.tensors import editing
 from core.errors import CacheError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near
+from tests.long import every
 
 FULL = ("static", "offloaded", "offloaded_static")
 CELLS = [
@@ -32,7 +33,7 @@ def ways(kind: str) -> dict[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize(("kind", "cache"), CELLS)
+@pytest.mark.parametrize(("kind", "cache"), every(3, CELLS))
 def test_equals_greedy_decoding_on_every_cache(kind: str, cache: str) -> None:
     model = tiny.shared(kind)
     expected = greedy(model)
@@ -53,7 +54,7 @@ def test_a_drafter_equal_to_the_target_is_always_accepted(cache: str) -> None:
 
 
 @pytest.mark.parametrize("kind", tiny.ENCODER_DECODERS)
-@pytest.mark.parametrize("half", ["dynamic", "static", "offloaded"])
+@pytest.mark.parametrize("half", every(3, ["offloaded", "dynamic", "static"]))
 def test_encoder_decoders_with_each_half(kind: str, half: str) -> None:
     model = tiny.shared(kind)
     for way in ({"strategy": "assisted", "drafters": [near(kind)]}, {"strategy": "prompt_lookup"}):

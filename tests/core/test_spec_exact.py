@@ -11,6 +11,7 @@ import core
 from core.errors import CacheError, StrategyError
 from tests.core import tiny
 from tests.core.spec_models import LENGTH, chosen, config, greedy, near, rounds
+from tests.long import every
 
 TREES = tiny.DECODERS
 FIXED = {"schedule": "constant"}
@@ -109,7 +110,7 @@ def test_guidance_with_a_negative_prompt() -> None:
     assert result.sequences[0] == expected
 
 
-@pytest.mark.parametrize("kind", ["mistral", "gemma2", "gemma3"])
+@pytest.mark.parametrize("kind", every(3, ["mistral", "gemma2", "gemma3"]))
 def test_windows_that_the_text_has_long_left_behind(kind: str) -> None:
     """Prompts as long as and longer than the window of 8."""
     model = tiny.shared(kind)

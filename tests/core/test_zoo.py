@@ -14,6 +14,7 @@ from core.caches.tensors.reading import memory_of
 from core.errors import TokenscopeError
 from core.events import Event, Notice, SequenceFinished
 from tests.core import tiny, zoo
+from tests.long import every
 
 NEW = 12
 ODD = (
@@ -83,7 +84,7 @@ def beams_of(kind: str, model: core.LoadedModel, ids: list[int]) -> list[int]:
         return []
 
 
-@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("kind", every(4, ODD))
 def test_odd_ones(kind: str) -> None:
     check(kind, every=False)
 
@@ -120,7 +121,7 @@ def test_a_model_that_keeps_nothing_is_read_anew_and_refuses_what_would_be_of_no
     assert registry["dynamic"].why_not(model, drafting.needs) or drafting.why_not(model)
 
 
-@pytest.mark.parametrize("kind", ["mpt", "led", "prophetnet", "roberta", "xlm", "xlnet"])
+@pytest.mark.parametrize("kind", every(2, ["mpt", "led", "prophetnet", "roberta", "xlm", "xlnet"]))
 def test_a_text_ends_with_its_context(kind: str) -> None:
     model = zoo.make(kind)
     length = 10 if model.is_encoder_decoder else 240

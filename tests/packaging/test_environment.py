@@ -270,6 +270,7 @@ def test_folder_that_is_written_into_meanwhile_is_removed_in_the_end(ready):
     assert not ready.folder.exists()
 
 
+@pytest.mark.slow
 def test_set_up_killed_while_the_environment_is_made_can_begin_again_at_once(root, tmp_path):
     """The `python -m venv` of the killed one works on, and holds the lock until it is done."""
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
@@ -339,6 +340,7 @@ def test_folder_that_cannot_be_removed_says_so(ready, monkeypatch):
         ready.remove()
 
 
+@pytest.mark.slow
 def test_real_environment_is_made_by_venv(tmp_path, capsys):
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
     real = Environment(tmp_path, ".venv")

@@ -23,6 +23,7 @@ from app.window.main_window import MainWindow
 from core import catalog
 from core.errors import CorruptWeightsError
 from core.events import Finished, Metrics, Prefilled, TokenChosen
+from tests.long import slow
 from tests.ui import layout
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import PROMPT, started, story
@@ -298,7 +299,7 @@ def test_runs_that_are_there_are_compared_at_once(view: CompareView) -> None:
 
 
 @pytest.mark.parametrize("kind", ["caches", "strategies", "seeds", "models", "sweep", "runs"])
-@pytest.mark.parametrize(("width", "scale"), [(520, 1.0), (330, 1.5)])
+@pytest.mark.parametrize(("width", "scale"), [slow((520, 1.0)), (330, 1.5)])
 def test_nothing_is_cut_at_any_width(view: CompareView, kind: str, width: int, scale: float) -> None:
     bench = Bench(view)
     view.kind.button(kind).click()

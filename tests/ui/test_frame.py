@@ -18,6 +18,7 @@ from app.widgets.screen import room_around
 from app.widgets.wrapped_label import WrappedLabel
 from app.window.main_window import MainWindow
 from core import strategies
+from tests.long import every
 from tests.ui.layout import faults, settle
 from tests.ui.windows import open_window, run
 
@@ -105,7 +106,7 @@ def cut_parts(window: MainWindow) -> list[str]:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(
-    ("width", "scale"), [(900, 1.0), (1000, 1.0), (1280, 1.0), (1920, 1.0), (1280, 1.5), (900, 1.5)]
+    ("width", "scale"), every(3, [(900, 1.5), (1000, 1.0), (1280, 1.5), (1280, 1.0), (1920, 1.0), (900, 1.0)])
 )
 def test_every_view_can_be_reached_at_every_width(window: MainWindow, width: int, scale: float, theme: str) -> None:
     window.parts.appearance.set_theme(theme)

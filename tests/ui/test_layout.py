@@ -22,10 +22,11 @@ from core import strategies
 from resources.language import tr
 from tests.app.history_files import keeping
 from tests.fonts import FONTS, SCRIPTS
+from tests.long import slow
 from tests.ui.layout import faults, settle
 from tests.ui.windows import open_window, run
 
-SIZES = [((1280, 800), 1.0), ((900, 600), 1.5), ((1280, 800), 2.0), ((900, 600), 2.0)]
+SIZES = [slow(((1280, 800), 1.0)), ((900, 600), 1.5), slow(((1280, 800), 2.0)), slow(((900, 600), 2.0))]
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def _showing_every_setting() -> list[str]:
     return chosen
 
 
-@pytest.mark.parametrize(("size", "scale"), [size for size in SIZES if size[1] > 1.0])
+@pytest.mark.parametrize(("size", "scale"), SIZES[1:])
 def test_no_setting_of_any_strategy_is_cut(window: MainWindow, size: tuple[int, int], scale: float) -> None:
     arrange(window, size, scale)
     window.parts.setup.parameters.set_advanced(True)
