@@ -145,8 +145,7 @@ def test_with_dice_a_seed_keeps_its_text_and_guesses_count_as_certain() -> None:
 def test_whole_runs_are_distributed_as_the_target_says() -> None:
     """Six letters, and a drafter whose tokens are letters and pairs of them."""
     prompt, counts = [1, 2, 3, 1, 2], Counter[tuple[int, ...]]()
-    target = six_token_model(0)
-    target.tokenizer = _letters({})
+    target = core.wrap(six_token_model(0).model, _letters({}), "letters")
     target.remembered["spells"] = True
     torch.manual_seed(1)
     pairs = {"ab": 6, "cd": 7, "bc": 8}
