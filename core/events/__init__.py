@@ -6,7 +6,7 @@ Probabilities are shares of 1, log-probabilities natural logarithms, times secon
 
 # Annotations are types here, not strings: dataclasses are made of them sooner.
 
-from core.events.beams import BeamCandidate, BeamFate, BeamsRanked, BeamStep, Hypothesis
+from core.events.beams import BeamCandidate, BeamFate, BeamsRanked, BeamStep, Hypothesis, Overruled
 from core.events.caches import CacheMeasured, CachePlan
 from core.events.drafts import (
     ChoiceReason,
@@ -76,6 +76,7 @@ __all__ = [
     "Notice",
     "NoticeKind",
     "Origin",
+    "Overruled",
     "Prefilled",
     "PromptToken",
     "Repeat",

@@ -46,6 +46,18 @@ class BeamCandidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Overruled:
+    """What the model wanted most behind a beam, where the form that the text is held to forbids it."""
+
+    parent: int
+    """The node it would have continued."""
+    id: int
+    piece: str
+    raw_probability: float
+    """By the model alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class BeamStep(Event):
     """All continuations considered at one step, best first within each group."""
 
@@ -58,6 +70,8 @@ class BeamStep(Event):
     """Constraint tokens in all: what `progress` is when everything is met."""
     length_penalty: float = 1.0
     """Exponent of the length that scores are divided by."""
+    overruled: tuple[Overruled, ...] = ()
+    """The model's first choices that a grammar forbade, at most one for each beam."""
 
 
 @dataclass(frozen=True, slots=True)

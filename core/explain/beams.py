@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.figures import score
+from core.explain.figures import score, share
 from core.explain.sentence import Saying, Sentence, together
-from core.explain.words import decimal, ending, ordinal
+from core.explain.words import decimal, ending, ordinal, quote
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -81,6 +81,12 @@ _DIVERSITY = Saying(
     mark("Earlier groups chose the same token: the diversity penalty took {penalty} off its ln p."),
 )
 
+_OVERRULED = Saying(
+    mark("The model wanted {other} ({raw}), but the grammar forbids it here."),
+    mark("The model wanted {other} ({raw}); the grammar forbade it."),
+    mark("Behind this beam {other} has raw rank 1 with p = {raw}; stage grammar set its logit to −∞."),
+)
+
 
 def explain_candidate(candidate: BeamCandidate, step: BeamStep, num_beams: int) -> Sentence:
     """Why a node of the tree lived or died, at the depth and in the language of now.
@@ -89,7 +95,7 @@ def explain_candidate(candidate: BeamCandidate, step: BeamStep, num_beams: int) 
     """
     facts = _facts(candidate, step, num_beams)
     verdict = _TELLERS[candidate.fate](candidate, step, num_beams, facts)
-    return together(_place(candidate, step, facts), verdict, _diversity(candidate))
+    return together(_place(candidate, step, facts), verdict, _diversity(candidate), _wish(candidate, step))
 
 
 def worst_kept(candidate: BeamCandidate, step: BeamStep) -> float | None:
@@ -160,6 +166,14 @@ def _diversity(candidate: BeamCandidate) -> Sentence:
     if not candidate.diversity_penalty:
         return Sentence()
     return _DIVERSITY.say(penalty=f"{candidate.diversity_penalty:g}")
+
+
+def _wish(candidate: BeamCandidate, step: BeamStep) -> Sentence:
+    """What the model would rather have written behind the same beam, where a grammar forbade it."""
+    for wish in step.overruled:
+        if wish.parent == candidate.parent:
+            return _OVERRULED.say(other=quote(wish.piece), raw=share(wish.raw_probability))
+    return Sentence()
 
 
 _TELLERS = {"kept": _kept, "finished": _finished, "early_stopped": _stopped, "pruned": _pruned}

@@ -23,12 +23,22 @@ PARTS = 32
 def _deviation(scores: torch.Tensor) -> torch.Tensor:
     """σ [B, 1] of the finite ones of scores [B, V]: at once where all are, which is nearly always."""
     deviation = scores.std(-1, correction=0, keepdim=True)
-    if deviation.isfinite().all():
+    if math.isfinite(deviation.sum()):
         return deviation
     finite = scores.isfinite()
     count = finite.sum(-1, keepdim=True).clamp(min=1)
     mean = scores.masked_fill(~finite, 0.0).sum(-1, keepdim=True) / count
     return ((scores - mean).masked_fill(~finite, 0.0).square().sum(-1, keepdim=True) / count).sqrt()
+
+
+def _counts(scores: torch.Tensor, lowest: float, highest: float) -> tuple[int, ...]:
+    """How many of the scores [n] stand in each of PARTS equal parts of their range; NumPy counts small whole numbers in
+    a third of the time that torch takes for a histogram."""
+    import numpy as np
+
+    width = highest - lowest or 1.0
+    parts = ((scores.float() - lowest) * (PARTS / width)).clamp_(max=PARTS - 1)
+    return tuple(np.bincount(parts.byte().cpu().numpy(), minlength=PARTS).tolist())
 
 
 class WithinSigma:
@@ -56,13 +66,12 @@ class WithinSigma:
             top, spread = float(best[row]), float(deviation[row])
             if not math.isfinite(top):
                 return None
-            known, lowest = before.float(), float(before.amin())
+            known, lowest = before, float(before.amin())
             if not math.isfinite(lowest):
-                known = known[known.isfinite()]
+                known = before[before.isfinite()]
                 lowest = float(known.amin())
-            counts = tuple(map(int, known.histc(PARTS).tolist()))
             floor = top - self._width * spread
-            return StageDetail(spread=ScoreSpread(top, spread, floor, lowest, counts))
+            return StageDetail(spread=ScoreSpread(top, spread, floor, lowest, _counts(known, lowest, top)))
 
         return tell
 

@@ -22,12 +22,18 @@ THRESHOLD = Parameter(
 )  # fmt: skip
 
 
-def above_threshold(scores: torch.Tensor, threshold: float) -> torch.Tensor:
-    """Which tokens [B, V] XTC would take away: of those with p ≥ threshold all but the least likely one."""
-    shares = scores.softmax(-1)
-    high = shares >= threshold
-    least = shares.masked_fill(~high, 2.0).argmin(-1, keepdim=True)
-    return high.scatter(-1, least, False)
+def above_threshold(shares: torch.Tensor, threshold: float) -> list[list[int]]:
+    """Tokens of each row of probabilities [B, V] that XTC would take away: of those with p ≥ threshold all but the
+    least likely one, of several as unlikely all but the first."""
+    most = min(int(1 / threshold) + 1, shares.shape[-1])  # more have no room beside each other
+    top = shares.topk(most)
+    return [_but_the_least(*row, threshold) for row in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
+
+
+def _but_the_least(tokens: list[int], shares: list[float], threshold: float) -> list[int]:
+    high = [(share, token) for token, share in zip(tokens, shares, strict=True) if share >= threshold]
+    least = min(high, default=None)
+    return [pair[1] for pair in high if pair != least]
 
 
 class TopsOut:
@@ -43,16 +49,18 @@ class TopsOut:
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with what was taken away at −∞; a die for each row."""
         self._dice = self._context.dice(scores.shape[0])
-        gone = above_threshold(scores, self._threshold) & (self._dice < self._chance)[:, None]
-        for row in gone.any(-1).nonzero().flatten().tolist():
-            if self._is_spared(gone[row]):
-                gone[row] = False
-        return scores.masked_fill(gone, -float("inf"))
+        struck = [row for row, die in enumerate(self._dice.tolist()) if die < self._chance]
+        if not struck:
+            return scores
+        scores, shares = scores.clone(), scores[struck].softmax(-1)
+        for row, removed in zip(struck, above_threshold(shares, self._threshold), strict=True):
+            if removed and not self._is_spared(removed):
+                scores[row, removed] = -float("inf")
+        return scores
 
-    def _is_spared(self, removed: torch.Tensor) -> bool:
-        tokens: list[int] = removed.nonzero().flatten().tolist()
+    def _is_spared(self, removed: list[int]) -> bool:
         pieces = self._context.model.pieces
-        return any(token in self._ends or b"\n" in (pieces.data(token) or b"") for token in tokens)
+        return any(token in self._ends or b"\n" in (pieces.data(token) or b"") for token in removed)
 
     def witness(self) -> Witness:
         """Of the die that was thrown for this step."""

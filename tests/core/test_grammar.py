@@ -16,7 +16,9 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 import core
 from core.errors import ParameterError
-from core.events import DraftRound, SequenceFinished, TokenChosen
+from core.events import BeamStep, DraftRound, SequenceFinished, TokenChosen
+from core.explain.figures import share
+from core.explain.words import quote
 from core.grammar.shortest import least_tokens
 from core.grammar.width import shortest_match
 from core.models.spelling import token_bytes
@@ -100,6 +102,32 @@ def test_the_mask_is_that_of_trying_every_token(kind: str, grammar: dict[str, An
         result = write(model, grammar, "beam_search" if beams > 1 else "greedy", num_beams=beams)
         assert result.sequences[0] == expected
         assert answer(model, expected) in texts
+
+
+@pytest.mark.parametrize("strategy", ["beam_search", "diverse_beam_search"])
+def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None:
+    model, more = spelled.model(), {"num_beam_groups": 2} if strategy == "diverse_beam_search" else {}
+    brute, paths, seen = BruteForce(model, set(WORDS), 4), {0: list[int]()}, 0
+    for step in write(model, {"choice": WORDS}, strategy, num_beams=4, max_new_tokens=12, **more).events:
+        if not isinstance(step, BeamStep):
+            continue
+        told = {wish.parent: wish for wish in step.overruled}
+        for one in step.candidates:
+            before = paths[one.parent]
+            paths[one.node] = [*before, one.id]
+            with torch.inference_mode():
+                shares = model.model(torch.tensor([[5, 9, 30, 12, *before]])).logits[0, -1].softmax(-1)
+            first = int(shares.argmax())
+            assert (one.parent in told) == (first not in brute.allowed(before))
+            if wish := told.get(one.parent):
+                assert (wish.id, wish.piece) == (first, model.pieces[first])
+                assert wish.raw_probability == pytest.approx(float(shares[first]), abs=1e-5)
+                assert (
+                    f"The model wanted {quote(wish.piece)} ({share(wish.raw_probability)}); the grammar forbade it."
+                    in (str(core.explain_candidate(one, step, 4)))
+                )
+                seen += 1
+    assert seen > 5
 
 
 def test_what_is_sampled_is_the_masked_distribution_shared_out_anew() -> None:

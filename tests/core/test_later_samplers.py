@@ -79,9 +79,10 @@ def test_a_dynamic_temperature_that_falls_is_refused() -> None:
 
 def test_xtc_takes_all_but_the_least_likely_of_the_likely_ones() -> None:
     shares = logits(0.4, 0.3, 0.2, 0.1)
-    assert above_threshold(shares, 0.15).tolist() == [[True, True, False, False]]
-    assert above_threshold(shares, 0.35).tolist() == [[False] * 4]  # only one is so likely: nothing to leave behind
-    assert above_threshold(shares, 0.5).tolist() == [[False] * 4]
+    assert above_threshold(shares.exp(), 0.15) == [[0, 1]]
+    assert above_threshold(shares.exp(), 0.35) == [[]]  # only one is so likely: nothing to leave behind
+    assert above_threshold(shares.exp(), 0.5) == [[]]
+    assert sorted(above_threshold(torch.full((1, 10), 0.1), 0.1)[0]) == list(range(1, 10))
     process = stage("xtc_probability", xtc_probability=0.5, xtc_threshold=0.25, dice=0.49)
     padded = torch.cat([torch.full((1, 5), 1e-12).log(), shares], -1)  # token 2 ends a text
     assert kept(process(NO_IDS, padded))[-3:] == [6, 7, 8]

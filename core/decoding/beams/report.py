@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from core.decoding.beams.node import Node
-from core.events import BeamCandidate, BeamsRanked, Hypothesis
+from core.events import BeamCandidate, BeamsRanked, Hypothesis, Overruled
 from core.models.text import Pieces
 
 _BY_ITSELF = ("eos", "stop_string")
@@ -23,6 +23,11 @@ def candidate(node: Node, pieces: Pieces, met: int) -> BeamCandidate:
         raw_rank=node.raw_rank, entropy=node.entropy, progress=met, text=node.text,
         ended=node.stop.reason if node.stop else None,
     )  # fmt: skip
+
+
+def overruled(told: Iterable[tuple[int, int, float]], beams: Sequence[Node], pieces: Pieces) -> list[Overruled]:
+    """First choices (row, token, log-probability) that a grammar forbade behind `beams`."""
+    return [Overruled(beams[row].number, token, pieces[token], math.exp(log_p)) for row, token, log_p in told]
 
 
 def ranking(

@@ -26,6 +26,10 @@ class Scoring:
         self._shared = stages[:cut]
         # Some processors remember their rows, so every group has its own.
         self._own = [build_funnel(context).stages[cut:] for _ in range(groups)] if groups > 1 else [[]]
+        self._forms = [
+            next((stage for stage in [*self._shared, *own] if stage.processor.progress is not None), None)
+            for own in self._own
+        ]
 
     @property
     def processes(self) -> bool:
@@ -43,6 +47,17 @@ class Scoring:
         if counts is not None and self._penalty:
             scores = scores - self._penalty * counts
         return _apply(self._own[group], ids, scores)
+
+    def overruled(self, group: int, ids: torch.Tensor, own: torch.Tensor) -> Sequence[tuple[int, int, float]]:
+        """(row, token, log-probability) of first choices that the form which texts are held to forbids; `own` [m, V]:
+        log-probabilities of the model alone. The form has been asked about these texts at this step, and remembers."""
+        form = self._forms[group]
+        if form is None:
+            return []
+        best = own.max(-1)
+        gone = form.process(ids, own).gather(-1, best.indices[:, None])[:, 0].isneginf() & best.values.isfinite()
+        told = zip(gone.tolist(), best.indices.tolist(), best.values.tolist(), strict=True)
+        return [(row, token, log_p) for row, (is_gone, token, log_p) in enumerate(told) if is_gone]
 
     def penalties(self, counts: torch.Tensor | None) -> torch.Tensor | None:
         """What every token loses that earlier groups chose so often, [V]."""

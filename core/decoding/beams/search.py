@@ -16,7 +16,7 @@ from core.decoding.beams.banks import Banks
 from core.decoding.beams.candidates import View, look
 from core.decoding.beams.group import Group, Settings
 from core.decoding.beams.node import Node
-from core.decoding.beams.report import candidate, ranking
+from core.decoding.beams.report import candidate, overruled, ranking
 from core.decoding.beams.scoring import Scoring
 from core.decoding.beams.select import Selector, best
 from core.decoding.beams.spelling import Speller
@@ -24,7 +24,7 @@ from core.decoding.run import DecodingRun
 from core.decoding.stopping import Stop
 from core.decoding.tracks import Written
 from core.errors import ParameterError, StrategyError
-from core.events import BeamStep, Event, SequenceFinished
+from core.events import BeamStep, Event, Overruled, SequenceFinished
 from resources.language import tr
 
 
@@ -73,6 +73,8 @@ class Search:
         self._settings = settings
         self._ids = torch.tensor([run.start_ids], device=run.model.device)
         self._number = 0
+        self._overruled: list[Overruled] = []
+        """The first choices behind this step's beams that a grammar forbade."""
         self._last_scores = torch.empty(0)
         self._clock = time.perf_counter()
         self.length = 0
@@ -102,6 +104,7 @@ class Search:
         shared = self._scoring.shared(self._ids, own)
         counts = torch.zeros_like(shared[0]) if self._plan.groups > 1 else None
         looked_at: list[Node] = []
+        self._overruled = []
         for group in self._groups:
             if not group.done:
                 nodes, chosen = self._step_group(group, own, shared, counts, limit)
@@ -125,6 +128,9 @@ class Search:
         rows = group.rows
         scores = self._scoring.of_group(group.number, self._ids[rows], shared[rows], counts)
         self._last_scores = scores
+        if self._run.request.top_n:
+            told = self._scoring.overruled(group.number, self._ids[rows], own[rows])
+            self._overruled += overruled(told, group.beams, self._run.model.pieces)
         view = View(group, scores, own[rows], self.length, self._scoring.penalties(counts), self._scoring.processes)
         try:
             usual, extra = look(view, self._settings, self._plan.select, self._plan.banks)
@@ -165,6 +171,7 @@ class Search:
             seconds=time.perf_counter() - self._clock,
             required=banks.constraints.total if banks else 0,
             length_penalty=self._settings.length_penalty,
+            overruled=tuple(self._overruled),
         )
 
     def feed(self) -> torch.Tensor:
