@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QEnterEvent, QFontMetrics, QPainter, QPaintEvent, QPen, QStandardItemModel, QWheelEvent
+from PySide6.QtGui import (
+    QBrush,
+    QEnterEvent,
+    QFontMetrics,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QStandardItemModel,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.theme.theme import Theme
@@ -195,9 +204,11 @@ class PickerCombo(QComboBox, Spoken):
 
     def _paint_box(self, painter: QPainter, theme: Theme) -> None:
         border = theme.accent if self.hasFocus() else theme.faint if self._hovered else theme.line
-        painter.setPen(QPen(border))
+        width = 2 if self.hasFocus() else 1  # the colour alone would be lost on a border that the pointer has darkened
+        painter.setPen(QPen(QBrush(border), width))
         painter.setBrush(theme.color("hover" if self._hovered else "field"))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+        inset = width / 2
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(inset, inset, -inset, -inset), 8, 8)
 
     def _paint_words(self, painter: QPainter, theme: Theme) -> None:
         side = theme.px(14)

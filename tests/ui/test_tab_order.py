@@ -123,3 +123,12 @@ def test_one_sees_where_the_keyboard_is(window: MainWindow, view: str, theme: st
     window.parts.appearance.apply()
     window.parts.centre.show_view(view)
     assert "\n".join(blind(window, steps(window))) == ""
+
+
+def test_one_sees_it_under_the_pointer_too(window: MainWindow) -> None:
+    toolbar = window.parts.toolbar
+    for combo in (toolbar.model, toolbar.strategy):
+        QTest.mouseMove(combo, combo.rect().center())
+        combo.setFocus(Qt.FocusReason.TabFocusReason)
+        assert blind(window, [combo]) == []
+    QTest.mouseMove(window, window.rect().bottomRight())
