@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, SignalInstance
 from PySide6.QtWidgets import QWidget
 
+from app.control.scale_run import ScaleRun
 from app.theme.theme import Theme
 from app.views.labs.scale.window import ScaleView
 
@@ -17,6 +18,7 @@ def open_scale(over: QWidget, theme: Theme, themed: SignalInstance, worded: Sign
         view = found
     else:
         view = ScaleView(over)
+        ScaleRun(view.run)
         view.set_theme(theme)
         themed.connect(view.set_theme)
         worded.connect(view.words_changed)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.control.scale_run import ScaleRun
 from app.theme.theme import theme_for
 from app.views.labs.scale.window import ScaleView
+from core.errors import ScaleError
 from core.labs import scale
 from resources import depth
 from tests.ui.layout import faults, settle
-from tests.ui.windows import open_window
+from tests.ui.windows import WAIT_MS, open_window
 
 
 @pytest.fixture
@@ -112,3 +116,63 @@ def test_nothing_is_cut(view: ScaleView, name: str, size: float) -> None:
         view.show_page(page)
         settle(view)
         assert faults(view) == []
+
+
+PARTS = scale.Parts(parameters=400, gradients=200, optimizer=400, buffers=200)
+MEASURED = scale.Measured("zero2", (PARTS, PARTS), (PARTS, PARTS), (800, 800), 800, 800, (9.0, 8.0), (9.0, 8.0), 0.1)
+STOPPED = threading.Event()
+
+
+def measuring(
+    model: str, scheme: str, processes: int, cancel: threading.Event
+) -> Iterator[scale.Progress | scale.Measured]:
+    """In the core's place: waits to be stopped, fails or measures, as the scheme asks."""
+    yield scale.Progress(0, "step", 2, 3, 4711)
+    if scheme == "ddp":
+        assert cancel.wait(WAIT_MS / 1000)
+        STOPPED.set()
+    elif scheme == "zero1":
+        raise ScaleError("Process 2 of 2 ended in step 1, with code -9.", "Try it again.", "what it wrote")
+    else:
+        yield MEASURED
+
+
+def test_a_measurement_is_run_stopped_and_told(view: ScaleView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "measuring", measuring)
+    STOPPED.clear()
+    page = view.run
+    ScaleRun(page)
+    view.show_page("run")
+    page.button.click()
+    qtbot.waitUntil(lambda: page.progress.text() == "Process 1 trains: step 2 of 3.")
+    assert page.button.text() == "Stop"
+    assert page.button.isEnabled()
+    settle(view)
+    assert faults(view) == []
+    page.button.click()
+    qtbot.waitUntil(lambda: not page.is_running)
+    assert STOPPED.is_set()
+    page.form.set("scheme", "zero1")
+    page.button.click()
+    qtbot.waitUntil(lambda: "with code -9" in page.sentence.text())
+    assert page.details.text() == "what it wrote"
+    page.form.set("scheme", "zero2")
+    page.button.click()
+    qtbot.waitUntil(lambda: page.measured is not None and not page.is_running)
+    assert page.sentence.text().startswith("Every process held the predicted bytes exactly: 1.2 kB on the fullest.")
+    assert [row.expected for row in page.bars.rows] == [1200, 1200]
+    settle(view)
+    assert faults(view) == []
+
+
+def test_a_lab_that_is_closed_ends_what_it_runs(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "measuring", measuring)
+    STOPPED.clear()
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    shown = ScaleView(parent)
+    ScaleRun(shown.run)
+    shown.run.button.click()
+    with qtbot.waitSignal(shown.destroyed):
+        shown.close()
+    assert STOPPED.is_set()

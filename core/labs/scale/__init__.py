@@ -12,15 +12,19 @@ from core.labs.scale import words
 from core.labs.scale.cluster import Cluster, Layout, Reckoning, Traffic, Training, reckon
 from core.labs.scale.fitting import Remedy, remedies
 from core.labs.scale.parts import Parts
-from core.labs.scale.ranks.measuring import Measured, Progress, measure, measuring
+from core.labs.scale.ranks.measuring import MOST as MOST_PROCESSES
+from core.labs.scale.ranks.measuring import STEPS, Measured, Progress, measure, measuring
+from core.labs.scale.ranks.words import explain_measured, explain_progress
 from core.labs.scale.shape import SHAPES, Shape, shape_of
 from core.labs.scale.states import PRECISIONS, SCHEMES, plan, traffic
 from core.labs.scale.timetable import Box, idle_share, schedule
 
 __all__ = [
+    "MOST_PROCESSES",
     "PRECISIONS",
     "SCHEMES",
     "SHAPES",
+    "STEPS",
     "Box",
     "Cluster",
     "Layout",
@@ -32,6 +36,8 @@ __all__ = [
     "Shape",
     "Traffic",
     "Training",
+    "explain_measured",
+    "explain_progress",
     "idle_share",
     "measure",
     "measuring",

@@ -11,18 +11,11 @@ from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.views.labs.scale.legend import COLORS
 from app.widgets.spoken import Part, Role, Spoken
 from core.labs import scale
 from resources.language import tr
 
-COLORS = {
-    "parameters": "kept",
-    "gradients": "best",
-    "optimizer": "accent",
-    "activations": "finished",
-    "buffers": "refused",
-    "cache": "pruned",
-}
 ROW, LABEL, FIGURE = 34, 104, 78
 """Pixels at 100 %: height of a row, width of what is left and right of its bar."""
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -74,18 +67,17 @@ class DeviceBars(QWidget, Spoken):
         return [Part(_told(row), partial(self._place, number)) for number, row in enumerate(self._rows)]
 
     def sizeHint(self) -> QSize:
-        """A line for each, and one for the names of the parts."""
-        return QSize(self._theme.px(420), self._theme.px(30 + ROW * len(self._rows)))
+        """A line for each."""
+        return QSize(self._theme.px(420), self._theme.px(ROW * len(self._rows)))
 
     def minimumSizeHint(self) -> QSize:
         """It can be narrow."""
         return QSize(self._theme.px(300), self.sizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Names of the parts, then the bars."""
+        """The bars in sight."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_names(painter)
         for number, row in enumerate(self._rows):
             if event.rect().intersects(self._place(number)):
                 self._paint_row(painter, row, QRectF(self._place(number)))
@@ -100,23 +92,12 @@ class DeviceBars(QWidget, Spoken):
 
     def _place(self, number: int) -> QRect:
         px = self._theme.px
-        return QRect(0, px(30) + number * px(ROW), self.width(), px(ROW))
+        return QRect(0, number * px(ROW), self.width(), px(ROW))
 
-    def _used(self) -> list[str]:
+    @property
+    def parts(self) -> list[str]:
         """Parts that any of them has."""
         return [name for name in COLORS if any(row.parts[name] for row in self._rows)]
-
-    def _paint_names(self, painter: QPainter) -> None:
-        theme, x = self._theme, 0.0
-        painter.setFont(theme.font(12))
-        metrics = QFontMetricsF(painter.font())
-        for name in self._used():
-            words = tr(scale.words.PART_TITLES[name])
-            painter.fillRect(QRectF(x, theme.px(7), theme.px(10), theme.px(10)), theme.color(COLORS[name]))
-            painter.setPen(theme.color("muted"))
-            width = metrics.horizontalAdvance(words)
-            painter.drawText(QRectF(x + theme.px(15), 0, width + 2, theme.px(24)), Qt.AlignmentFlag.AlignVCenter, words)
-            x += width + theme.px(33)
 
     def _paint_row(self, painter: QPainter, row: DeviceBar, cell: QRectF) -> None:
         theme = self._theme
@@ -138,7 +119,7 @@ class DeviceBars(QWidget, Spoken):
         painter.setFont(theme.font(11))
         painter.fillRect(track, theme.color("field"))
         x = track.left()
-        for name in self._used():
+        for name in self.parts:
             width = track.width() * row.parts[name] / whole
             box = QRectF(x, track.top(), max(0.0, width - 1), track.height())
             painter.fillRect(box, theme.color(COLORS[name], 0.45))

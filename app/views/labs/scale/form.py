@@ -30,6 +30,7 @@ class Form(QScrollArea):
         self._column.setSpacing(4)
         self._column.addStretch(1)
         self.setWidget(self._page)
+        self._free: list[QWidget] = []
         self._editors: dict[str, QComboBox | QSpinBox | QCheckBox] = {}
 
     def set_theme(self, theme: Theme) -> None:
@@ -77,6 +78,11 @@ class Form(QScrollArea):
         """Anything else, below what is there."""
         self._put(widget, 4)
 
+    def add_free(self, widget: QWidget) -> None:
+        """One that can be used even while nothing can be changed."""
+        self.add_widget(widget)
+        self._free.append(widget)
+
     def text(self, name: str) -> str:
         """The value of a choice."""
         editor = self._editors[name]
@@ -107,7 +113,8 @@ class Form(QScrollArea):
 
     def enable(self, on: bool) -> None:
         """Whether anything can be changed now."""
-        self._page.setEnabled(on)
+        for widget in self._page.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            widget.setEnabled(on or widget in self._free)
 
     def enable_one(self, name: str, on: bool) -> None:
         """Whether one of them means anything now."""

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QWidget
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
 from app.views.labs.scale.form import Form
+from app.views.labs.scale.legend import COLORS
 from app.views.labs.scale.page import Page
 from app.widgets.ask_file import ask_what_to_open
 from app.widgets.flow_layout import FlowRow
@@ -38,6 +39,7 @@ class MemoryPage(Page):
         self.bars = DeviceBars(self)
         self.remedies = FlowRow(self, 6)
         self.remedies.setObjectName("scaleRemedies")
+        self.body.addWidget(self.legend)
         self.body.addWidget(self.bars)
         self.body.addWidget(self.remedies)
         self._others = QLabel(tr("The same under each scheme").upper(), self)
@@ -104,6 +106,7 @@ class MemoryPage(Page):
             self.say(scale.words.explain_reckoning(found, self.layout_set, self.training))
         self._show_remedies()
         self._show_schemes()
+        self.legend.show_parts([part for part in COLORS if part in (*self.bars.parts, *self.schemes.parts)])
 
     def words_changed(self) -> None:
         """Say it all again."""

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWi
 
 from app.theme.theme import Theme
 from app.views.labs.scale.form import Form
+from app.views.labs.scale.legend import PartLegend
 from app.widgets.wrapped_label import WrappedLabel
 
 
@@ -16,6 +17,8 @@ class Page(QWidget):
     def __init__(self, settings: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.form = Form(settings, self)
+        self.legend = PartLegend(self)
+        self.legend.hide()
         self._card = QFrame(self)
         self._card.setProperty("role", "card")
         inside = QVBoxLayout(self._card)
@@ -43,6 +46,7 @@ class Page(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self.form.set_theme(theme)
+        self.legend.set_theme(theme)
 
     def say(self, text: str) -> None:
         """The sentence above all."""

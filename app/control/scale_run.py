@@ -1,0 +1,74 @@
+"""The Scale lab's measurement: run beside the window, told to its page, stopped with it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject, QTimer, Slot
+
+from app.session.errand import Errand
+from app.views.labs.scale.run_page import RunPage
+from core.errors import TokenscopeError, UnforeseenError
+from core.labs import scale
+from resources.language import tr
+
+LOOK_MS = 50
+END_S = 5.0
+"""How long an end waits for the processes to be gone."""
+
+
+class ScaleRun(QObject):
+    """One measurement at a time; goes with the page, and no process outlives it."""
+
+    def __init__(self, page: RunPage) -> None:
+        super().__init__(page)
+        self._page = page
+        self._under_way: list[Errand] = []
+        """One at most."""
+        self._look = QTimer(self, interval=LOOK_MS)
+        self._look.timeout.connect(self._deliver)
+        page.runWanted.connect(self.start)
+        page.stopWanted.connect(self.stop)
+        page.destroyed.connect(partial(_end, self._under_way))
+
+    @Slot(str, str, int)
+    def start(self, model: str, scheme: str, processes: int) -> None:
+        """Begin, unless one is under way."""
+        if self._under_way:
+            return
+        page = self._page
+
+        def work(errand: Errand) -> None:
+            try:
+                for event in scale.measuring(model, scheme, processes, cancel=errand.stop):
+                    errand.tell(page.go_on, event)
+                errand.tell(page.ended, None)
+            except TokenscopeError as error:
+                errand.tell(page.ended, error)
+            except Exception as error:
+                cause = tr("The lab met something that nothing here foresees.")
+                errand.tell(page.ended, UnforeseenError(cause, "", f"{type(error).__name__}: {error}"))
+
+        errand = Errand(work, "scale lab")
+        self._under_way.append(errand)
+        page.started()
+        errand.start()
+        self._look.start()
+
+    @Slot()
+    def stop(self) -> None:
+        """End the processes; the page is told when they are gone."""
+        for errand in self._under_way:
+            errand.stop.set()
+
+    @Slot()
+    def _deliver(self) -> None:
+        if self._under_way and self._under_way[0].deliver():
+            self._look.stop()
+            self._under_way.clear()
+
+
+def _end(under_way: list[Errand]) -> None:
+    """The page is gone, so nobody is left to be told; the processes go too."""
+    for errand in under_way:
+        errand.end(END_S)
