@@ -22,8 +22,8 @@ class Measure(NamedTuple):
     """One way to measure the doubt of a step."""
 
     title: str
-    told: str
-    """What is said of a step: `{value}` stands for the figure."""
+    told: Callable[[TokenChosen], str]
+    """What is said of a step, before it is translated: `{value}` stands for the figure."""
     of: Callable[[TokenChosen], float]
     height: Callable[[float], float] = float
     """How high that is drawn, in bits."""
@@ -46,19 +46,32 @@ def margin(token: TokenChosen) -> float:
 
 
 def varentropy(token: TokenChosen) -> float:
-    """Σ p (−log₂ p − H)² in bits², of those tokens that the run has told."""
+    """Σ p (−log₂ p − H)² in bits²; of those tokens that the run has told where it does not tell the figure."""
+    if token.varentropy is not None:
+        return token.varentropy / _BITS**2
     told = (item for item in token.alternatives if item.raw_probability > 0)
     return sum(item.raw_probability * ((-item.raw_log_probability - token.entropy) / _BITS) ** 2 for item in told)
 
 
+def _said(words: str) -> Callable[[TokenChosen], str]:
+    return lambda token: words
+
+
+def _said_of_varentropy(token: TokenChosen) -> str:
+    return _OF_ALL if token.varentropy is not None else _OF_THE_KEPT
+
+
+_OF_ALL = mark("varentropy {value:.2f} bits²")
+_OF_THE_KEPT = mark("varentropy {value:.2f} bits² (of the tokens that were kept)")
 MEASURES: dict[str, Measure] = {
-    "surprise": Measure(mark("Surprise"), mark("surprise {value:.2f} bits"), surprise),
-    "entropy": Measure(mark("Entropy"), mark("entropy {value:.2f} bits"), entropy),
-    "varentropy": Measure(
-        mark("Varentropy"), mark("varentropy {value:.2f} bits² (of the tokens that were kept)"), varentropy, math.sqrt
-    ),
+    "surprise": Measure(mark("Surprise"), _said(mark("surprise {value:.2f} bits")), surprise),
+    "entropy": Measure(mark("Entropy"), _said(mark("entropy {value:.2f} bits")), entropy),
+    "varentropy": Measure(mark("Varentropy"), _said_of_varentropy, varentropy, math.sqrt),
     "margin": Measure(
-        mark("Margin"), mark("margin {value:.2f} between the first two"), margin, lambda share: CEILING * (1.0 - share)
+        mark("Margin"),
+        _said(mark("margin {value:.2f} between the first two")),
+        margin,
+        lambda share: CEILING * (1.0 - share),
     ),
 }
 """By name; the higher a bar, the more doubt."""

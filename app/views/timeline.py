@@ -172,7 +172,7 @@ class Timeline(View):
         surprise = bits(token.raw_log_probability)
         if self.measure != "surprise":
             measure = MEASURES[self.measure]
-            tip = f"{index + 1:,}  {token_text(token.piece)}\n{tr(measure.told).format(value=measure.of(token))}"
+            tip = f"{index + 1:,}  {token_text(token.piece)}\n{tr(measure.told(token)).format(value=measure.of(token))}"
             return "\n".join((tip, *self._curves.told(index)))
         tip = pick(
             tr("{number:,}  {piece}\nthe model saw it coming: {chance}"),

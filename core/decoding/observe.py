@@ -12,9 +12,9 @@ from core.decoding.funnel import Heading
 from core.events import Alternative, Stage
 from core.models.text import Pieces
 
-_FIXED = 6
+_FIXED = 7
 """Figures every reading begins with: raw and processed log-probability, how many tokens are likelier by the model
-alone and after processing, negative entropy, chosen token."""
+alone and after processing, negative entropy, varentropy, chosen token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Reading:
     funnel: tuple[Stage, ...] = ()
     final_rank: int | None = None
     """Place after processing; None where nothing was processed."""
+    varentropy: float = 0.0
+    """In nats²."""
 
 
 def read_step(
@@ -65,17 +67,18 @@ def read_step(
 def _fixed_columns(
     raw: torch.Tensor, final: torch.Tensor, probabilities: torch.Tensor, chosen: torch.Tensor
 ) -> list[torch.Tensor]:
-    """Six of [B, 1], in the order of a Reading."""
+    """Seven of [B, 1], in the order of a Reading."""
     index = chosen[:, None]
     picked = raw.gather(1, index)
     above = (raw > picked).sum(1, keepdim=True)
     entropy = torch.linalg.vecdot(probabilities, raw)[:, None]  # negative; NaN where a logit is -inf, see `_reading`
+    varentropy = torch.linalg.vecdot(probabilities, (raw - entropy).square_())[:, None]
     # One number type throughout: to join several types takes five times as long.
     ahead, token = above.to(raw.dtype), index.to(raw.dtype)
     if final is raw:
-        return [picked, picked, ahead, ahead, entropy, token]
+        return [picked, picked, ahead, ahead, entropy, varentropy, token]
     kept = final.gather(1, index)
-    return [picked, kept, ahead, (final > kept).sum(1, keepdim=True).to(raw.dtype), entropy, token]
+    return [picked, kept, ahead, (final > kept).sum(1, keepdim=True).to(raw.dtype), entropy, varentropy, token]
 
 
 def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, top_n: int) -> torch.Tensor:
@@ -92,13 +95,13 @@ def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, 
 
 
 def _reading(row: list[float], top_n: int, names: Sequence[Heading], pieces: Pieces, logits: torch.Tensor) -> Reading:
-    raw, final, above, ahead, entropy, token = row[:_FIXED]
+    raw, final, above, ahead, entropy, varentropy, token = row[:_FIXED]
     rank, entropy, survivors = int(above) + 1, max(-entropy, 0.0), len(logits)
     final_rank = int(ahead) + 1 if names else None
     if math.isnan(entropy):
-        entropy, survivors = _with_banned(logits)
+        entropy, varentropy, survivors = _with_banned(logits)
     if not top_n:
-        return Reading(int(token), raw, final, rank, entropy, final_rank=final_rank)
+        return Reading(int(token), raw, final, rank, entropy, final_rank=final_rank, varentropy=varentropy)
     ids = [int(value) for value in row[_FIXED : _FIXED + top_n]]
     before = row[_FIXED + top_n : _FIXED + 2 * top_n]
     rest = row[_FIXED + 2 * top_n :]
@@ -112,7 +115,7 @@ def _reading(row: list[float], top_n: int, names: Sequence[Heading], pieces: Pie
     if token not in ids:
         found.append(alternative(int(token), raw, final, rank, pieces))
     funnel = (opening, *_funnel(rest[top_n:], top_n, names))
-    return Reading(int(token), raw, final, rank, entropy, tuple(found), funnel, final_rank)
+    return Reading(int(token), raw, final, rank, entropy, tuple(found), funnel, final_rank, varentropy)
 
 
 def _with_final_top(reading: Reading, raw: torch.Tensor, final: torch.Tensor, pieces: Pieces) -> Reading:
@@ -135,10 +138,12 @@ def _with_final_top(reading: Reading, raw: torch.Tensor, final: torch.Tensor, pi
     return replace(reading, alternatives=tuple(ordered))
 
 
-def _with_banned(logits: torch.Tensor) -> tuple[float, int]:
-    """Entropy in nats and survivors of raw logits [V] of which some are -inf: p ln p is 0 at p = 0."""
-    entropy = torch.special.entr(torch.softmax(logits, -1)).sum()
-    return float(entropy), int((logits > -math.inf).sum())
+def _with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
+    """Entropy in nats, varentropy and survivors of raw logits [V] of which some are -inf: p ln p is 0 at p = 0."""
+    shares = torch.softmax(logits, -1)
+    entropy = torch.special.entr(shares).sum()
+    spread = shares * (shares.log() + entropy).square()
+    return float(entropy), float(spread[shares > 0].sum()), int((logits > -math.inf).sum())
 
 
 def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces) -> Alternative:

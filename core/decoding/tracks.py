@@ -104,6 +104,7 @@ def token_event(
         rank=reading.rank, entropy=reading.entropy, seconds=note.seconds + seconds,
         alternatives=reading.alternatives, funnel=reading.funnel, method=method, layer_choice=layer_choice,
         special=note.token in pieces.special, origin=origin, final_rank=reading.final_rank,
+        varentropy=reading.varentropy,
     )  # fmt: skip
 
 

@@ -75,6 +75,9 @@ class TokenChosen(Event):
     origin: Origin = "target"
     final_rank: int | None = None
     """Place by probability after every processor; None where nothing was processed, so that it is `rank`."""
+    varentropy: float | None = None
+    """Σ p (−ln p − H)² of the model's own distribution, in nats²: how unevenly surprise is spread. None in files from
+    before it was told, and for the tokens of a beam."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ def test_figures_against_the_model() -> None:
     assert event.log_probability == pytest.approx(cold[event.id].item(), abs=1e-4)
     assert event.rank == int((raw > raw[event.id]).sum()) + 1
     assert event.entropy == pytest.approx(-(raw.exp() * raw).sum().item(), abs=1e-4)
+    assert event.varentropy == pytest.approx((raw.exp() * raw**2).sum().item() - event.entropy**2, abs=1e-3)
     assert [item.id for item in event.alternatives][:4] == raw.topk(4).indices.tolist()
     assert [(stage.name, stage.survivors) for stage in event.funnel] == [("raw", 61), ("temperature", 61), ("top_k", 7)]
     assert event.funnel[2].raw_mass == pytest.approx(raw.exp().topk(7).values.sum().item(), abs=1e-4)
@@ -202,6 +203,7 @@ def test_a_model_that_forbids_tokens_itself() -> None:
     for scores, names in (([logits], []), ([logits, cut], [Heading("top_k", "top-k 1", 1, "cut")])):
         (reading,) = read_step(scores, torch.tensor([2]), 4, names, Pieces(None))
         assert reading.entropy == pytest.approx(0.25 * math.log(4) + 0.75 * math.log(4 / 3), abs=1e-6)
+        assert reading.varentropy == pytest.approx(3 / 16 * math.log(3) ** 2, abs=1e-6)  # of two: p q ln²(p / q)
         assert [stage.survivors for stage in reading.funnel] == [2, 1][: len(scores)]
         assert reading.rank == 1
     assert reading.funnel[1].mass == pytest.approx(0.75)

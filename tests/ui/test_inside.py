@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,13 @@ def test_curves_of_doubt_show_what_they_say(qtbot: QtBot, config_dir: Path, name
         "varentropy": sum(p * (-math.log2(p) - token.entropy / math.log(2)) ** 2 for p in shares),
     }
     assert MEASURES[name].of(token) == pytest.approx(expected[name], rel=1e-6)
+
+
+def test_varentropy_is_that_of_all_tokens_where_the_run_tells_it() -> None:
+    whole, measure = replace(scripted.story(3)[1], varentropy=2.0), MEASURES["varentropy"]
+    assert measure.of(whole) == pytest.approx(2.0 / math.log(2) ** 2)
+    assert measure.told(whole) == "varentropy {value:.2f} bits²"
+    assert measure.told(replace(whole, varentropy=None)).endswith("(of the tokens that were kept)")
 
 
 def test_what_is_asked_of_a_run() -> None:
