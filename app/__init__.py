@@ -27,9 +27,12 @@ def build_window(
     from app.window.main_window import MainWindow
 
     def assemble(window: MainWindow) -> Parts:
-        from app.window.assembly import assemble  # the panels and views take a while to import
+        from app.session.garbage import held
 
-        return assemble(window, store, engine, language)
+        with held():
+            from app.window.assembly import assemble  # the panels and views take a while to import
+
+            return assemble(window, store, engine, language)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
     window = MainWindow(store, assemble, language)

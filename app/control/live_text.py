@@ -14,13 +14,13 @@ from app.widgets.spoken import announce
 
 BREATH_MS = 1500
 """Between two announcements; what comes meanwhile is said in one."""
-_SENTENCE = re.compile(r".*[.!?…\n](?=\s|$)|.*[。！？；]", re.DOTALL)
-_WORD = re.compile(r".*\s|.*[\u3040-\u30ff\u3400-\u9fff，、]", re.DOTALL)
+_SENTENCE = r".*[.!?…\n](?=\s|$)|.*[。！？；]"
+_WORD = r".*\s|.*[\u3040-\u30ff\u3400-\u9fff，、]"
 
 
 def whole(text: str) -> str:
     """As much of `text` as ends with a sentence, else with a word; nothing where neither has ended."""
-    found = _SENTENCE.match(text) or _WORD.match(text)
+    found = re.match(_SENTENCE, text, re.DOTALL) or re.match(_WORD, text, re.DOTALL)
     return found[0] if found else ""
 
 

@@ -8,7 +8,6 @@ from app.control.messages import Messages
 from app.control.requests import RequestBuilder
 from app.session.session import Session
 from app.state.branching import Instead, Onward, branch_of, why_not_branch
-from app.state.chorus import chorus_request
 from app.state.requests import Prompt, RunRequest
 from resources.language import tr
 
@@ -33,6 +32,8 @@ class RunController(QObject):
     def chorus(self, count: int) -> None:
         """Write what is set so many times at once, each text with a seed of its own."""
         if self._is_ready():
+            from app.state.chorus import chorus_request
+
             self.start(chorus_request(self._requests.request(), count))
 
     @Slot()

@@ -70,8 +70,6 @@ class DraftPicker(PickerCombo):
         self._use_delegate(_TickDelegate(self))
         self.setToolTip(tr("The small model that runs ahead. Tick several to merge their guesses."))
         self.activated.connect(self._on_one)
-        self.view().installEventFilter(self)
-        self.view().viewport().installEventFilter(self)
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -125,6 +123,12 @@ class DraftPicker(PickerCombo):
             chosen.append(name)
         self.choose_all(chosen)
         self.view().viewport().update()
+
+    def showPopup(self) -> None:
+        """Open the list, and hear what is done in it."""
+        super().showPopup()
+        for part in (self.view(), self.view().viewport()):
+            part.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Boxes and Space tick; the list stays open."""

@@ -12,7 +12,6 @@ from app.session.looks import Part, look, usable
 from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
-from app.state.inside import LookRequest
 from app.state.requests import (
     Fit,
     LoadRequest,
@@ -28,6 +27,7 @@ from resources.language import current, tr
 
 if TYPE_CHECKING:
     import core
+    from app.state.inside import LookRequest
     from core.events import Event
 
 

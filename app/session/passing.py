@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from app.session.engine import Engine
 from app.session.looks import Part
-from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
 
 if TYPE_CHECKING:
+    from app.state.inside import LookRequest
     from core import WhatIf
     from core.events import Event
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
@@ -17,9 +18,11 @@ from app.session.shown_run import ShownRun
 from app.session.thread import WorkerThread, is_any_stuck
 from app.session.worker import Worker
 from app.state import outcomes
-from app.state.inside import LookRequest
 from app.state.requests import LoadRequest, ModelInfo, PrefixRequest, RunRequest, Supposition
 from app.state.run import Run
+
+if TYPE_CHECKING:
+    from app.state.inside import LookRequest
 
 
 class Session(ShownRun):

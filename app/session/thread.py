@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import weakref
+from typing import TYPE_CHECKING
 
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QThread, Signal
 
 from app.session.mailbox import Job
 from app.session.worker import Worker
-from app.state.inside import LookRequest
+
+if TYPE_CHECKING:
+    from app.state.inside import LookRequest
 
 LONGEST_WAIT_MS = 5000
 """For a worker that does not look at its cancel event: loading reads the whole of a large model, a tokenizer or a

@@ -10,11 +10,11 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.mailbox import Answer, Ended, Job, Loaded
 from app.session.recording import Recorded
-from app.state.inside import Looked, LookRequest
 from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, Supposition, report
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
+    from app.state.inside import LookRequest
     from core.events import Event
 
 
@@ -68,6 +68,8 @@ class Worker(QObject):
     @Slot(object)
     def look(self, request: LookRequest) -> None:
         """Look inside a step; answers with `looked`, part by part, the last of which has ended."""
+        from app.state.inside import Looked
+
         try:
             for found, done, total in self._engine.look(request) if not request.cancel.is_set() else ():
                 self.looked.emit(Looked(request, found, done, total))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.model_choice import ModelChoice
 from app.panels.centre import Centre
 from app.session.session import Session
-from app.state.inside import Influence
 from app.state.run import Run
 from app.views.base import View
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
+
+if TYPE_CHECKING:
+    from app.state.inside import Influence
 
 
 class ViewFeed(QObject):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
-from app.state.chorus import Chorus
 from app.views.base import Table
 from app.views.text.wording import bits
 
 if TYPE_CHECKING:
+    from app.state.chorus import Chorus
     from core.events import DraftRound, TokenChosen
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import cast
 
@@ -19,8 +20,14 @@ from PySide6.QtGui import QGlyphRun, QRawFont, QTextLayout, QTextLine
 Cell = tuple[float, float]
 """Where a code point begins and where it ends, as one reads it: from right to left, the greater one first."""
 
-_ALONE = re.compile("[\u0000-\u02ff\u2010-\u2027\u3000-\u3029\u3041-\u3096\u30a1-\u30ff\u4e00-\u9fff\uff01-\uff60]*")
-"""Text in which every code point is a character of its own; most of what is ever shown."""
+_ALONE = "[\u0000-\u02ff\u2010-\u2027\u3000-\u3029\u3041-\u3096\u30a1-\u30ff\u4e00-\u9fff\uff01-\uff60]*"
+"""Text in which every code point is a character of its own; most of what is ever shown. It and its like are compiled
+with the first text: that takes milliseconds, which the window's start would wait for."""
+
+
+@cache
+def _alone() -> re.Pattern[str]:
+    return re.compile(_ALONE)
 
 
 def x_of(line: QTextLine, position: int, edge: QTextLine.Edge = QTextLine.Edge.Leading) -> float:
@@ -30,7 +37,7 @@ def x_of(line: QTextLine, position: int, edge: QTextLine.Edge = QTextLine.Edge.L
 
 def characters(text: str) -> list[int] | None:
     """UTF-16 positions at which characters as readers see them begin, and the end; None where all are code points."""
-    if _ALONE.fullmatch(text):
+    if _alone().fullmatch(text):
         return None
     finder = QTextBoundaryFinder(QTextBoundaryFinder.BoundaryType.Grapheme, text)
     places = [0]

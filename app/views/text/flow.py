@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, pairwise
 
 from PySide6.QtCore import Qt
@@ -20,14 +21,22 @@ from PySide6.QtGui import QFont, QTextLayout, QTextLine, QTextOption
 from app.views.text.cells import Cell, cell_between, cells_of, characters, x_of
 
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001eeff"
-_HAS_RTL = re.compile(f"[{_RTL}]")
-_STRONG = re.compile(rf"[{_RTL}]|[^\W\d_]")
+
+
+@cache
+def _has_rtl() -> re.Pattern[str]:
+    return re.compile(f"[{_RTL}]")
+
+
+@cache
+def _strong() -> re.Pattern[str]:
+    return re.compile(rf"[{_RTL}]|[^\W\d_]")
 
 
 def reads_right_to_left(paragraph: str) -> bool:
     """Whether the first letter of `paragraph` belongs to a right-to-left script."""
-    first = _STRONG.search(paragraph)
-    return bool(first and _HAS_RTL.match(first[0]))
+    first = _strong().search(paragraph)
+    return bool(first and _has_rtl().match(first[0]))
 
 
 def text_option(rtl: bool, wrap: bool, tab: float = 0.0) -> QTextOption:
@@ -134,7 +143,7 @@ class Line:
         self.line.setLineWidth(flow.width)
         self.layout.endLayout()
         self.rtl = row.rtl
-        self._mixed = row.rtl or bool(_HAS_RTL.search(self.text))
+        self._mixed = row.rtl or bool(_has_rtl().search(self.text))
         self.ascent = self.line.ascent()
         self._places: dict[int, float] = {}
         self._characters = characters(self.text)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
-from app.state.inside import Influence
 from app.theme.theme import Theme
 from app.views.text.column import Column
 from resources.language import mark
+
+if TYPE_CHECKING:
+    from app.state.inside import Influence
 
 KEY = mark("bar: without it the choice is less likely   dots: likelier   the thicker, the more")
 LOOKED = mark("where attention looked, not why it chose   the thicker, the more")

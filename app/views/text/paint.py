@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
-from app.state.inside import Influence
 from app.state.scores import band
 from app.theme.theme import Theme
 from app.views.text.column import Column
@@ -21,6 +20,7 @@ from app.views.text.signs import paint_sign, sign_of
 from resources.language import mark
 
 if TYPE_CHECKING:
+    from app.state.inside import Influence
     from core.events import Repeat, TokenChosen
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {

@@ -40,6 +40,7 @@ class TokenArea(HoverArea, Spoken):
         self._place: tuple[int, int] | None = None
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setViewport(QWidget())  # Qt's own would have Python learn every kind of widget, to find out which it is
         self.viewport().setMouseTracking(True)
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
 

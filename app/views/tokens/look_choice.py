@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject, Slot
 
 from app.state.branching import watermarks_of
-from app.state.inside import Influence
 from app.state.run import Run
 from app.state.scores import BAND_NAMES, scores_of, shares
 from app.views.text import influence
@@ -17,6 +18,9 @@ from app.views.tokens.tools import TokenTools
 from app.widgets.legend import Legend, Step
 from core import strategies
 from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from app.state.inside import Influence
 
 _KEYS = {"origin": KEY, "influence": influence.KEY, "watermark": SIGNS}
 HINT = mark("click a token, or ← →")

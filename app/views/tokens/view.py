@@ -9,7 +9,6 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.state.inside import Influence
 from app.state.requests import ModelInfo
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
@@ -28,6 +27,7 @@ from app.widgets.legend import Legend
 from resources.language import tr
 
 if TYPE_CHECKING:
+    from app.state.inside import Influence
     from core.events import Event
 
 
