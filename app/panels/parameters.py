@@ -46,13 +46,13 @@ class ParameterPanel(ParameterFrame):
 
     def show_parameters(self, parameters: Sequence[Parameter]) -> None:
         """Draw editors for `parameters`, with the values they had when they were last shown."""
-        for row in self._settings.values():
-            if isinstance(row, ParameterRow):
-                row.setParent(None)
-                row.deleteLater()
+        before = {row.parameter: row for row in self._settings.values() if isinstance(row, ParameterRow)}
         self._settings = {}
         for parameter in parameters:
-            self._add(parameter)
+            self._add(parameter, before.pop(parameter, None))
+        for row in before.values():
+            row.setParent(None)
+            row.deleteLater()
         self.setVisible(bool(self._settings))
         self._after_change()
 
@@ -115,9 +115,16 @@ class ParameterPanel(ParameterFrame):
             if isinstance(row, ParameterRow):
                 row.set_theme(theme)
 
-    def _add(self, parameter: Parameter) -> None:
+    def _add(self, parameter: Parameter, made: ParameterRow | None) -> None:
+        """At the end; a row that was made for it before is taken again."""
         is_seen = self._is_whole or self.is_advanced or not parameter.advanced
-        setting = self._row(parameter) if is_seen else HeldSetting(parameter)
+        setting: ParameterRow | HeldSetting
+        if made is not None:
+            setting = made
+            made.set_unavailable("")
+            self._place(made)
+        else:
+            setting = self._row(parameter) if is_seen else HeldSetting(parameter)
         setting.set_default(self._default(parameter))
         setting.set_value(self._kept.get(parameter, setting.default))
         self._settings[parameter.name] = setting
@@ -129,8 +136,11 @@ class ParameterPanel(ParameterFrame):
         row.helpWanted.connect(self.helpWanted)
         if self._theme is not None:
             row.set_theme(self._theme)
-        (self.advanced if parameter.advanced else self.common).addWidget(row)
+        self._place(row)
         return row
+
+    def _place(self, row: ParameterRow) -> None:
+        (self.advanced if row.parameter.advanced else self.common).addWidget(row)
 
     def _default(self, parameter: Parameter) -> Any:
         if parameter.kind not in ("int", "float"):

@@ -23,6 +23,7 @@ from pytestqt.qtbot import QtBot
 
 from app.control.model_list import FOLDER_ITEM
 from app.panels.editors import make_editor
+from app.panels.parameter_row import ParameterRow
 from app.panels.parameters import ParameterPanel
 from app.panels.prompt import PromptEdit
 from app.panels.settings_dialog import SettingsDialog
@@ -208,6 +209,22 @@ def test_shared_settings_keep_their_values_between_strategies(panel: ParameterPa
     assert panel.changed_values() == {"max_new_tokens": 33}
     panel.show_parameters(strategies.registry["sampling"].parameters)
     assert panel.changed_values() == {"max_new_tokens": 33, "temperature": 0.5}
+
+
+def test_a_shared_setting_keeps_its_row_and_its_place_among_the_others(qtbot: QtBot, panel: ParameterPanel) -> None:
+    panel.show_parameters(list(strategies.registry["sampling"].parameters))
+    before = dict(panel.rows)
+    before["temperature"].set_unavailable("not now")
+    wanted = list(strategies.registry["assisted"].parameters)
+    panel.show_parameters(wanted)
+    assert list(panel.rows) == [parameter.name for parameter in wanted]
+    assert panel.rows["temperature"] is before["temperature"]
+    for column in (panel.common, panel.advanced):
+        rows = [column.itemAt(n).widget() for n in range(column.count())]
+        drawn = [row.parameter.name for row in rows if isinstance(row, ParameterRow)]
+        assert drawn == [parameter.name for parameter in wanted if parameter.name in drawn]
+    gone = [name for name, row in before.items() if row.parameter not in wanted]
+    assert all(before[name].parent() is None for name in gone)
 
 
 def test_the_models_own_numbers_become_the_defaults(panel: ParameterPanel) -> None:
