@@ -73,9 +73,9 @@ def _engine(options: Options, engine: Engine | None) -> Engine | None:
     """The engine given, or one that holds still, or records; None for the usual one."""
     if not options.still and options.record is None:
         return engine
-    from app.session.engine import CoreEngine
+    from app.session.engines import Engines
 
-    engine = engine or CoreEngine()
+    engine = engine or Engines()
     if options.still:
         from app.session.still import StillEngine
 

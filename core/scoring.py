@@ -21,15 +21,21 @@ from core.decoding.prompt import prompt_tokens
 from core.decoding.second import SecondReader
 from core.decoding.tracks import Note, token_event
 from core.decoding.whole_text import CACHE, WholeText
+from core.errors import ComparisonError
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted, SequenceFinished, TokenChosen
 from core.guard import guarded
 from core.models.model import LoadedModel
 from core.models.text import TextStream
 from core.parameter import Settings
+from core.remote import scoring as elsewhere
+from core.remote.model import RemoteModel
 from core.request_fields import check_top_n
+from resources.language import tr
 
 
-def score(model: LoadedModel, text_or_ids: object, top_n: int = 10, *, given: object = None) -> tuple[TokenChosen, ...]:
+def score(
+    model: LoadedModel | RemoteModel, text_or_ids: object, top_n: int = 10, *, given: object = None
+) -> tuple[TokenChosen, ...]:
     """What `model` holds of a text: probability, rank, entropy and alternatives of every token after the first.
 
     The text is a string, a chat or token ids, read in one pass (in pieces where its logits would take more than
@@ -46,7 +52,7 @@ def score(model: LoadedModel, text_or_ids: object, top_n: int = 10, *, given: ob
 
 
 def score_stream(
-    model: LoadedModel,
+    model: LoadedModel | RemoteModel,
     text_or_ids: object,
     top_n: int = 10,
     *,
@@ -62,6 +68,13 @@ def score_stream(
     in its funnel (`StageDetail.sign`).
     Raises what `score` does, and ComparisonError where two models mean something else by a token.
     """
+    if isinstance(model, RemoteModel):
+        if second is not None or watermark:
+            raise ComparisonError(
+                tr("A text that another machine scores is read by its model alone."),
+                tr("Score it with a model in this machine's memory."),
+            )
+        return elsewhere.score_stream(model, text_or_ids, top_n, given, cancel)
     return guarded(model, partial(
         _score, model, text_or_ids, top_n, given, second, cancel or threading.Event(), watermark or {}
     ))  # fmt: skip

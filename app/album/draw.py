@@ -12,7 +12,8 @@ from app.album.keys import PANELS
 from app.album.picture import AlbumProblem, Picture
 from app.album.pose import pose
 from app.album.setting import begin
-from app.session.engine import CoreEngine, Engine
+from app.session.engine import Engine
+from app.session.engines import Engines
 from app.session.still import StillEngine
 from app.start.picture import PictureError, hold_still, save_picture
 from app.start.waiting import LaunchProblem, draw_anew, painted, settled
@@ -25,7 +26,7 @@ async def draw_album(pictures: Sequence[Picture], engine: Engine | None = None) 
 
     Pictures of one model follow each other, so that it is loaded once; `engine` takes the core's place in tests.
     """
-    shared, failed = engine or CoreEngine(), 0
+    shared, failed = engine or Engines(), 0
     for picture in sorted(pictures, key=lambda picture: picture.model):
         try:
             await _draw(picture, StillEngine(shared) if picture.still else shared)

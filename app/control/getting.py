@@ -12,10 +12,12 @@ from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.session.late_downloads import LateDownloads
 from app.state.requests import ErrorReport
+from app.storage.settings import Models
 from app.theme.theme import Theme
 from resources.language import sentences, tr
 
 if TYPE_CHECKING:
+    from app.control.connecting import Connecting
     from app.control.hub_dialog import HubDialog
     from app.session.downloads import Downloads
 
@@ -25,14 +27,16 @@ class GetModels(QObject):
     the dialog is closed by then."""
 
     def __init__(
-        self, over: QWidget, downloads: LateDownloads, model: ModelChoice, library: Library, messages: Messages
-    ) -> None:
+        self, over: QWidget, downloads: LateDownloads, model: ModelChoice, kept: Models, library: Library,
+        messages: Messages,
+    ) -> None:  # fmt: skip
         super().__init__(over)
         self._over, self._downloads, self._model, self._library = over, downloads, model, library
-        self._messages = messages
+        self._kept, self._messages = kept, messages
         self._theme: Theme | None = None
         self._shown: HubDialog | None = None
         model.hubWanted.connect(self.open)
+        model.engineWanted.connect(self.connect_engine)
         if downloads.made is not None:
             self._follow(downloads.made)
 
@@ -58,6 +62,17 @@ class GetModels(QObject):
         self._shown.dialog.activateWindow()
         return self._shown
 
+    @Slot()
+    def connect_engine(self) -> Connecting:
+        """The dialog that reaches a model on another machine."""
+        from app.control.connecting import Connecting
+
+        connecting = Connecting(self._over.window(), self._model, self._kept)
+        if self._theme is not None:
+            connecting.dialog.set_theme(self._theme)
+        connecting.dialog.open()
+        return connecting
+
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes, now or once it is there."""
@@ -67,7 +82,7 @@ class GetModels(QObject):
 
     def _follow(self, downloads: Downloads) -> None:
         downloads.arrived.connect(self._model.add_hub)
-        downloads.deleted.connect(self._model.drop_hub)
+        downloads.deleted.connect(self._model.drop)
         downloads.ended.connect(self._on_ended)
 
     @Slot(str, object)

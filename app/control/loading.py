@@ -57,7 +57,10 @@ class LoadController(QObject):
         """The same with what the user allows that model now; a kept or a foreign request grants nothing."""
         name, models = request.model, self._settings.models
         return replace(
-            request, allow_pickle=name in models.allow_pickle, allow_remote_code=name in models.allow_remote_code
+            request,
+            allow_pickle=name in models.allow_pickle,
+            allow_remote_code=name in models.allow_remote_code,
+            allow_plain=name in models.allow_plain,
         )
 
     @Slot()

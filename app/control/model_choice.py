@@ -8,7 +8,15 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.hub_scan import HubScan
-from app.control.model_list import FOLDER_ITEM, HUB_ITEM, NO_MODELS, WEIGHTS_ITEM, ModelList, subtitle
+from app.control.model_list import (
+    ENGINE_ITEM,
+    FOLDER_ITEM,
+    HUB_ITEM,
+    NO_MODELS,
+    WEIGHTS_ITEM,
+    ModelList,
+    subtitle,
+)
 from app.session.session import Session
 from app.state.near import unknown
 from app.state.requests import ModelInfo
@@ -28,12 +36,15 @@ class ModelChoice(QObject):
     folderWanted = Signal()
     hubWanted = Signal()
     weightsWanted = Signal()
+    engineWanted = Signal()
 
     def __init__(self, picker: PickerCombo, models: ModelList, kept: Models, session: Session, first: str) -> None:
         super().__init__(picker)
         self._picker, self._models, self._kept = picker, models, kept
         self._info: ModelInfo | None = None
         models.refresh(kept.folders, first)
+        for address in kept.engines:
+            models.add_engine(address)
         self._show_models()
         picker.choose(first)
         self._show_words()
@@ -64,7 +75,7 @@ class ModelChoice(QObject):
 
     def choose(self, name: str) -> list[str]:
         """Choose by name or folder; gives back a sentence when there is none."""
-        if self._picker.choose(name) or self.add_folder(name):
+        if self._picker.choose(name) or self.add_engine(name) or self.add_folder(name):
             return []
         return [unknown("model", name, self._models.names)]
 
@@ -79,13 +90,24 @@ class ModelChoice(QObject):
         self.listed.emit()
         return self._picker.choose(entry.name)
 
+    def add_engine(self, address: str) -> bool:
+        """List a model on another machine and choose it; False for what is no address."""
+        entry = self._models.add_engine(address)
+        if entry is None:
+            return False
+        if entry.name not in self._kept.engines:
+            self._kept.engines.append(entry.name)
+        self._show_models()
+        self.listed.emit()
+        return self._picker.choose(entry.name)
+
     @Slot(object)
     def add_hub(self, entry: ModelEntry) -> None:
         """List a model that has come from the hub."""
         self._on_found([entry])
 
     @Slot(str)
-    def drop_hub(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         """List it no more; another is chosen where it was."""
         self._models.drop(name)
         self._show_models()
@@ -149,7 +171,12 @@ class ModelChoice(QObject):
 
     @Slot(int)
     def _on_activated(self, index: int) -> None:
-        actions = {FOLDER_ITEM: self.folderWanted, HUB_ITEM: self.hubWanted, WEIGHTS_ITEM: self.weightsWanted}
+        actions = {
+            FOLDER_ITEM: self.folderWanted,
+            HUB_ITEM: self.hubWanted,
+            WEIGHTS_ITEM: self.weightsWanted,
+            ENGINE_ITEM: self.engineWanted,
+        }
         wanted = actions.get(self._picker.itemData(index))
         if wanted is not None:
             self._picker.setCurrentIndex(self._last)

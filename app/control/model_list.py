@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.state.requests import ModelInfo
 from app.widgets.picker_combo import PickerItem
-from core import ModelEntry, catalog, words
+from core import ModelEntry, catalog, remote, words
 from core.errors import TokenscopeError
 from resources.language import mark, tr
 
@@ -17,13 +17,17 @@ HUB_ITEM = "…hub"
 """Data of the line before it, which leads to the hub's models."""
 WEIGHTS_ITEM = "…weights"
 """Data of the last line, which asks what the chosen model's weights are kept as."""
-NO_MODELS = (None, FOLDER_ITEM, HUB_ITEM, WEIGHTS_ITEM)
+ENGINE_ITEM = "…engine"
+"""Data of the line that connects to an engine on another machine."""
+NO_MODELS = (None, FOLDER_ITEM, HUB_ITEM, WEIGHTS_ITEM, ENGINE_ITEM)
 """Data of lines that name no model."""
 
 
 _RECURRENT = ("amba", "rwkv", "recurrent")
 """In the names of architectures whose memory is a state."""
-_SOURCES = (mark("bundled"), mark("hub"), mark("folder"))
+_SOURCES = (mark("bundled"), mark("hub"), mark("folder"), mark("engine"))
+ENGINE = "engine"
+"""Source of a model on another machine."""
 USUAL_LENGTH = 2048
 """Tokens of the text that each model's memory is reckoned for, until it is known what is to be run."""
 
@@ -58,6 +62,17 @@ class ModelList:
         """List these too: by where they come from, else in the order in which they were found."""
         found = {**self._entries, **{entry.name: entry for entry in entries}}
         self._entries = dict(sorted(found.items(), key=lambda item: _SOURCES.index(item[1].source)))
+
+    def add_engine(self, address: str) -> ModelEntry | None:
+        """Add a model on another machine; None for what is no address. Nobody is asked whether it is there."""
+        try:
+            parsed = remote.parse(address, allow_plain=True)
+        except TokenscopeError:
+            return None
+        title = parsed.model or parsed.place
+        entry = ModelEntry(str(parsed), title, ENGINE, Path(), parsed.place, "", None, 0, None, False)
+        self.add([entry])
+        return entry
 
     def drop(self, name: str) -> None:
         """List that one no more."""
@@ -97,21 +112,23 @@ class ModelList:
     def items(self) -> list[PickerItem]:
         """The picker's lines, ending with those that do something instead of naming a model."""
         lines = [_item(entry, *self._size) for entry in self._entries.values()]
-        return [*lines, _hub(), _folder(), _weights()]
+        return [*lines, _hub(), _folder(), _engine(), _weights()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Every other model as a draft for `name`: those that fit first, the smallest foremost, then those that write
         with another tokenizer; the others with the reason."""
         target = self.get(name)
-        if target is None:
+        if target is None or target.source == ENGINE:
             return []
-        others = [entry for entry in self._entries.values() if entry.name != name]
+        others = [entry for entry in self._entries.values() if entry.name != name and entry.source != ENGINE]
         others.sort(key=lambda entry: (not catalog.same_tokenizer(entry, target), entry.parameters or 0))
         return sorted((_draft_item(entry, target) for entry in others), key=lambda item: bool(item.reason))
 
     def fits(self, name: str, weights: str = "auto") -> bool:
         """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory."""
         entry = self.get(name)
+        if entry is not None and entry.source == ENGINE:
+            return True
         return entry is not None and entry.problem is None and catalog.fits(entry, weights).ok
 
 
@@ -123,12 +140,19 @@ def _folder() -> PickerItem:
     return PickerItem(tr("Folder…"), FOLDER_ITEM, tr("Open a model in Hugging Face format from this disk"))
 
 
+def _engine() -> PickerItem:
+    about = tr("A model on another machine: vLLM, SGLang, llama.cpp's server and others")
+    return PickerItem(tr("Connect to an engine…"), ENGINE_ITEM, about)
+
+
 def _weights() -> PickerItem:
     about = tr("Keep the chosen model's weights in fewer bits: smaller and quicker")
     return PickerItem(tr("Weights…"), WEIGHTS_ITEM, about)
 
 
 def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
+    if entry.source == ENGINE:
+        return PickerItem(entry.title, entry.name, f"{tr(ENGINE)} · {entry.architecture}", "", entry.name)
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not is_permission(entry) else ""
     parts = [entry.architecture, words.size(entry.bytes), tr(entry.source)]
@@ -170,6 +194,9 @@ def is_permission(entry: ModelEntry) -> bool:
 
 def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool) -> str:
     """Second line of the picker's box: `5.7 M · bundled · CPU`."""
+    if entry is not None and entry.source == ENGINE:
+        told = tr("connecting…") if loading else info.engine if info is not None else tr(ENGINE)
+        return f"{told} · {entry.architecture}"
     count = info.parameters if info is not None else entry.parameters if entry is not None else None
     parts = [words.magnitude(count)] if count else []
     if entry is not None:

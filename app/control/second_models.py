@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.control.model_list import ModelList
+from app.control.model_list import ENGINE, ModelList
 from core import ModelEntry, catalog
 from resources.language import tr
 
@@ -21,7 +21,7 @@ class Second(NamedTuple):
 def seconds_for(models: ModelList, name: str) -> Sequence[Second]:
     """Every other model that is here, those that can first."""
     first = models.get(name)
-    others = [entry for entry in models.entries if entry.name != name]
+    others = [entry for entry in models.entries if entry.name != name and entry.source != ENGINE]
     found = [Second(entry.name, entry.title, _why_not(entry, first)) for entry in others if first is not None]
     return sorted(found, key=lambda second: bool(second.reason))
 

@@ -112,6 +112,7 @@ class SetupController(QObject):
         """The chosen model is loaded: its refusals, its own defaults, its chat template."""
         self._chosen.strategy.show_refusals(info.refused_strategies)
         self._chosen.cache.show_refusals(info.refused_caches)
+        self._panel.parameters.set_refused(info.refused_settings)
         self._panel.parameters.set_model_defaults(info.defaults)
         reason = "" if info.has_chat else tr("{title} has no chat template.").format(title=info.title or info.name)
         self._panel.prompt.set_chat_available(reason)

@@ -32,6 +32,7 @@ _ACTIONS = (
     ("next_run", mark("Next run")),
     ("", ""),
     ("get_model", mark("Get a model…")),
+    ("connect_engine", mark("Connect to an engine…")),
     ("open_run", mark("Open a recorded run…")),
     ("save_run", mark("Save this run…")),
     ("save_picture", mark("Save or copy what is shown…")),

@@ -31,6 +31,8 @@ class ParameterPanel(ParameterFrame):
         super().__init__(heading or tr("PARAMETERS"), parent)
         self._kept: dict[Parameter, Any] = {}
         self._model: Mapping[str, Any] = {}
+        self._refused: Mapping[str, str] = {}
+        """Settings that the model has not → why."""
         self._settings: dict[str, ParameterRow | HeldSetting] = {}
         self._is_whole = False
         """Whether the rarer settings have rows as well while they are folded: not before there is time for them."""
@@ -76,10 +78,17 @@ class ParameterPanel(ParameterFrame):
                 row.set_value(row.default)
         self._after_change()
 
+    def set_refused(self, refused: Mapping[str, str]) -> None:
+        """Grey out the settings that the model has not, with the reason; a run is not told them."""
+        self._refused = refused
+        self._after_change()
+
     def values(self) -> dict[str, Any]:
-        """Every setting that a run must be told, unset ones left out."""
+        """Every setting that a run must be told: not those that are unset, or that the model has not."""
         found = {}
         for name, row in self._settings.items():
+            if name in self._refused:
+                continue
             value = row.value
             if value is None and name in self._model:
                 value = row.parameter.unset
@@ -167,7 +176,7 @@ class ParameterPanel(ParameterFrame):
             if row.is_changed:
                 self._kept[row.parameter] = row.value
         self.reset_button.setEnabled(any(row.is_changed for row in self._settings.values()))
-        _grey_out(self._settings)
+        _grey_out(self._settings, self._refused)
         self._name_more()
 
     def _name_more(self) -> None:
@@ -182,11 +191,13 @@ class ParameterPanel(ParameterFrame):
         )
 
 
-def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting]) -> None:
-    """Settings whose package is not there, and those of the draw while a strategy that could draw does not."""
-    for row in rows.values():
-        if row.parameter.extra is not None:
-            row.set_unavailable(core.why_missing(row.parameter.extra))
+def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting], refused: Mapping[str, str]) -> None:
+    """Settings that the model has not, those whose package is not there, and those of the draw while a strategy that
+    could draw does not."""
+    for name, row in rows.items():
+        reason = refused.get(name) or core.why_missing(row.parameter.extra)
+        if reason != row.unavailable:
+            row.set_unavailable(reason)
     draws = rows.get("do_sample")
     if draws is None:
         return

@@ -98,13 +98,16 @@ class StatusLine(QFrame):
     @Slot(str)
     def show_loading(self, name: str) -> None:
         """A model is being loaded."""
-        self.show_state(tr("Loading {name}…").format(name=Path(name).name))
+        if "://" in name:
+            self.show_state(tr("Connecting to {name}…").format(name=name.rpartition("#")[2]))
+        else:
+            self.show_state(tr("Loading {name}…").format(name=Path(name).name))
 
     @Slot(object)
     def show_model(self, model: ModelInfo) -> None:
         """Device, number type and threads of the loaded model, and why if they are not those asked for."""
         self._model = model
-        parts = [_device_name(model.device), model.dtype]
+        parts = [model.engine, model.device] if model.engine else [_device_name(model.device), model.dtype]
         if model.threads:
             parts.append(words.count(model.threads, "thread"))
         self.show_state(", ".join(parts) + (f" ({model.note})" if model.note else ""))

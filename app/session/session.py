@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from app.session.delivery import Delivery, Underway
-from app.session.engine import CoreEngine, Engine
+from app.session.engine import Engine
+from app.session.engines import Engines
 from app.session.garbage import Collector
 from app.session.held_model import HeldModel
 from app.session.mailbox import Ended, Job
@@ -62,7 +63,7 @@ class Session(ShownRun):
         self._state = "idle"
         self._is_over = False
         self._held, self._delivery, self._collector = HeldModel(self), Delivery(self), Collector(self)
-        worker = Worker(engine or CoreEngine())
+        worker = Worker(engine or Engines())
         self._thread = WorkerThread(worker, self)
         self._connect(worker)
         self._collector.start()

@@ -30,6 +30,8 @@ class LoadRequest:
     allow_remote_code: bool = False
     weights: str = "auto"
     """What its weights are kept as: auto, float32, bfloat16, float16, int8 or int4."""
+    allow_plain: bool = False
+    """An engine on another machine may be spoken to over http, which anybody on the way can read."""
 
 
 def is_packed(weights: str) -> bool:
@@ -171,6 +173,10 @@ class ModelInfo:
     refused_strategies: Mapping[str, str] = field(default_factory=dict)
     """Strategy name → why this model cannot do it."""
     refused_caches: Mapping[str, str] = field(default_factory=dict)
+    refused_settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of strategies → why they have no effect on this model."""
+    engine: str = ""
+    """The engine on another machine that runs it; empty for one in memory."""
 
 
 @dataclass(frozen=True, slots=True)

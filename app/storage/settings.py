@@ -181,6 +181,10 @@ class Models(Section):
     folders: list[str] = field(default_factory=list, metadata=_SET)
     allow_pickle: list[str] = field(default_factory=list, metadata=_SET)
     allow_remote_code: list[str] = field(default_factory=list, metadata=_SET)
+    engines: list[str] = field(default_factory=list, metadata=_SET)
+    """Addresses of models on other machines; never with a key."""
+    allow_plain: list[str] = field(default_factory=list, metadata=_SET)
+    """Those of them that may be spoken to over http."""
     weights: dict[str, str] = field(default_factory=dict, metadata={"check": each_one_of(WEIGHTS)})
     """What single models' weights are kept as; a model that is not here has them as its file does."""
 

@@ -222,7 +222,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         library=library,
-        getting=GetModels(panels.centre, lasting.downloads, chosen.model, library, messages),
+        getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models, library, messages),
         export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
         copying=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from typing import Any
 from core.defaults import DEFAULTS
 from core.errors import EngineCutError, EngineRefusedError
 from core.events import (
-    Alternative,
     Ending,
     Event,
     Finished,
@@ -22,7 +20,6 @@ from core.events import (
     PromptToken,
     RunStarted,
     SequenceFinished,
-    TokenChosen,
 )
 from core.remote import faults
 from core.remote.asking import Asked, ask
@@ -30,6 +27,7 @@ from core.remote.exchange import StoppedError
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel
 from core.remote.replies import Counts, Part, Told, parts, shared_out
+from core.remote.telling import Teller
 from core.remote.words import shown
 from core.request import Request
 from resources.language import tr
@@ -68,6 +66,7 @@ class _Run:
         self._model, self._asked, self._request = model, asked, request
         self._texts = [_Text(number) for number in range(asked.texts)]
         self._counts = Counts()
+        self._teller = Teller(model, asked.alternatives, asked.acting, "sampled" if asked.samples else "greedy")
         self._begun = time.perf_counter()
         self._first: float | None = None
         self._stopped = False
@@ -146,7 +145,9 @@ class _Run:
         now = time.perf_counter()
         seconds, text.last = (now - text.last) / max(len(told), 1), now
         for token, piece in zip(told, tellings, strict=True):
-            yield self._chosen(text, token, piece, seconds)
+            yield self._teller.chosen(token, piece, len(text.ids), text.number, seconds)
+            text.ids.append(self._teller.number(token))
+            text.texts.append(piece)
         if part.finish:
             yield self._ended(text, *self._ending(part))
 
@@ -160,44 +161,6 @@ class _Run:
                 "{engine} tells text only: what stands here as a token is a piece of text as it came, and nobody tells "
                 "how likely it was."
             ).format(engine=self._model.kind.title))  # fmt: skip
-
-    def _chosen(self, text: _Text, token: Told, piece: str, seconds: float) -> TokenChosen:
-        number = self._model.words.number(token.piece, token.id)
-        others, rank = self._others(token, number)
-        raw, final = self._shares(token.log_probability)
-        text.ids.append(number)
-        text.texts.append(piece)
-        return TokenChosen(
-            step=len(text.ids) - 1, sequence=text.number, id=number, piece=token.piece, text=piece,
-            raw_probability=math.exp(raw), probability=math.exp(final), raw_log_probability=raw,
-            log_probability=final, rank=rank, entropy=math.nan, seconds=seconds, alternatives=others,
-            method="sampled" if self._asked.samples else "greedy",
-        )  # fmt: skip
-
-    def _others(self, token: Told, number: int) -> tuple[tuple[Alternative, ...], int]:
-        """The likeliest of a step, the chosen one among them, and its rank; 0 where it is not one of them."""
-        found, own = [], 0
-        for place, one in enumerate(token.top, 1):
-            is_own = not own and one.piece == token.piece
-            rank = place if place <= self._asked.alternatives else 0  # one more is the chosen one, from anywhere
-            own = rank if is_own else own
-            told = number if is_own else self._model.words.number(one.piece, one.id)
-            found.append(self._alternative(told, one.piece, one.log_probability, rank))
-        if found and all(one.id != number for one in found):
-            found.append(self._alternative(number, token.piece, token.log_probability, 0))
-        return tuple(found), own
-
-    def _alternative(self, number: int, piece: str, told: float, rank: int) -> Alternative:
-        raw, final = self._shares(told)
-        return Alternative(number, piece, math.exp(raw), math.exp(final), raw, final, rank)
-
-    def _shares(self, told: float) -> tuple[float, float]:
-        """Log-probabilities by the model alone and after the settings, of which an engine tells one: they are the same
-        where no setting acts."""
-        acting = self._asked.acting
-        if self._model.kind.after_temperature and "temperature" in acting:
-            return math.nan, told if acting == {"temperature"} else math.nan
-        return told, math.nan if acting else told
 
     def _ending(self, part: Part) -> tuple[Ending, str, float | None]:
         if part.stop:

@@ -16,6 +16,7 @@ from core.errors import (
     EngineBusyError,
     EngineCutError,
     EngineError,
+    EngineRefusedError,
     EngineReplyError,
     EngineUnreachableError,
     ModelNotFoundError,
@@ -328,3 +329,18 @@ def test_addresses() -> None:
     assert parse("http://[::1]:8000/v1").is_here
     assert parse("http://10.0.0.1/v1", allow_plain=True).base == "http://10.0.0.1/v1"
     assert parse("https://api.example.com/openai/v1#m").root == "/openai"
+
+
+def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
+    model = model_of(machine)
+    events = list(core.score_stream(model, "Once upon a time", 3))
+    scored = tokens(events)
+    assert [(event.piece, event.method) for event in scored] == [(p, "scored") for p in (" upon", " a", " time")]
+    assert scored[0].raw_probability == pytest.approx(0.5)
+    assert [one.text for one in scored[0].alternatives] == [" upon", " other"]
+    assert isinstance(events[-1], Finished)
+    assert events[-1].texts == (" upon a time",)
+    behind = core.score(model, " a time", 3, given="Once upon")
+    assert [event.piece for event in behind] == [" a", " time"]
+    with fake_machine.running("llama.cpp") as other, pytest.raises(EngineRefusedError, match="does not tell"):
+        core.score(model_of(other), "Once upon a time")

@@ -1,0 +1,194 @@
+"""Connecting to an engine on another machine: its address, its key, which of its models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.theme.theme import Theme
+from app.widgets.dialog import ReadDialog
+from app.widgets.spoken.live import announce
+from app.widgets.wrapped_label import WrappedLabel
+from resources.language import tr
+
+
+class Wanted(NamedTuple):
+    """What is typed."""
+
+    address: str
+    key: str
+    keeps_key: bool
+    """In the system's keyring."""
+    allows_plain: bool
+
+
+class EngineDialog(ReadDialog):
+    """`lookWanted(Wanted)` to find out what is there; `connectWanted(Wanted, model)`; `forgetWanted(Wanted)`; `edited`
+    when the address is another."""
+
+    lookWanted = Signal(object)
+    connectWanted = Signal(object, str)
+    forgetWanted = Signal(object)
+    edited = Signal(str)
+
+    def __init__(self, keyring_reason: str, parent: QWidget | None = None) -> None:
+        """`keyring_reason`: why no key can be kept; empty where one can."""
+        super().__init__(parent)
+        self.setObjectName("engineDialog")
+        self.setWindowTitle(tr("Connect to an engine"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.address, self.key = QLineEdit(), QLineEdit()
+        self.keeps = QCheckBox(tr("Keep the key in the system's keyring"))
+        self.plain = QCheckBox(tr("Allow http: I trust the network up to that machine"))
+        self.look = QPushButton(tr("Look what is there"))
+        self.models = QListWidget()
+        self.status = WrappedLabel("")
+        self._about = WrappedLabel(tr(
+            "A model that runs elsewhere, behind an OpenAI-compatible address: vLLM, SGLang, llama.cpp's server, "
+            "transformers serve and others. Prompts are sent there."
+        ))  # fmt: skip
+        self._key_note = WrappedLabel(keyring_reason)
+        self._keyring_reason = keyring_reason
+        self._set_up()
+        self._lay_out()
+        self.set_plain_needed(False)
+        self._refresh()
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is typed now."""
+        return Wanted(self.address.text().strip(), self.key.text(), self.keeps.isChecked(), self.plain.isChecked())
+
+    @property
+    def model(self) -> str:
+        """The picked model; empty while none is."""
+        row = self.models.currentRow()
+        return str(self.models.item(row).data(Qt.ItemDataRole.UserRole)) if row >= 0 else ""
+
+    def show_models(self, names: Sequence[tuple[str, str]], picked: str) -> None:
+        """List (name, facts) of the engine's models."""
+        self.models.clear()
+        for name, facts in names:
+            item = QListWidgetItem(f"{name}  ·  {facts}" if facts else name)
+            item.setData(Qt.ItemDataRole.UserRole, name)
+            self.models.addItem(item)
+            if name == picked or self.models.currentRow() < 0:
+                self.models.setCurrentItem(item)
+        self._refresh()
+
+    def show_status(self, text: str, role: str = "muted") -> None:
+        """What was found, or why nothing was; `role`: muted, finished or danger."""
+        self.status.setText(text)
+        self.status.setProperty("role", role)
+        self.status.style().unpolish(self.status)
+        self.status.style().polish(self.status)
+        if text:
+            announce(self, text)
+
+    def set_plain_needed(self, needed: bool) -> None:
+        """Whether the address is of another machine, over http."""
+        self.plain.setVisible(needed)
+        if not needed:
+            self.plain.setChecked(False)
+
+    def set_known(self, known: bool) -> None:
+        """Whether there is anything of this address to forget."""
+        self.forget.setVisible(known)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Sizes that follow the type."""
+        self.models.setMinimumHeight(theme.px(96))
+        self.setMinimumWidth(theme.px(520))
+
+    def _set_up(self) -> None:
+        self.address.setObjectName("engineAddress")
+        self.address.setPlaceholderText("http://localhost:8000/v1")
+        self.address.setAccessibleName(tr("Address"))
+        self.key.setObjectName("engineKey")
+        self.key.setEchoMode(QLineEdit.EchoMode.Password)
+        self.key.setPlaceholderText(tr("Only where the engine wants one"))
+        self.key.setAccessibleName(tr("Key"))
+        self.look.setObjectName("engineLook")
+        self.look.setAutoDefault(False)
+        self.models.setObjectName("engineModels")
+        self.models.setAccessibleName(tr("Models of the engine"))
+        self.status.setObjectName("engineStatus")
+        self.keeps.setEnabled(not self._keyring_reason)
+        for label in (self._about, self._key_note):
+            label.setProperty("role", "muted")
+        self.address.textChanged.connect(self._on_address)
+        self.address.returnPressed.connect(self._look)
+        self.key.returnPressed.connect(self._look)
+        self.look.clicked.connect(self._look)
+        self.models.currentRowChanged.connect(self._refresh)
+        self.models.itemActivated.connect(self._connect)
+
+    def _lay_out(self) -> None:
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        row = QHBoxLayout()
+        row.addWidget(self.address, 1)
+        row.addWidget(self.look)
+        form.addRow(tr("Address"), row)
+        form.addRow("", self.plain)
+        form.addRow(tr("Key"), self.key)
+        form.addRow("", self.keeps)
+        if self._keyring_reason:
+            form.addRow("", self._key_note)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
+        self.connect_button = buttons.addButton(tr("Connect"), QDialogButtonBox.ButtonRole.AcceptRole)
+        self.connect_button.setObjectName("engineConnect")
+        self.forget = buttons.addButton(tr("Forget this engine"), QDialogButtonBox.ButtonRole.ResetRole)
+        self.forget.setObjectName("engineForget")
+        self.forget.hide()
+        self.connect_button.clicked.connect(self._connect)
+        self.forget.clicked.connect(self._forget)
+        buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(10)
+        column.addWidget(self._about)
+        column.addLayout(form)
+        column.addWidget(self.models, 1)
+        column.addWidget(self.status)
+        column.addWidget(buttons)
+
+    @Slot()
+    def _refresh(self) -> None:
+        self.look.setEnabled(bool(self.wanted.address))
+        self.connect_button.setEnabled(bool(self.model))
+
+    @Slot()
+    def _on_address(self) -> None:
+        self.models.clear()
+        self.show_status("")
+        self.edited.emit(self.wanted.address)
+        self._refresh()
+
+    @Slot()
+    def _look(self) -> None:
+        if self.wanted.address:
+            self.lookWanted.emit(self.wanted)
+
+    @Slot()
+    def _connect(self) -> None:
+        if self.model:
+            self.connectWanted.emit(self.wanted, self.model)
+
+    @Slot()
+    def _forget(self) -> None:
+        self.forgetWanted.emit(self.wanted)

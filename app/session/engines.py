@@ -1,0 +1,63 @@
+"""The engine that a window has: models in memory, and those that an address stands for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from app.session.engine import CoreEngine, Engine
+from app.session.looks import Part
+from app.state.inside import LookRequest
+from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
+
+if TYPE_CHECKING:
+    from core import WhatIf
+    from core.events import Event
+
+
+class Engines:
+    """Asks the engine that has the model of a request; the other keeps what it holds."""
+
+    def __init__(self) -> None:
+        self._here: Engine = CoreEngine()
+        self._elsewhere: Engine | None = None
+
+    def load(self, request: LoadRequest) -> ModelInfo:
+        """As the engine that has the model does."""
+        return self._of(request).load(request)
+
+    def prepare(self, request: RunRequest) -> RunRequest:
+        """As the engine that has the model does."""
+        return self._of(request.load).prepare(request)
+
+    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        """As the engine that has the model does."""
+        return self._of(request.load).stream(request, cancel)
+
+    def prefix(self, request: PrefixRequest) -> PrefixNews:
+        """As the engine that has the model does."""
+        return self._of(request.load).prefix(request)
+
+    def suppose(self, request: Supposition) -> WhatIf:
+        """As the engine that has the model does."""
+        return self._of(request.request.load).suppose(request)
+
+    def reckon(self, request: RunRequest) -> Fit | None:
+        """As the engine that has the model does."""
+        return self._of(request.load).reckon(request)
+
+    def look(self, request: LookRequest) -> Iterator[Part]:
+        """As the engine that has the model does."""
+        return self._of(request.load).look(request)
+
+    def _of(self, request: LoadRequest) -> Engine:
+        from core import remote
+
+        if not remote.is_address(request.model):
+            return self._here
+        if self._elsewhere is None:
+            from app.session.remote_engine import RemoteEngine
+
+            self._elsewhere = RemoteEngine()
+        return self._elsewhere

@@ -1,0 +1,128 @@
+"""Models on other machines as the worker sees them. Only ever touched from the worker's thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from app.session.looks import Part
+from app.state.inside import LookRequest
+from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
+from core.errors import CacheError, InsideError, ModelError, TokenscopeError
+from resources.language import current, tr
+
+if TYPE_CHECKING:
+    import core
+    from core.events import Event
+
+
+class RemoteEngine:
+    """Reaches one model at a time."""
+
+    def __init__(self) -> None:
+        self._model: core.RemoteModel | None = None
+        self._reached: LoadRequest | None = None
+        self._info: ModelInfo | None = None
+        self._language = ""
+
+    def load(self, request: LoadRequest) -> ModelInfo:
+        """Ask the engine what it is, unless it has been asked. Raises EngineError, ModelNotFoundError."""
+        if request != self._reached or self._model is None:
+            self._model = self._info = self._reached = None
+            self._model = _reach(request)
+            self._reached = request
+        if self._info is None or self._language != current():
+            self._language = current()
+            self._info = _describe(self._model, request)
+        return self._info
+
+    def prepare(self, request: RunRequest) -> RunRequest:
+        """As it is: how long a chat is in tokens, the engine alone knows."""
+        return request
+
+    def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        """The run's events. Raises TokenscopeError."""
+        import core
+
+        if self._model is None or request.load != self._reached:
+            self.load(request.load)
+        assert self._model is not None
+        if request.scored:
+            return core.score_stream(
+                self._model, _scored_text(request), request.top_n, cancel=cancel, watermark=request.options
+            )
+        return core.stream(self._model, request, cancel=cancel)
+
+    def prefix(self, request: PrefixRequest) -> PrefixNews:
+        """Raises CacheError: what it has read stays with the engine."""
+        raise CacheError(
+            tr("What {model} has read stays on its machine.").format(model=_named(request.load)),
+            tr("Prefixes can be kept of models in this machine's memory."),
+        )
+
+    def suppose(self, request: Supposition) -> core.WhatIf:
+        """Raises ModelError: its scores are not told."""
+        raise ModelError(
+            tr("{model} tells a few of its shares, not the scores that other settings would act on.").format(
+                model=_named(request.request.load)
+            ),
+            tr("Run it again with these settings."),
+        )
+
+    def reckon(self, request: RunRequest) -> Fit | None:
+        """Nothing: it takes no memory here."""
+        return None
+
+    def look(self, request: LookRequest) -> Iterator[Part]:
+        """Raises InsideError: nobody looks into another machine's model."""
+        raise InsideError(
+            tr("{model} runs on another machine, which shows nothing of what happens inside it.").format(
+                model=_named(request.load)
+            ),
+            tr("Load a model into this machine's memory to look inside it."),
+        )
+
+
+def _reach(request: LoadRequest) -> core.RemoteModel:
+    import core
+
+    model = core.load(request.model, allow_plain=request.allow_plain)
+    assert isinstance(model, core.RemoteModel)
+    return model
+
+
+def _named(request: LoadRequest) -> str:
+    from core import remote
+
+    return remote.parse(request.model, allow_plain=True).model or request.model
+
+
+def _describe(model: core.RemoteModel, request: LoadRequest) -> ModelInfo:
+    return ModelInfo(
+        name=request.model,
+        title=model.name,
+        device=model.place,
+        dtype="",
+        context=model.context,
+        vocabulary=model.vocabulary,
+        has_chat=True,
+        engine=model.kind.title,
+        refused_strategies=model.refused_strategies(),
+        refused_caches=model.refused_caches(),
+        refused_settings=model.refused_settings(),
+    )
+
+
+def _scored_text(request: RunRequest) -> object:
+    """The prompt with its answer behind it; an engine scores texts."""
+    if not isinstance(request.prompt, str):
+        raise _no_chat()
+    return (request.prompt, *request.beginning)
+
+
+def _no_chat() -> TokenscopeError:
+    return ModelError(
+        tr("An engine on another machine scores texts, no chats: how it writes a chat down, it does not tell."),
+        tr("Score it as a text."),
+    )
