@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialogButtonBox,
@@ -67,6 +68,7 @@ class EngineDialog(ReadDialog):
         self._lay_out()
         self.set_plain_needed(False)
         self._refresh()
+        self.address.setFocus()
 
     @property
     def wanted(self) -> Wanted:
@@ -113,6 +115,13 @@ class EngineDialog(ReadDialog):
         """Sizes that follow the type."""
         self.models.setMinimumHeight(theme.px(96))
         self.setMinimumWidth(theme.px(520))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter in a field looks what is there; a button it presses only where the keyboard is in that button."""
+        if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            super().keyPressEvent(event)
+        elif isinstance(button := self.focusWidget(), QPushButton):
+            button.click()
 
     def _set_up(self) -> None:
         self.address.setObjectName("engineAddress")
@@ -170,6 +179,7 @@ class EngineDialog(ReadDialog):
     @Slot()
     def _refresh(self) -> None:
         self.look.setEnabled(bool(self.wanted.address))
+        self.models.setEnabled(self.models.count() > 0)
         self.connect_button.setEnabled(bool(self.model))
 
     @Slot()

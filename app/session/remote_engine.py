@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from app.session.looks import Part
 from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
-from core.errors import CacheError, InsideError, ModelError, TokenscopeError
+from core import remote
+from core.errors import CacheError, ComparisonError, InsideError, ModelError, TokenscopeError
 from resources.language import current, tr
 
 if TYPE_CHECKING:
@@ -43,16 +44,12 @@ class RemoteEngine:
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The run's events. Raises TokenscopeError."""
-        import core
-
         if self._model is None or request.load != self._reached:
             self.load(request.load)
         assert self._model is not None
         if request.scored:
-            return core.score_stream(
-                self._model, _scored_text(request), request.top_n, cancel=cancel, watermark=request.options
-            )
-        return core.stream(self._model, request, cancel=cancel)
+            return remote.score_stream(self._model, _scored_text(request), request.top_n, cancel)
+        return remote.stream(self._model, request, cancel)
 
     def prefix(self, request: PrefixRequest) -> PrefixNews:
         """Raises CacheError: what it has read stays with the engine."""
@@ -85,16 +82,10 @@ class RemoteEngine:
 
 
 def _reach(request: LoadRequest) -> core.RemoteModel:
-    import core
-
-    model = core.load(request.model, allow_plain=request.allow_plain)
-    assert isinstance(model, core.RemoteModel)
-    return model
+    return remote.connect(request.model, allow_plain=request.allow_plain)
 
 
 def _named(request: LoadRequest) -> str:
-    from core import remote
-
     return remote.parse(request.model, allow_plain=True).model or request.model
 
 
@@ -116,6 +107,11 @@ def _describe(model: core.RemoteModel, request: LoadRequest) -> ModelInfo:
 
 def _scored_text(request: RunRequest) -> object:
     """The prompt with its answer behind it; an engine scores texts."""
+    if request.second:
+        raise ComparisonError(
+            tr("A text that another machine scores is read by its model alone."),
+            tr("Score it with a model in this machine's memory."),
+        )
     if not isinstance(request.prompt, str):
         raise _no_chat()
     return (request.prompt, *request.beginning)

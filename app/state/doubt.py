@@ -29,9 +29,15 @@ class Measure(NamedTuple):
     """How high that is drawn, in bits."""
 
 
+def height(measure: Measure, token: TokenChosen) -> float:
+    """How high a step is drawn, in bits; 0 where the engine does not tell it."""
+    value = measure.of(token)
+    return 0.0 if math.isnan(value) else measure.height(value)
+
+
 def surprise(token: TokenChosen) -> float:
-    """Bits that the token told."""
-    return max(0.0, -token.raw_log_probability / _BITS)
+    """Bits that the token told; NaN where that is not known."""
+    return max(-token.raw_log_probability / _BITS + 0.0, 0.0)  # in this order NaN stays
 
 
 def entropy(token: TokenChosen) -> float:
@@ -41,7 +47,7 @@ def entropy(token: TokenChosen) -> float:
 
 def margin(token: TokenChosen) -> float:
     """p of the likeliest token less p of the next; 1 where no other was told."""
-    shares = sorted((item.raw_probability for item in token.alternatives), reverse=True)
+    shares = sorted((item.raw_probability for item in token.alternatives if item.raw_probability >= 0), reverse=True)
     return shares[0] - shares[1] if len(shares) > 1 else 1.0
 
 
@@ -78,5 +84,9 @@ MEASURES: dict[str, Measure] = {
 
 
 def most_doubtful(tokens: Sequence[TokenChosen], most: int = MOST) -> list[int]:
-    """Places of the steps of most entropy, the most doubtful first; of two alike the earlier."""
-    return sorted(range(len(tokens)), key=lambda place: (-tokens[place].entropy, place))[:most]
+    """Places of the steps of most entropy, the most doubtful first; of two alike the earlier. None where it is not
+    told."""
+    return sorted(
+        (n for n, token in enumerate(tokens) if not math.isnan(token.entropy)),
+        key=lambda place: (-tokens[place].entropy, place),
+    )[:most]

@@ -25,7 +25,7 @@ def figures(run: Run) -> Figures:
             metrics.time_to_first_token,
             metrics.prefill_tokens_per_second,
             metrics.decode_tokens_per_second,
-            metrics.cache_bytes,
+            None if run.started is not None and run.started.engine else metrics.cache_bytes,
             metrics.acceptance_rate,
         )
     return Figures(_first_token(run), _prefill(run), _decode(run), run.cache.bytes if run.cache else None)

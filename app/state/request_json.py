@@ -1,6 +1,6 @@
 """A run's request in JSON's own values, and back: for what is kept, recorded or sent of a run.
 
-What a model may do (pickled weights, code of its own) is left out: a file that somebody else wrote grants nothing.
+What a model may do (pickled weights, code of its own, http) is left out: a file of somebody else grants nothing.
 """
 
 from __future__ import annotations

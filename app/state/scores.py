@@ -36,7 +36,7 @@ def band(rank: int) -> int:
 def scores_of(tokens: Sequence[TokenChosen]) -> Scores:
     """Of tokens by the model alone; a text of none has a perplexity of 1."""
     mean = sum(token.raw_log_probability for token in tokens) / len(tokens) if tokens else 0.0
-    bands = [band(token.rank) for token in tokens]
+    bands = [band(token.rank) for token in tokens if token.rank]  # 0: an engine did not tell it
     return Scores(len(tokens), mean, _perplexity(mean), tuple(bands.count(one) for one in range(len(BANDS) + 1)))
 
 

@@ -63,7 +63,10 @@ class Theme:
         return _ink(getattr(self, name), self.text, self.tint)
 
     def ramp(self, t: float) -> QColor:
-        """Colour at `t` in [0, 1] on the scale dark orange – grey – deep blue; outside values are clipped."""
+        """Colour at `t` in [0, 1] on the scale dark orange – grey – deep blue; outside values are clipped.
+        What is not told (NaN) is grey."""
+        if t != t:
+            return self.color("faint")
         return _ramp(self.name)[round(min(max(t, 0.0), 1.0) * _RAMP_STEPS)]
 
     def probability(self, p: float) -> QColor:

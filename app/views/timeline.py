@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
 
-from app.state.doubt import MEASURES
+from app.state.doubt import MEASURES, height
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
@@ -144,7 +145,7 @@ class Timeline(View):
         new = tokens[len(self._values) :]
         self._curves.add(new)
         measure = MEASURES[self.measure]
-        self._values += [min(measure.height(measure.of(token)), 4 * CEILING) for token in new]
+        self._values += [min(height(measure, token), 4 * CEILING) for token in new]
         cursor = run.cursor if run else 0
         known = self._values[:cursor] if self._is_veiled else self._values
         self.sparkline.set_values(known, cursor, self._expected())
@@ -170,6 +171,9 @@ class Timeline(View):
         if token is None:
             return ""
         surprise = bits(token.raw_log_probability)
+        if math.isnan(MEASURES[self.measure].of(token)) or math.isnan(surprise):
+            tip = tr("{number:,}  {piece}\nthe engine does not tell this figure")
+            return tip.format(number=index + 1, piece=token_text(token.piece))
         if self.measure != "surprise":
             measure = MEASURES[self.measure]
             tip = f"{index + 1:,}  {token_text(token.piece)}\n{tr(measure.told(token)).format(value=measure.of(token))}"

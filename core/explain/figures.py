@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from core.explain.sentence import Figure
-from core.explain.words import decimal, percent
+from core.explain.words import UNTOLD, decimal, percent
 from resources import depth
 from resources.language import mark, tr, trc
 
@@ -18,6 +18,8 @@ _ALMOST_ALL = 0.995
 
 def share(value: float) -> Figure:
     """A share as a figure of a sentence."""
+    if math.isnan(value):
+        return Figure(UNTOLD)
     how = {depth.PLAIN: _in_tenths, depth.EXACT: full}.get(depth.current())
     return Figure(how(value) if how else percent(value, trc("share", "under"), trc("share", "over")))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain import balance, layers, settings
+from core.explain import balance, elsewhere, layers, settings
 from core.explain.choice import drawn, is_alone, place_of, runner_up
 from core.explain.figures import log, share, shares
 from core.explain.sentence import Saying, Sentence, together
@@ -115,6 +115,8 @@ _ORIGINS: dict[Origin, Saying] = {"draft": _DRAFTED, "correction": _CORRECTED, "
 
 def explain_token(event: TokenChosen) -> Sentence:
     """Why it was chosen, at the depth and in the language of now; a string that knows its figures."""
+    if elsewhere.is_elsewhere(event):
+        return elsewhere.explain(event)
     return together(
         settings.overruled(event) or settings.changed(event), settings.cut(event), _TELLERS[event.method](event),
         _draft(event),

@@ -28,6 +28,8 @@ _ORDINALS = (
 )
 _FURTHER = {1: mark("{number}st"), 2: mark("{number}nd"), 3: mark("{number}rd")}
 _USUALLY = mark("{number}th")
+UNTOLD = "–"
+"""Stands for a figure that an engine on another machine does not tell (NaN, or rank 0)."""
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _WHITE = {"\n": mark("a line break"), " ": mark("a space")}
 _OTHER_WHITE, _EMPTY = mark("white space"), mark("an empty token")
@@ -92,6 +94,8 @@ def percent(share: float, under: str = "<", over: str = ">") -> str:
     `under`, `over`: how the ends are told, `< 0.001 %` and `> 99.99 %`.
     """
     value = share * 100
+    if math.isnan(value):
+        return UNTOLD
     if value <= 0 or value >= 100:
         return f"{min(max(value, 0), 100):.0f} %"
     if value < 0.001:
@@ -108,6 +112,8 @@ def percent(share: float, under: str = "<", over: str = ">") -> str:
 def brief_percent(share: float) -> str:
     """`0.314` → `31 %` in as little room as a table has; never 100 of what is less."""
     value = share * 100
+    if math.isnan(value):
+        return UNTOLD
     if 99 < value < 100:
         return f"{_floor(value, 1):.1f} %"
     if value >= 9.95:
@@ -126,8 +132,15 @@ WIDEST_PERCENT = "< 0.1 %"
 
 def decimal(value: float, digits: int = 2) -> str:
     """With a real minus sign; −∞ where there is nothing to count."""
+    if math.isnan(value):
+        return UNTOLD
     text = f"{value:.{digits}f}" if math.isfinite(value) else "∞" if value > 0 else "-∞"
     return text.replace("-", "−")
+
+
+def rank(number: int) -> str:
+    """`1,024`; of 0 that it is not told."""
+    return f"{number:,}" if number else UNTOLD
 
 
 def ordinal(number: int) -> str:

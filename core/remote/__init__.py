@@ -10,10 +10,16 @@ from core.remote.keys import find_key, forget_key, has_keyring, keep_key
 from core.remote.kinds import KINDS, Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from core.events import Event
+    from core.remote.model import RemoteModel
     from core.remote.probing import Found
+    from core.request import Request
 
 __all__ = [
-    "KINDS", "Address", "Kind", "find_key", "forget_key", "has_keyring", "is_address", "keep_key", "parse", "probe",
+    "KINDS", "Address", "Kind", "connect", "find_key", "forget_key", "has_keyring", "is_address", "keep_key", "parse",
+    "probe", "score_stream", "stream",
 ]  # fmt: skip
 
 
@@ -22,3 +28,26 @@ def probe(address: Address, cancel: threading.Event | None = None) -> Found:
     from core.remote import probing  # brings http and ssl
 
     return probing.probe(address, cancel)
+
+
+def connect(name: str, *, allow_plain: bool = False) -> RemoteModel:
+    """As `core.load` of an address, without torch. Raises EngineErrors, ModelNotFoundError."""
+    from core.remote import model
+
+    return model.connect(name, allow_plain=allow_plain)
+
+
+def stream(model: RemoteModel, request: Request, cancel: threading.Event | None = None) -> Iterator[Event]:
+    """As `core.stream`, without torch. Raises what that raises."""
+    from core.remote import running
+
+    return running.stream(model, request, cancel)
+
+
+def score_stream(
+    model: RemoteModel, text: object, top_n: int = 10, cancel: threading.Event | None = None
+) -> Iterator[Event]:
+    """As `core.score_stream`, without torch. Raises what that raises."""
+    from core.remote import scoring
+
+    return scoring.score_stream(model, text, top_n, cancel=cancel)

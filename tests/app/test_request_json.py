@@ -42,7 +42,11 @@ def test_what_is_written_is_read_back(request: RunRequest) -> None:
 
 
 def test_no_field_is_forgotten() -> None:
-    plain, live, permissions = to_plain(RunRequest("")), {"drafters"}, {"allow_pickle", "allow_remote_code"}
+    plain, live, permissions = (
+        to_plain(RunRequest("")),
+        {"drafters"},
+        {"allow_pickle", "allow_remote_code", "allow_plain"},
+    )
     assert set(plain) == {field.name for field in fields(RunRequest)} - live
     assert set(plain["load"]) == {field.name for field in fields(LoadRequest)} - permissions
 

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
 
-DIALOGS = ("settings", "export", "keys", "used", "code", "download")
+DIALOGS = ("settings", "export", "keys", "used", "code", "download", "engine")
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def dialog_of(qtbot: QtBot, window: MainWindow, kind: str) -> Iterator[QDialog]:
     {
         "settings": parts.dialogs.open_settings, "export": parts.export.ask, "keys": parts.dialogs.open_shortcuts,
         "used": parts.dialogs.open_used_settings, "code": parts.code.ask,
-        "download": parts.getting.open,
+        "download": parts.getting.open, "engine": parts.getting.connect_engine,
     }[kind]()  # fmt: skip
     (dialog,) = (part for part in window.findChildren(QDialog) if part.isVisible())
     with qtbot.waitActive(dialog):

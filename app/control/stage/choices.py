@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from PySide6.QtWidgets import QVBoxLayout
 
 from app.state.run import Run
@@ -66,18 +68,29 @@ def _round(run: Run) -> DraftRound | None:
 
 def choice_of(token: TokenChosen) -> Choice:
     """The likeliest tokens after every processor, in their order, and how each stage of the funnel saw them."""
-    kept = sorted(token.alternatives, key=lambda item: (-item.probability, item.rank))
-    items = [item for item in kept if item.probability > 0 or item.id == token.id][:SHARES]
+    kept = sorted(token.alternatives, key=lambda item: (-_final(item), item.rank))
+    items = [item for item in kept if _final(item) > 0 or item.id == token.id][:SHARES]
     if all(item.id != token.id for item in items):
         items = [*items[:-1], next(item for item in kept if item.id == token.id)]
     stages = [tuple(_share(item, stage) for item in items) for stage in token.funnel[1:-1]]
-    ends = (tuple(item.raw_probability for item in items), tuple(item.probability for item in items))
+    ends = (tuple(_raw(item) for item in items), tuple(_final(item) for item in items))
     return Choice(
         labels=tuple(token_text(item.text) for item in items),
         stages=(ends[0], *stages, ends[1]),
         chosen=next(place for place, item in enumerate(items) if item.id == token.id),
         by_chance=token.method in BY_CHANCE and (not token.funnel or token.funnel[-1].survivors > 1),
     )
+
+
+def _raw(item: Alternative) -> float:
+    """By the model alone; an engine on another machine may tell only what the temperature made of it, or nothing."""
+    told = item.probability if math.isnan(item.raw_probability) else item.raw_probability
+    return 0.0 if math.isnan(told) else told
+
+
+def _final(item: Alternative) -> float:
+    """After every processor, as far as that is told."""
+    return _raw(item) if math.isnan(item.probability) else item.probability
 
 
 def _share(item: Alternative, stage: Stage) -> float:

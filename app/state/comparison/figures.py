@@ -82,9 +82,14 @@ def repeated(ids: Sequence[int], n: int = REPEATED_LENGTH) -> float | None:
 
 def mean_entropy(tokens: Sequence[TokenChosen]) -> float | None:
     """Mean entropy of the model's own distribution at the tokens, in bits."""
-    return sum(token.entropy for token in tokens) / len(tokens) / _NAT if tokens else None
+    return _told(sum(token.entropy for token in tokens) / len(tokens) / _NAT) if tokens else None
 
 
 def mean_log_probability(tokens: Sequence[TokenChosen]) -> float | None:
     """Mean natural logarithm of the tokens' probabilities by the model alone; perplexity is exp of its negative."""
-    return sum(token.raw_log_probability for token in tokens) / len(tokens) if tokens else None
+    return _told(sum(token.raw_log_probability for token in tokens) / len(tokens)) if tokens else None
+
+
+def _told(mean: float) -> float | None:
+    """None for NaN: an engine on another machine does not tell it."""
+    return None if math.isnan(mean) else mean

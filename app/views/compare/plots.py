@@ -145,7 +145,8 @@ def _probabilities(comparison: Comparison) -> Figure:
     labels = tuple(f"{n * 100 // BINS}–{(n + 1) * 100 // BINS} %" for n in range(BINS))
     bars = []
     for name, colour, run in _texts(comparison):
-        found = Counter(min(int(token.raw_probability * BINS), BINS - 1) for token in run.sequences[0].tokens)
+        told = [token for token in run.sequences[0].tokens if not math.isnan(token.raw_probability)]
+        found = Counter(min(int(token.raw_probability * BINS), BINS - 1) for token in told)
         counts = tuple(float(found[n]) for n in range(BINS))
         tips = tuple(
             tr("{name}: {tokens} with {range}").format(name=name, tokens=_tokens(count), range=label)

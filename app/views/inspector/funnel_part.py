@@ -57,10 +57,16 @@ class FunnelPart(QWidget):
         """Show what the stages of a step left over; nothing where it had none."""
         self.stages.set_stages(stages)
         is_usual = as_order(self.stages.movable) is None
-        self._section.set_title(tr("Funnel"), "" if is_usual else tr("Order of the stages changed."))
+        remark = "" if is_usual else tr("Order of the stages changed.")
+        if run.started is not None and run.started.engine:
+            remark = tr("{engine} applies its settings on its own machine, and tells nothing of the stages.").format(
+                engine=run.started.engine
+            )
+        self._section.set_title(tr("Funnel"), remark)
+        self.stages.setVisible(bool(stages))
         self._default_order.setVisible(not is_usual)
         self._tell_pictures(run, token)
-        self.setVisible(bool(stages))
+        self.setVisible(bool(stages) or (run.started is not None and bool(run.started.engine)))
 
     def settle(self) -> None:
         """Give every part its place at once."""

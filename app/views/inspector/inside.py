@@ -151,6 +151,13 @@ class InsidePart(QWidget):
         self._show((self.layer, self.remark, self.bars))
         self.attentionShown.emit(weights)
 
+    def refuse(self, reason: str) -> None:
+        """Nothing of this step can be asked for; empty: it can."""
+        for button in (*self.buttons.values(), self.page):
+            button.setEnabled(not reason)
+        if reason:
+            self.show_reason(reason)
+
     def show_reason(self, reason: str) -> None:
         """Why nothing is seen."""
         self.remark.setText(reason)

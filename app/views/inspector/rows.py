@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.views.text.wording import bits, bits_told, token_text
+from app.views.text.wording import bits, bits_told, is_elsewhere, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.funnel import FunnelStage
 from core import Sentence, explain_cut, explain_stage, stage_label, strategies, words
@@ -39,7 +39,21 @@ def is_contrastive(token: TokenChosen) -> bool:
 
 def facts(token: TokenChosen, vocabulary: int) -> str:
     """Two lines of figures on a token, at the depth of now; `a → b` where the settings changed it."""
+    if is_elsewhere(token):
+        return _elsewhere_facts(token)
     return depth.pick(_plain_facts, _usual_facts, _exact_facts)(token, vocabulary)
+
+
+def _elsewhere_facts(token: TokenChosen) -> str:
+    """`id 412 · rank 3`, and below it `31 % · surprise 1.7 bits`, as far as the engine tells."""
+    place = [tr("id {id}").format(id=f"{token.id:,}")] if token.id >= 0 else []
+    place += [tr("rank {rank}").format(rank=words.rank(token.rank))] if token.rank else []
+    if math.isnan(token.raw_probability):
+        known = "" if math.isnan(token.probability) else words.percent(token.probability)
+        return "\n".join((" · ".join(place), known or tr("its probability is not told"))).strip()
+    surprise = bits_told(bits(token.raw_log_probability))
+    share = words.percent(token.raw_probability)
+    return "\n".join((" · ".join(place), tr("{share} · surprise {surprise}").format(share=share, surprise=surprise)))
 
 
 def _plain_facts(token: TokenChosen, vocabulary: int) -> str:
@@ -98,6 +112,9 @@ def alternative_rows(token: TokenChosen) -> list[BarRow]:
 
 def _shares(item: Alternative, both: bool) -> tuple[float, ...]:
     """What its bars stand for."""
+    if math.isnan(item.probability) or math.isnan(item.raw_probability):  # an engine tells one of the two, or none
+        told = item.raw_probability if math.isnan(item.probability) else item.probability
+        return (0.0 if math.isnan(told) else told,)
     return (item.raw_probability, item.probability) if both else (item.probability,)
 
 
@@ -111,12 +128,18 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
         label=token_text(item.text),
         lengths=shares,
         hints=tuple(share * hint for share in shares) if hint else (),
-        figures=(words.brief_percent(item.raw_probability), final) if both else (final,),
+        figures=_figures(item, final, both),
         strong=item.id == token.id,
         faint=cut,
         key=None if item.id == token.id else item.id,
         tip=_alternative_tip(item, done) + (tr(_HINT) if hint else ""),
     )
+
+
+def _figures(item: Alternative, final: str, both: bool) -> tuple[str, ...]:
+    if math.isnan(item.probability):
+        return (words.brief_percent(item.raw_probability),)
+    return (words.brief_percent(item.raw_probability), final) if both else (final,)
 
 
 def _done(method: Method) -> str:
@@ -131,10 +154,14 @@ _DRAWN: frozenset[Method] = frozenset({"sampled", "dola_sampled"})
 
 def _alternative_tip(item: Alternative, done: str) -> str:
     place = tr("id {id:,} · rank {rank:,}").format(id=item.id, rank=item.rank)
+    if item.id < 0 or not item.rank:  # the engine does not tell it
+        place = tr("rank {rank}").format(rank=words.rank(item.rank)) if item.rank else ""
     model = tr("{share} by the model alone (log-probability {log_probability})").format(
         share=words.percent(item.raw_probability), log_probability=words.decimal(item.raw_log_probability)
     )
     after = tr("{share} after the settings").format(share=words.percent(item.probability))
+    if math.isnan(item.probability):
+        after = tr("what the settings made of that is not told")
     head = " · ".join(part for part in (token_text(item.text), place, done) if part)
     return "\n".join((head, model, after if item.probability else tr("cut by the settings")))
 
@@ -261,7 +288,8 @@ def _stage_tip(stage: Stage, before: Stage | None) -> str:
 
 def numbers(token: TokenChosen) -> list[tuple[str, str]]:
     """Facts about the step, each with its name, at the depth of now."""
-    rows = depth.pick(_plain_doubt, _usual_doubt, _exact_doubt)(token) + _of_stages(token)
+    doubt = _untold_doubt if is_elsewhere(token) else depth.pick(_plain_doubt, _usual_doubt, _exact_doubt)
+    rows = doubt(token) + _of_stages(token)
     if token.seconds:  # a still picture tells no times
         rows.append((tr("Time"), tr("{seconds:,.1f} ms").format(seconds=token.seconds * 1000)))
     return rows
@@ -279,6 +307,11 @@ def _of_stages(token: TokenChosen) -> list[tuple[str, str]]:
             surprise = words.decimal(detail.aim.surprise, digits)
             rows.append((tr("Surprise"), told.format(surprise=surprise, target=detail.aim.target)))
     return rows
+
+
+def _untold_doubt(token: TokenChosen) -> list[tuple[str, str]]:
+    """It takes the whole distribution."""
+    return [(tr("Entropy"), tr("not told by the engine"))]
 
 
 def _plain_doubt(token: TokenChosen) -> list[tuple[str, str]]:

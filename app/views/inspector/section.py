@@ -10,6 +10,7 @@ from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.inspector import rows
 from app.views.shared.terms import explain
+from app.views.text.wording import is_elsewhere
 from app.widgets.bars import Bars
 from core import words
 from resources.language import tr
@@ -61,7 +62,9 @@ def tell_alternatives(section: Section, bars: Bars, token: TokenChosen) -> None:
     section.show()
     bars.setVisible(bool(token.alternatives))
     section.term = "row.alternatives"
-    if not token.alternatives:
+    if not token.alternatives and is_elsewhere(token):
+        section.set_title(tr("Alternatives"), tr("The engine tells none."))
+    elif not token.alternatives:
         section.set_title(tr("Alternatives"), tr("Not recorded: this run kept no alternatives (top n was 0)."))
     elif rows.is_contrastive(token):
         remark = tr("Score: how sure the model is, less the likeness to the text so far.")

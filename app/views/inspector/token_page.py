@@ -14,7 +14,7 @@ from app.views.inspector.branch_bar import BranchBar
 from app.views.inspector.funnel_part import FunnelPart
 from app.views.inspector.section import Section, tell_alternatives, tell_layers, tell_second
 from app.views.shared.terms import explain
-from app.views.text.wording import token_text
+from app.views.text.wording import is_elsewhere, token_text
 from app.widgets.bars import Bars
 from app.widgets.empty_offer import EmptyOffer
 from app.widgets.text_block import TextBlock
@@ -172,4 +172,6 @@ class TokenPage(QFrame):
             self._column.insertWidget(self._column.indexOf(self.figures), self._inside)
             self.insideMade.emit(self._inside.part)
         self._inside.part.begin(token)
+        reason = tr("Its engine shows nothing of what happens inside the model.") if is_elsewhere(token) else ""
+        self._inside.part.refuse(reason)
         self._inside.show()

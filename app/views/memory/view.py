@@ -86,6 +86,13 @@ class MemoryView(ScrolledPage):
         self._run = run
         self._catch_up()
 
+    def _hint_for(self, run: Run | None) -> str:
+        """What the page is for; of a run elsewhere, why it stays empty."""
+        if run is None or run.started is None or not run.started.engine:
+            return tr(_HINT)
+        told = tr("{engine} keeps the model's memory on its own machine, and tells nothing of it.")
+        return told.format(engine=run.started.engine)
+
     def cursor_moved(self, run: Run) -> None:
         """Show the cache as it was then."""
         self._run = run
@@ -120,6 +127,7 @@ class MemoryView(ScrolledPage):
     def _draw(self) -> None:
         point, run = self._point(), self._run
         self._scroll.setVisible(point is not None)
+        self._hint = self._hint_for(run)
         self._show_offer(is_waiting=run is not None and run.outcome is None)
         self.update()
         if point is None or run is None:

@@ -16,20 +16,25 @@ if TYPE_CHECKING:
     from core.events import DraftRound, TokenChosen
 
 
+def _told(row: Sequence[object]) -> tuple[object, ...]:
+    """Empty where an engine on another machine does not tell a figure."""
+    return tuple(None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row)
+
+
 def of_tokens(tokens: Sequence[TokenChosen]) -> Table:
     """A line for each token of a text."""
     head = ("token", "id", "text", "rank", "probability_by_the_model", "probability_after_the_settings",
             "surprise_bits", "entropy_bits", "seconds", "written_by")  # fmt: skip
     nat = math.log(2)
-    return [head, *((token.step + 1, token.id, token.piece, token.rank, token.raw_probability, token.probability,
-                     -token.raw_log_probability / nat, token.entropy / nat, token.seconds, token.origin)
-                    for token in tokens)]  # fmt: skip
+    return [head, *(_told((token.step + 1, token.id, token.piece, token.rank or None, token.raw_probability,
+                           token.probability, -token.raw_log_probability / nat, token.entropy / nat, token.seconds,
+                           token.origin)) for token in tokens)]  # fmt: skip
 
 
 def of_track(tokens: Sequence[TokenChosen]) -> Table:
     """A line for each place of the timeline; of a search, the foremost continuation of the step."""
     head = ("place", "text", "surprise_bits", "probability_by_the_model")
-    return [head, *((place, token.piece, bits(token.raw_log_probability), token.raw_probability)
+    return [head, *(_told((place, token.piece, bits(token.raw_log_probability), token.raw_probability))
                     for place, token in enumerate(tokens, 1))]  # fmt: skip
 
 
@@ -38,8 +43,9 @@ def of_alternatives(token: TokenChosen) -> Table:
     head = ("rank", "id", "text", "probability_by_the_model", "probability_after_the_settings",
             "log_probability_by_the_model", "log_probability_after_the_settings", "chosen", "likeness",
             "score")  # fmt: skip
-    return [head, *((item.rank, item.id, item.text, item.raw_probability, item.probability, item.raw_log_probability,
-                     item.log_probability, item.id == token.id, item.degeneration_penalty, item.score)
+    return [head, *(_told((item.rank or None, item.id, item.text, item.raw_probability, item.probability,
+                           item.raw_log_probability, item.log_probability, item.id == token.id,
+                           item.degeneration_penalty, item.score))
                     for item in token.alternatives)]  # fmt: skip
 
 

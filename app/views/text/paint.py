@@ -44,12 +44,14 @@ def _by_probability(token: TokenChosen) -> float:
 
 def _by_rank(token: TokenChosen) -> float:
     """1 for the model's first choice, falling with the logarithm of the rank to 0 at the hundredth."""
+    if not token.rank:
+        return math.nan
     return max(0.0, 1.0 - math.log(max(1, token.rank)) / math.log(_LAST_RANK))
 
 
 def _by_band(token: TokenChosen) -> float:
     """GLTR's bands as four even steps from 1 to 0."""
-    return BAND_SCORES[band(token.rank)]
+    return BAND_SCORES[band(token.rank)] if token.rank else math.nan
 
 
 BAND_SCORES = (1.0, 0.62, 0.32, 0.0)
@@ -71,7 +73,7 @@ SCORES: dict[str, Callable[[TokenChosen], float]] = {
     "entropy": _by_entropy,
     "band": _by_band,
 }
-"""How sure the model was of a token, 0 to 1, by the name of the colouring."""
+"""How sure the model was of a token, 0 to 1, by the name of the colouring; NaN where that is not told."""
 
 
 @dataclass(slots=True)
@@ -105,6 +107,8 @@ class Look:
 
 def thickness(score: float, scale: float = 1.0) -> float:
     """Of an underline, in pixels: the less sure, the thicker; tells the same as its colour."""
+    if math.isnan(score):
+        return 2.0 * scale
     return (2.0 + 3.5 * (1.0 - min(max(score, 0.0), 1.0))) * scale
 
 

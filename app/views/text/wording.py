@@ -19,12 +19,16 @@ def token_text(piece: str) -> str:
 
 
 def bits(log_probability: float) -> float:
-    """Surprise in bits of a natural log-probability; infinite for what cannot happen."""
+    """Surprise in bits of a natural log-probability; infinite for what cannot happen, NaN for what is not told."""
+    if math.isnan(log_probability):
+        return math.nan
     return max(0.0, -log_probability / math.log(2)) if math.isfinite(log_probability) else math.inf
 
 
 def bits_told(value: float) -> str:
     """`1.7 bits`."""
+    if math.isnan(value):
+        return words.UNTOLD
     return tr("{value:.1f} bits").format(value=value)
 
 
@@ -46,7 +50,28 @@ def mass_above(token: TokenChosen) -> float | None:
 
 def figures(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
     """Rows of the card that hovers over a token, at the depth of now."""
+    if is_elsewhere(token):
+        return _elsewhere_figures(token)
     return depth.pick(_plain_figures, _usual_figures, _exact_figures)(token, vocabulary)
+
+
+def is_elsewhere(token: TokenChosen) -> bool:
+    """Whether an engine on another machine wrote it, which tells less than a model in memory."""
+    return math.isnan(token.entropy)
+
+
+def _elsewhere_figures(token: TokenChosen) -> list[tuple[str, str]]:
+    """What was told, and nothing else."""
+    raw, final = token.raw_probability, token.probability
+    rows = [
+        (tr("id"), f"{token.id:,}" if token.id >= 0 else ""),
+        (tr("by the model alone"), "" if math.isnan(raw) else words.percent(raw)),
+        (tr("after the settings"), "" if math.isnan(final) else words.percent(final)),
+        (tr("log-probability"), "" if math.isnan(raw) else words.decimal(token.raw_log_probability)),
+        (tr("rank"), words.rank(token.rank) if token.rank else ""),
+        (tr("surprise"), "" if math.isnan(raw) else bits_told(bits(token.raw_log_probability))),
+    ]
+    return [row for row in rows if row[1]] or [(tr("probability"), tr("not told by the engine"))]
 
 
 def _plain_figures(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
@@ -95,6 +120,10 @@ def spoken(token: TokenChosen, number: int, count: int) -> str:
     """One line for a screen reader."""
     name = words.control_name(token.piece) if token.special else words.visible(token.piece).strip()
     share = words.percent(token.raw_probability)
+    if is_elsewhere(token):
+        return tr("Token {number} of {count}: “{name}”, probability {share}").format(
+            number=number, count=count, name=name or token_text(token.piece), share=share
+        )
     return tr("Token {number} of {count}: “{name}”, probability {share}, rank {rank:,}").format(
         number=number, count=count, name=name or token_text(token.piece), share=share, rank=token.rank
     )

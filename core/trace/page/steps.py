@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from core.events import Alternative, LayerChoice, Stage, TokenChosen, TokenCompared
 from core.explain.details import explain_stage
+from core.explain.elsewhere import is_elsewhere
 from core.explain.tokens import explain_token
 from core.explain.words import visible
 from core.processors.wording import stage_label
@@ -76,6 +77,8 @@ def _particular(token: TokenChosen) -> Plain:
     found: Plain = {}
     if token.final_rank is not None and token.final_rank != token.rank:
         found["finalRank"] = token.final_rank
+    if is_elsewhere(token):
+        found["untold"] = True
     if token.special:
         found["special"] = True
     if token.origin != "target":

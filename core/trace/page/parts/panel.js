@@ -46,8 +46,19 @@ function hint() {
     make("p", {}, ...trAround("{left} {right} walk along the text, {space} plays how it was written.", keys)))];
 }
 
+/** What an engine on another machine has told of a token: id and rank, share and surprise. */
+function toldElsewhere(token) {
+  const known = [token.id < 0 ? "" : tr("id {id}", { id: whole(token.id) }), token.rank ? tr("rank {rank}", { rank: whole(token.rank) }) : "",
+    token.raw === null ? tr("its probability is not told") : percent(token.raw)];
+  return known.filter(Boolean).join(" · ");
+}
+
 function aboutToken(at) {
   const token = shownTokens()[at];
+  if (token.untold) {
+    return [...heading(tr("Token {place}", { place: whole(at + 1) }), wordOf(token), toldElsewhere(token)), verdict(token.why),
+      ...(token.others.length ? [make("h3", {}, tr("Alternatives")), ...alternatives(token)] : [])];
+  }
   const place = { rank: moved(whole(token.rank), whole(token.finalRank ?? token.rank)), count: whole(run.vocabulary) };
   const rank = run.vocabulary ? tr("rank {rank} of {count}", place) : tr("rank {rank}", place);
   const identity = tr("id {id}", { id: whole(token.id) });

@@ -13,15 +13,16 @@ const BANDS = [10, 100, 1000];
 const BAND_SCORES = [1, 0.62, 0.32, 0];
 const SCORES = {
   probability: (token) => token.raw,
-  rank: (token) => Math.max(0, 1 - Math.log(Math.max(1, token.rank)) / Math.log(100)),
-  entropy: (token) => Math.exp(-token.entropy),
-  band: (token) => BAND_SCORES[BANDS.filter((last) => token.rank > last).length],
+  rank: (token) => !token.rank ? null : Math.max(0, 1 - Math.log(Math.max(1, token.rank)) / Math.log(100)),
+  entropy: (token) => (token.untold ? null : Math.exp(-token.entropy)),
+  band: (token) => (token.rank ? BAND_SCORES[BANDS.filter((last) => token.rank > last).length] : null),
   second: (token) => (token.second ? 1 / (1 + Math.max(token.second.divergence, 0)) : 1),
 };
 let drawn = { tokens: null, spans: [] };
 
 /** A colour between unlikely (0) and certain (1), of whichever theme is shown. */
 function ramp(score) {
+  if (score === null) return "var(--faint)";
   const at = Math.min(Math.max(score, 0), 1) * 4;
   const left = Math.min(Math.floor(at), 3);
   const share = Math.round((at - left) * 100);
@@ -77,7 +78,7 @@ function colourText() {
     span.toggleAttribute("data-origin", false);
     if (state.colouring === "origin") span.dataset.origin = token.origin ?? "target";
     const sure = score ? score(token) : 1;
-    style(span, score ? { "--colour": ramp(sure), "--thick": `${(2 + 3.5 * (1 - sure)).toFixed(1)}px` } : { "--colour": "", "--thick": "" });
+    style(span, score ? { "--colour": ramp(sure), "--thick": `${(sure === null ? 2 : 2 + 3.5 * (1 - sure)).toFixed(1)}px` } : { "--colour": "", "--thick": "" });
   });
   showLegend();
 }

@@ -9,6 +9,7 @@ let trackWidth = 0;
 
 /** Height of a bar: bits by their root, on a fixed scale; a probability as it is. */
 function heightOf(token) {
+  if (token.untold && (state.measure === "entropy" || token.raw === null)) return 0;
   if (state.measure === "probability") return token.raw;
   const value = state.measure === "surprise" ? bits(token.log) : token.entropy / Math.LN2;
   return Math.sqrt(Math.min(Math.max(value, 0), CEILING) / CEILING);

@@ -8,7 +8,11 @@ function fixed(value, digits) {
   return tie && Math.floor(scaled) % 2 === 0 ? (Math.floor(scaled) / 10 ** digits).toFixed(digits) : value.toFixed(digits);
 }
 
+/** Of a figure that an engine on another machine does not tell. */
+const UNTOLD = "–";
+
 function percent(share) {
+  if (share === null) return UNTOLD;
   const value = share * 100;
   if (value <= 0 || value >= 100) return `${Math.min(Math.max(value, 0), 100)} %`;
   if (value < 0.001) return "< 0.001 %";
@@ -20,6 +24,7 @@ function percent(share) {
 }
 
 function briefPercent(share) {
+  if (share === null) return UNTOLD;
   const value = share * 100;
   if (value > 99 && value < 100) return `${fixed(floor(value, 1), 1)} %`;
   if (value >= 9.95) return `${fixed(value, 0)} %`;

@@ -1,0 +1,132 @@
+"""Models on other machines in the window, with an engine on this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.control.model_list import ENGINE_ITEM
+from app.panels.engine_dialog import EngineDialog
+from app.session.remote_engine import RemoteEngine
+from app.storage.settings_file import SettingsStore
+from app.theme.theme import theme_for
+from app.views import VIEWS
+from app.window.main_window import MainWindow
+from core import remote
+from tests import fake_machine
+from tests.fake_machine import Machine
+from tests.ui import layout
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with fake_machine.running(models=("tale-7b", "tale-70b")) as running:
+        yield running
+
+
+def connected(qtbot: QtBot, config_dir: Path, machine: Machine) -> MainWindow:
+    """A window whose chosen model is on that machine, and has answered."""
+    store = SettingsStore(config_dir)
+    store.settings.choices.model = machine.name()
+    store.settings.models.engines = [machine.name()]
+    store.save()
+    window = open_window(qtbot, config_dir, RemoteEngine())
+    qtbot.waitUntil(lambda: window.session.model is not None, timeout=WAIT_MS)
+    return window
+
+
+def written(machine: Machine) -> str:
+    return "".join(piece for piece, _share, _likely in machine.story)
+
+
+def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+    window = connected(qtbot, config_dir, machine)
+    parts = window.parts
+    parts.setup.make_all()
+    assert run(qtbot, window).kind == "completed"
+    assert window.session.run.text == written(machine)
+    page = parts.inspector.page
+    assert "does not tell" in page.sentence.text()
+    assert [row.label for row in page.bars.rows] == [".", ",", "␣who"]
+    assert any("vLLM applies its settings" in label.text() for label in page.funnel.findChildren(QLabel))
+    assert not find(window, QPushButton, "layersButton").isEnabled()
+    assert parts.status.figures["cache"].text() == ""
+    assert "vLLM" in parts.status.device.text()
+    rows = parts.setup.parameters.rows
+    assert rows["no_repeat_ngram_size"].unavailable == "vLLM has no such setting."
+    assert rows["top_k"].unavailable == ""
+    assert "no_repeat_ngram_size" not in parts.setup.parameters.values()
+    for view in VIEWS:
+        parts.centre.show_view(view.name)
+        layout.settle(window)
+
+
+def test_a_machine_that_dies_keeps_the_text(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+    machine.dies_after = 3
+    window = connected(qtbot, config_dir, machine)
+    outcome = run(qtbot, window)
+    assert (outcome.kind, outcome.error.kind) == ("failed", "EngineCutError")
+    assert window.session.run.text == " there was a"
+
+
+def test_text_only_is_grey(qtbot: QtBot, config_dir: Path) -> None:
+    with fake_machine.running("transformers") as machine:
+        window = connected(qtbot, config_dir, machine)
+        assert run(qtbot, window).kind == "completed"
+        assert window.parts.inspector.page.facts.text() == "its probability is not told"
+        assert window.grab().toImage().isNull() is False
+
+
+def looked(qtbot: QtBot, window: MainWindow, address: str) -> EngineDialog:
+    """The dialog, opened from the picker, after it has looked there."""
+    picker = window.parts.toolbar.model
+    picker.activated.emit(next(n for n in range(picker.count()) if picker.itemData(n) == ENGINE_ITEM))
+    dialog = find(window, EngineDialog, "engineDialog")
+    dialog.address.setFocus()
+    dialog.address.setText(address)
+    qtbot.keyClick(dialog.address, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: dialog.status.property("role") in ("finished", "danger"), timeout=WAIT_MS)
+    return dialog
+
+
+def test_the_dialog_finds_models_and_lists_the_picked_one(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
+    machine.key = "sk-secret"
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    dialog = looked(qtbot, window, f"{machine.address}/v1")
+    assert "401" in dialog.status.text()
+    assert not dialog.connect_button.isEnabled()
+    dialog.key.setFocus()
+    dialog.key.setText("sk-secret")
+    qtbot.keyClick(dialog.key, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: dialog.models.count() == 2, timeout=WAIT_MS)
+    assert "vLLM answers, with 2 models." in dialog.status.text()
+    dialog.set_theme(theme_for("dark"))
+    layout.settle(dialog)
+    assert layout.faults(dialog) == []
+    dialog.models.setCurrentRow(1)
+    with qtbot.waitSignal(dialog.destroyed):
+        dialog.connect_button.click()
+    parts = window.parts
+    assert parts.chosen.model.name == machine.name("tale-70b")
+    assert parts.settings.models.engines == [machine.name("tale-70b")]
+    parts.keeper.keep_settings()
+    assert "sk-secret" not in SettingsStore(config_dir).path.read_text(encoding="utf-8")
+    remote.forget_key(remote.parse(machine.address))
+
+
+def test_an_address_is_judged_before_anything_is_sent(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    dialog = looked(qtbot, window, "http://10.1.2.3:8000/v1")
+    assert "is another machine" in dialog.status.text()
+    assert not dialog.plain.isHidden()
+    dialog.address.setText("http://localhost:8000/v1")
+    assert dialog.plain.isHidden()
+    with qtbot.waitSignal(dialog.destroyed):
+        dialog.close()
