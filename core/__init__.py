@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from core.grammar.compiled import grammar_problem
     from core.inside.attention import AttentionRow, attention
     from core.inside.lens import LensRow, lens, lens_text
+    from core.inside.neutral import neutral_token
     from core.inside.occlusion import Effect, Occluded, occlude, occlusion
     from core.loading import load
     from core.memory.estimate import Estimate, estimate
@@ -105,6 +106,7 @@ __all__ = [
     "lens_text",
     "load",
     "make_config",
+    "neutral_token",
     "occlude",
     "occlusion",
     "page",
@@ -194,6 +196,7 @@ _HOMES = {
     "watermark_found": "core.explain.watermarks",
     "load": "core.loading",
     "make_config": "core.settings",
+    "neutral_token": "core.inside.neutral",
     "occlude": "core.inside.occlusion",
     "occlusion": "core.inside.occlusion",
     "page": "core.trace.page.write",

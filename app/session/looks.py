@@ -60,10 +60,11 @@ def _page(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
 def _influence(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
     import core
 
-    _, unit, other = request.wish
+    wish = request.wish
     told = core.occlusion(
-        model, request.ids, request.step, other, unit, source=_source(model, request), cancel=request.cancel
-    )
+        model, request.ids, request.step, wish.other, wish.unit, source=_source(model, request), cancel=request.cancel,
+        instead=None if wish.instead is None else core.neutral_token(model, wish.instead),
+    )  # fmt: skip
     for part in told:
         yield tuple(Weight(*effect) for effect in part.effects), part.done, part.total
 

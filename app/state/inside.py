@@ -22,6 +22,9 @@ class Wish(NamedTuple):
     unit: Unit = "word"
     other: int | None = None
     """Another candidate of the step: why not that one."""
+    instead: str | None = None
+    """What stands in the place of a part that is taken out: None, so that what follows moves up, or the text of a
+    token; "" is the tokenizer's own for nothing in particular."""
 
 
 @dataclass(frozen=True, slots=True)

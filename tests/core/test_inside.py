@@ -130,6 +130,17 @@ def test_a_neutral_token_can_stand_instead() -> None:
         assert effect == pytest.approx(whole - float(logs(model, replaced)[ids[step]]), abs=1e-4)
 
 
+def test_tokens_that_say_little() -> None:
+    model = core.load("storyteller")
+    assert core.neutral_token(model) == model.tokenizer.pad_token_id
+    assert model.pieces[core.neutral_token(model, " the")] == " the"
+    with pytest.raises(ParameterError, match="no single token for “hippopotamus”") as found:
+        core.neutral_token(model, "hippopotamus")
+    assert found.value.parameter == "instead"
+    with pytest.raises(TokenizerMissingError):
+        core.neutral_token(tiny.shared("llama"))
+
+
 def test_words_and_sentences_of_a_story() -> None:
     model = core.load("storyteller")
     ids = core.encode(model, 'Mia had a red ball. "Look!" said Tom. She threw the ball to')

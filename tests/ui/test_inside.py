@@ -64,6 +64,15 @@ def test_layers_and_what_a_choice_hangs_on(qtbot: QtBot, config_dir: Path) -> No
     part.other.activated.emit(1)
     assert engine.looks[-1] is request or engine.looks[-1].wish.other is not None
     assert part.wish.other == part.other.itemData(1)
+    assert part.wish.instead is None
+    part.other.setCurrentIndex(0)
+    row = part.instead.findData(",")
+    part.instead.setCurrentIndex(row)
+    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+        part.instead.activated.emit(row)
+    assert engine.looks[-1].wish == Wish("influence", "word", None, ",")
+    assert part.remark.text().startswith("With “")
+    assert "replaced, log p of" in part.remark.text()
 
 
 def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Path) -> None:

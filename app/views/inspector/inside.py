@@ -71,6 +71,12 @@ class InsidePart(QWidget):
         self.other.setObjectName("otherChoice")
         self.other.setAccessibleName(tr("Why this and not"))
         self.other.activated.connect(lambda _row: self._ask("influence"))
+        self.instead = QComboBox(self)
+        self.instead.setObjectName("insteadChoice")
+        self.instead.setAccessibleName(tr("What stands in its place"))
+        for value, title in told.replacements():
+            self.instead.addItem(title, value)
+        self.instead.activated.connect(lambda _row: self._ask("influence"))
         self.layer = QComboBox(self)
         self.layer.setObjectName("layerChoice")
         self.layer.setAccessibleName(tr("Attention of which layer"))
@@ -80,7 +86,7 @@ class InsidePart(QWidget):
         self.bars = Bars(theme_for("light"), tr("Inside this step"), whole_labels=False)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
-        for part in (self._row, self.unit, self.other, self.layer, self.remark, self.bars):
+        for part in (self._row, self.unit, self.instead, self.other, self.layer, self.remark, self.bars):
             self._column.addWidget(part)
         self._show(())
 
@@ -132,7 +138,7 @@ class InsidePart(QWidget):
         other = words.quote(self._text_of(wish.other))
         self.remark.setText(told.influence_told(weights, texts, wish, words.quote(token.piece), other))
         self.bars.set_rows(told.weight_rows(weights, texts), (tr("nats"),), "+00.00")
-        self._show((self.unit, self.other, self.remark, self.bars))
+        self._show((self.unit, self.instead, self.other, self.remark, self.bars))
 
     def show_attention(self, layers: Sequence[LayerAttention], texts: Sequence[str]) -> None:
         """Where attention looked, by layer or on average."""
@@ -161,14 +167,16 @@ class InsidePart(QWidget):
     def show_reason(self, reason: str) -> None:
         """Why nothing is seen."""
         self.remark.setText(reason)
-        self._show((self.remark,))
+        self._show(
+            (self.instead, self.remark) if self._wish is not None and self._wish.instead is not None else (self.remark,)
+        )
 
     def _text_of(self, token: int | None) -> str:
         alternatives = self._token.alternatives if self._token is not None else ()
         return next((item.text for item in alternatives if item.id == token), "")
 
     def _show(self, parts: Sequence[QWidget]) -> None:
-        for part in (self.unit, self.other, self.layer, self.remark, self.bars):
+        for part in (self.unit, self.instead, self.other, self.layer, self.remark, self.bars):
             part.setVisible(part in parts)
         self._column.activate()
         self.updateGeometry()
@@ -181,8 +189,9 @@ class InsidePart(QWidget):
             self._ask(kind)
 
     def _ask(self, kind: Kind) -> None:
-        other = self.other.currentData() if kind == "influence" else None
-        self._wish = Wish(kind, _UNITS[self.unit.value], other)
+        leaves_out = kind == "influence"
+        other, instead = (self.other.currentData(), self.instead.currentData()) if leaves_out else (None, None)
+        self._wish = Wish(kind, _UNITS[self.unit.value], other, instead)
         self.lookWanted.emit(self._wish)
 
 

@@ -19,6 +19,16 @@ EMBEDDING = mark("words")
 """What stands for the number of a layer before the first one."""
 
 
+_COMMON = (",", " the")
+"""Tokens that say little in an English text."""
+
+
+def replacements() -> list[tuple[str | None, str]]:
+    """What may stand in the place of a part that is taken out: (`Wish.instead`, its words)."""
+    common = [(text, tr("Replaced by {word}").format(word=token_text(text))) for text in _COMMON]
+    return [(None, tr("Left out")), ("", tr("Replaced by a token for nothing")), *common]
+
+
 def layer_rows(layers: Sequence[LayerView]) -> list[BarRow]:
     """A row for each layer, the last one on top: its first choice, and how likely it finds the chosen token."""
     decided = decided_at(layers)
@@ -85,7 +95,13 @@ def influence_told(weights: Sequence[Weight], texts: Sequence[str], wish: Wish, 
         return tr("The text before is a single part: without it nothing would be left to read.")
     top = max(weights, key=lambda one: abs(one.weight))
     part = words.quote("".join(texts[top.start : top.stop]).strip())
-    if wish.other is not None:
+    if wish.other is None and wish.instead is not None:
+        told = pick(
+            tr("Each part of the text was replaced in turn: {part} matters most for {chosen}."),
+            tr("With {part} replaced, log p of {chosen} changes most: {nats} nats."),
+            tr("log p({chosen} | all) − log p({chosen} | replaced) is largest for {part}: {nats} nats."),
+        )
+    elif wish.other is not None:
         told = tr("What speaks for {chosen} and against {other}, most of all {part}: {nats} nats.")
     else:
         told = pick(
