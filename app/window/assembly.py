@@ -61,7 +61,7 @@ from app.window.actions import Actions
 from app.window.appearance import Appearance
 from app.window.lasting import Lasting, begin
 from app.window.panel_layout import Panel, PanelLayout
-from app.window.parts import Controllers, Panels, Parts
+from app.window.parts import Controllers, Keeping, Panels, Parts, Taking
 from app.window.rooms import Rooms
 from app.window.run_feed import RunFeed
 from app.window.stage import Stage
@@ -194,7 +194,7 @@ def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
 
 def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     store, session, models = lasting.store, lasting.session, lasting.models
-    settings, keeper, history, steps = store.settings, lasting.keeper, lasting.history, lasting.steps
+    settings, keeper, history = store.settings, lasting.keeper, lasting.history
     messages = Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
     chosen = _chosen(panels, store, models, session)
     loading = LoadController(chosen.model, models, settings, session)
@@ -204,11 +204,11 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     requests = RequestBuilder(chosen, chat, loading, settings.compute)
     supposer = partial(_supposer, session, requests, setup, panels.inspector)
     changes = ChangeWatch(session, requests, panels.status, supposer)
-    kept_changes = KeptChanges(panels.setup, history)
     runs = RunController(session, requests, messages)
-    recorded = RecordedRuns(panels.centre, session, setup, messages)
     tours = _tours(panels, body, session, chosen, setup, requests, runs)
     return Controllers(
+        **vars(_keeping(panels, lasting, messages)),
+        **vars(_taking(panels, session, setup, messages)),
         chosen=chosen,
         loading=loading,
         requests=requests,
@@ -223,20 +223,10 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         prefixes=PrefixController(session, loading, messages, settings.compute),
         library=library,
         getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models, library, messages),
-        export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
-        copying=CopyController(panels.centre, messages),
-        code=CodeController(panels.centre, session, messages),
-        recorded=recorded,
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
         terms=Terms(panels.toolbar, panels.setup, panels.centre),
         changes=changes,
-        keeper=keeper,
-        history=history,
-        kept_changes=kept_changes,
-        history_panel=HistoryPanel(panels.setup, session, history, kept_changes, steps, settings.history),
-        recovery=Recovery(history, messages),
-        steps=steps,
         cues=CueController(session, settings.appearance, panels.centre),
         tours=tours,
         guess=GuessController(body.dock, panels.centre, session, messages),
@@ -244,6 +234,29 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         palette=Palette(body, settings.habits),
         filling=Filling(session, chosen, panels.setup.prompt, runs),
         welcome=Welcome(body, panels.setup, session, settings.habits, tours.choose),
+    )
+
+
+def _keeping(panels: Panels, lasting: Lasting, messages: Messages) -> Keeping:
+    session, history, steps = lasting.session, lasting.history, lasting.steps
+    changes = KeptChanges(panels.setup, history)
+    return Keeping(
+        keeper=lasting.keeper,
+        history=history,
+        kept_changes=changes,
+        history_panel=HistoryPanel(panels.setup, session, history, changes, steps, lasting.store.settings.history),
+        recovery=Recovery(history, messages),
+        steps=steps,
+    )
+
+
+def _taking(panels: Panels, session: Session, setup: SetupController, messages: Messages) -> Taking:
+    recorded = RecordedRuns(panels.centre, session, setup, messages)
+    return Taking(
+        recorded=recorded,
+        export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
+        copying=CopyController(panels.centre, messages),
+        code=CodeController(panels.centre, session, messages),
     )
 
 

@@ -71,7 +71,29 @@ class Panels:
 
 
 @dataclass(eq=False, repr=False)
-class Controllers:
+class Keeping:
+    """What keeps runs and settings, and brings them back."""
+
+    keeper: Keeper
+    history: History
+    kept_changes: KeptChanges
+    history_panel: HistoryPanel
+    recovery: Recovery
+    steps: Steps
+
+
+@dataclass(eq=False, repr=False)
+class Taking:
+    """What takes along what is seen, as files or by the clipboard."""
+
+    recorded: RecordedRuns
+    export: ExportController
+    copying: CopyController
+    code: CodeController
+
+
+@dataclass(eq=False, repr=False)
+class Controllers(Keeping, Taking):
     """What acts on it."""
 
     chosen: Chosen
@@ -88,20 +110,10 @@ class Controllers:
     prefixes: PrefixController
     library: Library
     getting: GetModels
-    export: ExportController
-    copying: CopyController
-    code: CodeController
-    recorded: RecordedRuns
     messages: Messages
     dialogs: Dialogs
     terms: Terms
     changes: ChangeWatch
-    keeper: Keeper
-    history: History
-    kept_changes: KeptChanges
-    history_panel: HistoryPanel
-    recovery: Recovery
-    steps: Steps
     cues: CueController
     tours: Tours
     guess: GuessController
