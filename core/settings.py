@@ -10,6 +10,7 @@ from core import strategies
 from core.defaults import DEFAULTS
 from core.errors import ParameterError, StrategyError
 from core.models.model import LoadedModel
+from core.models.purpose import OTHER_DRAFTS
 from core.parameter import Parameter, Settings, check, it_knows, shortened
 from core.request import Request
 from core.request_fields import check_fields, settings_by_name
@@ -35,6 +36,7 @@ def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationC
     check_fields(request)
     _check_drafters(request)
     wanted = _given_config(request)
+    _check_own_heads(wanted)
     named = strategies.named(request.strategy) if request.strategy else None
     config = _fill(copy.deepcopy(wanted), model, named)
     for parameter in _ALWAYS:
@@ -59,6 +61,17 @@ def _check_drafters(request: Request) -> None:
             tr("The draft models are {given}.").format(given=shortened(given)),
             tr("Give a list of models as core.load and core.wrap make them."),
         )
+
+
+def _check_own_heads(wanted: GenerationConfig) -> None:
+    """A model's generation_config may ask for them, which every text can do without; a request may not."""
+    if vars(wanted).get("use_mtp"):
+        raise ParameterError(
+            tr("use_mtp asks for drafts by the model's own heads for several tokens (MTP), and Tokenscope does not "
+               "draft with them."),
+            tr(OTHER_DRAFTS),
+            "use_mtp",
+        )  # fmt: skip
 
 
 def _given_config(request: Request) -> GenerationConfig:

@@ -24,7 +24,7 @@ from core.errors import ConfigInvalidError, CorruptWeightsError, RemoteCodeError
 from core.explain.words import size
 from core.models.entry import read_config
 from core.models.files import check_folder
-from core.models.purpose import foreign_input, why_not_text
+from core.models.purpose import OTHER_DRAFTS, drafts_from_within, foreign_input, why_not_text
 from core.models.room import free_memory
 from core.models.sanity import foreign_attention, impossible, misnamed
 from core.models.weights import WeightFiles, count_stored, find_weights
@@ -92,6 +92,7 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
     check_folder(path)
     raw = read_config(path)
     _check(misnamed(raw), path)
+    _check_reads_text(raw, path)
     _check_permission(raw, path, allow_remote_code)
     _check_architecture(raw, path, allow_remote_code)
     _check(impossible(raw, _stored_tensors(path)), path)
@@ -108,6 +109,15 @@ def _check(trouble: str | None, path: Path) -> None:
             tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=trouble),
             tr("Copy or download config.json again, or correct the value."),
         )
+
+
+def _check_reads_text(raw: Mapping[str, object], path: Path) -> None:
+    if drafts_from_within(raw):
+        raise UnknownArchitectureError(
+            tr("{folder} is only a draft head: it guesses from another model's hidden states and reads no text by "
+               "itself, and Tokenscope does not draft with such heads.").format(folder=path.name),
+            tr(OTHER_DRAFTS),
+        )  # fmt: skip
 
 
 def _stored_tensors(path: Path) -> int | None:

@@ -18,6 +18,21 @@ _SENTENCES = {
 _NO_TEXT = mark("{name} (“{kind}”) does not continue a text: transformers has no language model of this type.")
 
 
+OTHER_DRAFTS = mark("Draft with a small model, with the model's own first layers (early exit), or with lookahead.")
+"""What to do where a draft head cannot be used."""
+_DRAFTERS = ("eagle", "dflash", "medusa")
+"""In the names of architectures that guess from another model's hidden states."""
+
+
+def drafts_from_within(config: Mapping[str, object]) -> bool:
+    """Whether it is a draft head: it reads another model's hidden states, and no text by itself (EAGLE, DFlash, Medusa,
+    the assistants of transformers)."""
+    names = config.get("architectures")
+    named = " ".join(map(str, names)).lower() if isinstance(names, list) else ""
+    assists = str(config.get("model_type", "")).endswith("_assistant")
+    return assists or "medusa_num_heads" in config or any(name in named for name in _DRAFTERS)
+
+
 def foreign_input(config: Mapping[str, object]) -> str | None:
     """hears, sees or speaks: by the names that only such models' configurations hold; None for plain text."""
     for sense, names in (("hears", _HEARS), ("sees", _SEES), ("speaks", _SPEAKS)):

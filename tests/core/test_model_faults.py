@@ -273,3 +273,11 @@ def test_a_context_of_minus_one_is_none() -> None:
     model = tiny.make("llama")
     model.model.config.max_position_embeddings = -1
     assert model.context is None
+
+
+@pytest.mark.parametrize("changes", [{"architectures": ["LlamaForCausalLMEagle3"]}, {"medusa_num_heads": 3}])
+def test_a_draft_head_is_called_one(folder: Path, changes: dict[str, Any]) -> None:
+    edit(folder, **changes)
+    with pytest.raises(errors.UnknownArchitectureError, match="only a draft head") as found:
+        core.load(str(folder))
+    assert "early exit" in found.value.remedy
