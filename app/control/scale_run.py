@@ -49,7 +49,7 @@ class ScaleRun(QObject):
                 cause = tr("The lab met something that nothing here foresees.")
                 errand.tell(page.ended, UnforeseenError(cause, "", f"{type(error).__name__}: {error}"))
 
-        errand = Errand(work, "scale lab")
+        errand = Errand(work, "scale")
         self._under_way.append(errand)
         page.started()
         errand.start()

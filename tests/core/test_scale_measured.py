@@ -38,7 +38,7 @@ def test_every_scheme(scheme: str, processes: int) -> None:
     check(measure("storyteller", scheme, processes))
 
 
-@pytest.mark.fuzz
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["starts", "step"])
 def test_a_process_that_is_killed_ends_the_lab(stage: str) -> None:
     """Nothing is left running, and it is said which one ended, and when."""

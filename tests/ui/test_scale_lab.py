@@ -95,7 +95,7 @@ def test_a_pipeline_is_scrubbed_moment_by_moment(view: ScaleView, qtbot: QtBot) 
         "Device 1 computes micro-batch 5 forward, by version 1 of its weights."
     )
     assert len(lines) == 4
-    on = page.findChild(QPushButton, "scaleOn")
+    on = page.scrubber.findChild(QPushButton, "scaleOn")
     assert isinstance(on, QPushButton)
     on.click()
     assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, by version 0")
@@ -176,3 +176,17 @@ def test_a_lab_that_is_closed_ends_what_it_runs(qtbot: QtBot, monkeypatch: pytes
     with qtbot.waitSignal(shown.destroyed):
         shown.close()
     assert STOPPED.is_set()
+
+
+def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
+    view.show_page("ring")
+    page = view.ring
+    assert page.sentence.text().endswith("Each device has sent 0 B; 32 B is a tensor.")
+    assert not page.hands.text()
+    page.scrubber.go_to(1)
+    assert page.hands.text().splitlines()[0] == "Device 1 sends part 4 to device 2, which adds it to its own."
+    page.scrubber.go_to(len(page.steps) - 1)
+    assert "has sent 48 B" in page.sentence.text()  # 2 · 3/4 · 32
+    told = [part.name for part in page.grid.spoken_parts()]
+    sums = [told[place].partition(": ")[2] for place in range(4)]
+    assert sums == [told[4 + place].partition(": ")[2] for place in range(4)]

@@ -15,6 +15,8 @@ from core.labs.scale.parts import Parts
 from core.labs.scale.ranks.measuring import MOST as MOST_PROCESSES
 from core.labs.scale.ranks.measuring import STEPS, Measured, Progress, measure, measuring
 from core.labs.scale.ranks.words import explain_measured, explain_progress
+from core.labs.scale.ring import Chunk, Hand, RingStep, ring
+from core.labs.scale.ring_words import RING_TITLES, explain_hand, explain_ring
 from core.labs.scale.shape import SHAPES, Shape, shape_of
 from core.labs.scale.states import PRECISIONS, SCHEMES, plan, traffic
 from core.labs.scale.timetable import Box, idle_share, schedule
@@ -22,28 +24,35 @@ from core.labs.scale.timetable import Box, idle_share, schedule
 __all__ = [
     "MOST_PROCESSES",
     "PRECISIONS",
+    "RING_TITLES",
     "SCHEMES",
     "SHAPES",
     "STEPS",
     "Box",
+    "Chunk",
     "Cluster",
+    "Hand",
     "Layout",
     "Measured",
     "Parts",
     "Progress",
     "Reckoning",
     "Remedy",
+    "RingStep",
     "Shape",
     "Traffic",
     "Training",
+    "explain_hand",
     "explain_measured",
     "explain_progress",
+    "explain_ring",
     "idle_share",
     "measure",
     "measuring",
     "plan",
     "reckon",
     "remedies",
+    "ring",
     "schedule",
     "shape_of",
     "traffic",

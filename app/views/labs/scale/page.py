@@ -54,3 +54,14 @@ class Page(QWidget):
 
     def words_changed(self) -> None:
         """Say it all again: at another depth."""
+
+
+def lying_wide(widget: QWidget) -> QScrollArea:
+    """Scrolled from side to side alone."""
+    scroll = QScrollArea()
+    scroll.setWidgetResizable(True)
+    scroll.setFrameShape(QFrame.Shape.NoFrame)
+    scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    scroll.setAccessibleName(widget.accessibleName())
+    scroll.setWidget(widget)
+    return scroll

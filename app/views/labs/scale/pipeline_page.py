@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QSlider, QWidget
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.scale.form import Form
 from app.views.labs.scale.lanes import Lanes
-from app.views.labs.scale.page import Page
+from app.views.labs.scale.page import Page, lying_wide
+from app.views.labs.scale.scrubber import Scrubber
 from app.widgets.wrapped_label import WrappedLabel
 from core import together
 from core.labs import scale
@@ -25,8 +26,9 @@ class PipelinePage(Page):
         self.boxes: tuple[scale.Box, ...] = ()
         self._moments: list[float] = [0.0]
         self.lanes = Lanes()
-        self._scroll = _around(self.lanes)
-        self.slider = self._slider()
+        self._scroll = lying_wide(self.lanes)
+        self.scrubber = Scrubber(self)
+        self.scrubber.moved.connect(self._on_moment)
         self.moment = WrappedLabel("", self)
         self.moment.setObjectName("scaleMoment")
         self._lay_out()
@@ -53,8 +55,7 @@ class PipelinePage(Page):
         self._moments = sorted({time for box in self.boxes for time in (box.start, box.stop)})
         self.lanes.show_boxes(self.boxes)
         self._fit()
-        self.slider.setRange(0, len(self._moments) - 1)
-        self.slider.setValue(len(self._moments) - 1)
+        self.scrubber.show_steps(len(self._moments), len(self._moments) - 1)
         self.words_changed()
 
     def words_changed(self) -> None:
@@ -67,34 +68,11 @@ class PipelinePage(Page):
     @Slot(float)
     def go_to(self, time: float) -> None:
         """The last moment by then."""
-        self.slider.setValue(max(0, bisect_left(self._moments, time + 1e-9) - 1))
-
-    def _slider(self) -> QSlider:
-        slider = QSlider(Qt.Orientation.Horizontal, self)
-        slider.setObjectName("scaleSlider")
-        slider.setAccessibleName(tr("Moment"))
-        slider.setPageStep(1)
-        slider.valueChanged.connect(self._on_moment)
-        return slider
+        self.scrubber.go_to(max(0, bisect_left(self._moments, time + 1e-9) - 1))
 
     def _lay_out(self) -> None:
-        row = QHBoxLayout()
-        for name, sign, told, by in (
-            ("scaleBack", "‹", tr("A moment back"), -1),
-            ("scaleOn", "›", tr("A moment on"), 1),
-        ):
-            button = QPushButton(sign, self)
-            button.setObjectName(name)
-            button.setAccessibleName(told)
-            button.setToolTip(told)
-            button.setProperty("role", "quiet")
-            button.setAutoDefault(False)
-            button.clicked.connect(lambda _checked=False, by=by: self.slider.setValue(self.slider.value() + by))
-            row.addWidget(button)
-        row.addWidget(self.slider, 1)
-        self.body.addWidget(self._scroll)
-        self.body.addLayout(row)
-        self.body.addWidget(self.moment)
+        for part in (self._scroll, self.scrubber, self.moment):
+            self.body.addWidget(part)
         self.body.addStretch(1)
 
     def _fit(self) -> None:
@@ -104,11 +82,11 @@ class PipelinePage(Page):
 
     @Slot()
     def _on_moment(self) -> None:
-        time = self._moments[min(self.slider.value(), len(self._moments) - 1)]
+        time = self._moments[min(self.scrubber.step, len(self._moments) - 1)]
         self.lanes.set_cursor(time)
         self._scroll.ensureVisible(self.lanes.place_of(time), 0, 80, 0)
         self.moment.setText("\n".join(self._told(device, time) for device in range(self.form.number("stages"))))
-        self.slider.setAccessibleDescription(self.moment.text())
+        self.scrubber.slider.setAccessibleDescription(self.moment.text())
 
     def _told(self, device: int, time: float) -> str:
         """What a device does from that moment on."""
@@ -132,13 +110,3 @@ def _add_settings(form: Form) -> None:
     form.add_number("forward", tr("Forward takes"), 1, 1, 9)
     form.add_number("backward", tr("Backward takes"), 2, 1, 9)
     form.add_number("hop", tr("Sending takes"), 0, 0, 20, " / 10")
-
-
-def _around(lanes: Lanes) -> QScrollArea:
-    scroll = QScrollArea()
-    scroll.setWidgetResizable(True)
-    scroll.setFrameShape(QFrame.Shape.NoFrame)
-    scroll.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    scroll.setAccessibleName(lanes.accessibleName())
-    scroll.setWidget(lanes)
-    return scroll

@@ -1,0 +1,113 @@
+"""A row for every device, a cell for every part of its tensor: its numbers, darker the more of them are summed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.spoken import Part, Role, Spoken
+from core.labs import scale
+from resources.language import tr
+
+ROW, NAME, HEAD, CELL = 46, 78, 26, 84
+"""Pixels at 100 %: a row, its name, the head, the least width of a cell."""
+
+
+class RingGrid(QWidget, Spoken):
+    """Outlined is what has just come."""
+
+    spoken_role = Role.List
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("scaleRing")
+        self.setAccessibleName(tr("What each device holds, by part"))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._theme = theme_for("light")
+        self._step: scale.RingStep | None = None
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def show_step(self, step: scale.RingStep) -> None:
+        """Show what everybody holds after that step."""
+        self._step = step
+        self.updateGeometry()
+        self.update()
+
+    @property
+    def _count(self) -> int:
+        return len(self._step.holds) if self._step is not None else 1
+
+    def sizeHint(self) -> QSize:
+        """All rows; cells wide enough for a few numbers."""
+        px = self._theme.px
+        return QSize(px(NAME) + self._count * px(CELL), px(HEAD) + self._count * px(ROW))
+
+    def minimumSizeHint(self) -> QSize:
+        """It is scrolled rather than narrower."""
+        return self.sizeHint()
+
+    def spoken_parts(self) -> list[Part]:
+        """A cell after the other."""
+        step = self._step
+        return [] if step is None else [
+            Part(self._told(device, part), partial(self._place, device, part))
+            for device, row in enumerate(step.holds) for part in range(len(row))
+        ]  # fmt: skip
+
+    def _told(self, device: int, part: int) -> str:
+        return tr("Device {device}, part {part}: {numbers}.").format(
+            device=device + 1, part=part + 1, numbers=self._numbers(device, part) or tr("nothing")
+        )
+
+    def _numbers(self, device: int, part: int) -> str:
+        chunk = self._step.holds[device][part] if self._step is not None else None
+        return "" if chunk is None else "  ".join(f"{value:g}" for value in chunk.values)
+
+    def _place(self, device: int, part: int) -> QRect:
+        px = self._theme.px
+        width = (self.width() - px(NAME)) / self._count
+        return QRectF(px(NAME) + part * width, px(HEAD) + device * px(ROW), width, px(ROW)).toAlignedRect()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Names of parts and devices, and the cells."""
+        if self._step is None:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        theme, px = self._theme, self._theme.px
+        came = {(hand.to, hand.chunk) for hand in self._step.hands}
+        for device in range(self._count):
+            painter.setFont(theme.font(13))
+            painter.setPen(theme.color("muted"))
+            name = QRectF(0, px(HEAD) + device * px(ROW), px(NAME), px(ROW))
+            painter.drawText(name, Qt.AlignmentFlag.AlignVCenter, tr("Device {number}").format(number=device + 1))
+            head = QRectF(self._place(0, device))
+            head.moveTop(0)
+            head.setHeight(px(HEAD))
+            painter.drawText(head, Qt.AlignmentFlag.AlignCenter, tr("part {number}").format(number=device + 1))
+            for part in range(self._count):
+                self._paint_cell(painter, device, part, (device, part) in came)
+
+    def _paint_cell(self, painter: QPainter, device: int, part: int, has_come: bool) -> None:
+        assert self._step is not None
+        theme, chunk = self._theme, self._step.holds[device][part]
+        cell = QRectF(self._place(device, part)).adjusted(3, 3, -3, -3)
+        share = len(chunk.summed) / self._count if chunk is not None else 0.0
+        painter.setPen(QPen(theme.color("accent"), theme.px(2)) if has_come else QPen(theme.color("line"), 1))
+        painter.setBrush(theme.color("kept", 0.5 * share) if share else theme.color("field"))
+        painter.drawRoundedRect(cell, 4, 4)
+        painter.setPen(theme.color("text"))
+        painter.setFont(theme.font(13, 600 if share == 1 else 400, tabular=True))
+        words = QFontMetricsF(painter.font()).elidedText(
+            self._numbers(device, part), Qt.TextElideMode.ElideRight, cell.width() - theme.px(6)
+        )
+        painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, words)

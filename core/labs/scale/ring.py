@@ -1,0 +1,99 @@
+"""Collectives around a ring, step by step: every device sends to the next one, and all of them at once.
+
+Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from core.errors import ParameterError
+from resources.language import tr
+
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
+FLOAT = 4
+Values = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What a device holds of one part of the tensor; `summed` are the devices whose numbers are in it."""
+
+    values: Values
+    summed: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Hand:
+    """One part on its way: `adds` where the receiver sums, else it keeps what came."""
+
+    device: int
+    to: int
+    chunk: int
+    adds: bool
+
+
+@dataclass(frozen=True)
+class RingStep:
+    """After a step: who sent what, what each device holds now (by part; None: nothing), bytes each has sent so far."""
+
+    hands: tuple[Hand, ...]
+    holds: tuple[tuple[Chunk | None, ...], ...]
+    sent: tuple[int, ...]
+
+
+def ring(kind: str, tensors: Sequence[Sequence[float]]) -> tuple[RingStep, ...]:
+    """The beginning, then every step. A tensor a device, of equal lengths; it is cut into as many parts as there are
+    devices. To be gathered, each device has its own part alone. Raises ParameterError."""
+    _check(kind, tensors)
+    count = len(tensors)
+    holds = [[_at_first(kind, tensors, device, part) for part in range(count)] for device in range(count)]
+    sent = [0] * count
+    steps = [RingStep((), _frozen(holds), tuple(sent))]
+    for hands in _rounds(kind, count):
+        moved = [(hand, holds[hand.device][hand.chunk]) for hand in hands]
+        for hand, chunk in moved:
+            assert chunk is not None
+            sent[hand.device] += FLOAT * len(chunk.values)
+            here = holds[hand.to][hand.chunk]
+            holds[hand.to][hand.chunk] = _sum(here, chunk) if hand.adds and here is not None else chunk
+        steps.append(RingStep(hands, _frozen(holds), tuple(sent)))
+    return tuple(steps)
+
+
+def _rounds(kind: str, count: int) -> Iterator[tuple[Hand, ...]]:
+    """Who sends which part, step by step: part c is summed on its way from device c + 1 round to c, which then has all
+    of it, and handed on from there."""
+    for adds in {"all_reduce": (True, False), "reduce_scatter": (True,), "all_gather": (False,)}[kind]:
+        for step in range(count - 1):
+            yield tuple(
+                Hand(device, (device + 1) % count, (device - step - adds) % count, adds) for device in range(count)
+            )
+
+
+def _at_first(kind: str, tensors: Sequence[Sequence[float]], device: int, part: int) -> Chunk | None:
+    if kind == "all_gather" and part != device:
+        return None
+    begin, end = (len(tensors[device]) * edge // len(tensors) for edge in (part, part + 1))
+    return Chunk(tuple(tensors[device][begin:end]), (device,))
+
+
+def _sum(here: Chunk, came: Chunk) -> Chunk:
+    values = tuple(one + other for one, other in zip(here.values, came.values, strict=True))
+    return Chunk(values, tuple(sorted({*here.summed, *came.summed})))
+
+
+def _frozen(holds: Sequence[Sequence[Chunk | None]]) -> tuple[tuple[Chunk | None, ...], ...]:
+    return tuple(tuple(row) for row in holds)
+
+
+def _check(kind: str, tensors: Sequence[Sequence[float]]) -> None:
+    if kind not in COLLECTIVES:
+        raise ParameterError(
+            tr("There is no collective {name!r}.").format(name=kind),
+            tr("Choose one of {names}.").format(names=", ".join(COLLECTIVES)),
+            "kind",
+        )
+    if not tensors or len({len(tensor) for tensor in tensors}) != 1:
+        raise ParameterError(tr("Each device needs a tensor, all of one length."), parameter="tensors")
