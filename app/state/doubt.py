@@ -46,7 +46,9 @@ def entropy(token: TokenChosen) -> float:
 
 
 def margin(token: TokenChosen) -> float:
-    """p of the likeliest token less p of the next; 1 where no other was told."""
+    """p of the likeliest token less p of the next; 1 where no other was told, NaN where nothing is."""
+    if math.isnan(token.raw_probability):
+        return math.nan
     shares = sorted((item.raw_probability for item in token.alternatives if item.raw_probability >= 0), reverse=True)
     return shares[0] - shares[1] if len(shares) > 1 else 1.0
 
@@ -55,6 +57,8 @@ def varentropy(token: TokenChosen) -> float:
     """Σ p (−log₂ p − H)² in bits²; of those tokens that the run has told where it does not tell the figure."""
     if token.varentropy is not None:
         return token.varentropy / _BITS**2
+    if math.isnan(token.entropy):
+        return math.nan
     told = (item for item in token.alternatives if item.raw_probability > 0)
     return sum(item.raw_probability * ((-item.raw_log_probability - token.entropy) / _BITS) ** 2 for item in told)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import EngineRefusedError, EngineUnreachableError, ModelNotFoundError
+from core.errors import EngineBusyError, EngineRefusedError, EngineUnreachableError, ModelNotFoundError
 from core.remote.address import Address
 from core.remote.client import Client
 from core.remote.exchange import Head
@@ -48,7 +48,11 @@ def find(client: Client, cancel: threading.Event) -> Found:
     try:
         listed, head = client.get(f"{client.address.path}/models", cancel)
     except EngineRefusedError:  # some have no list: they may still answer
-        return Found(OTHER)
+        return Found(SERVE if _is_serve(client, cancel) else OTHER)
+    except EngineBusyError:
+        if _is_serve(client, cancel):  # its list fails where nothing was ever downloaded
+            return Found(SERVE)
+        raise
     cards = [card for card in _cards(listed) if isinstance(card.get("id"), str)]
     return Found(_kind(client, cards, head, cancel), tuple(map(_served, cards)))
 
