@@ -101,6 +101,16 @@ class ModelChoice(QObject):
         self.listed.emit()
         return self._picker.choose(entry.name)
 
+    def list_folder(self, folder: str) -> None:
+        """List a model folder, now and later on; what is chosen stays."""
+        if self._models.add_folder(folder) is not None:
+            if folder not in self._kept.folders:
+                self._kept.folders.append(folder)
+            chosen = self.name
+            self._show_models()
+            self._picker.choose(chosen)
+            self.listed.emit()
+
     @Slot(object)
     def add_hub(self, entry: ModelEntry) -> None:
         """List a model that has come from the hub."""

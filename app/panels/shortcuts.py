@@ -43,6 +43,7 @@ SHORTCUTS = (
     Shortcut(("Ctrl+D",), mark("Choose a strategy"), mark("Go to"), "choose_strategy"),
     Shortcut(("Ctrl+Shift+M",), mark("Get a model…"), mark("Go to"), "get_model"),
     Shortcut((), mark("Connect to an engine…"), mark("Go to"), "connect_engine"),
+    Shortcut((), mark("Preference lab…"), mark("Go to"), "open_preference_lab"),
     Shortcut(("Ctrl+O",), mark("Open a model folder…"), mark("Go to"), "open_folder"),
     Shortcut(("Ctrl+Shift+O",), mark("Open a recorded run…"), mark("Go to"), "open_run"),
     Shortcut(("Ctrl+Shift+R",), mark("Save this run…"), mark("Go to"), "save_run"),

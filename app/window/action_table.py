@@ -67,6 +67,7 @@ def _keeping(controllers: Controllers) -> Table:
         "open_folder": controllers.library.open_folder,
         "get_model": controllers.getting.open,
         "connect_engine": controllers.getting.connect_engine,
+        "open_preference_lab": controllers.labs.open_preference,
         "open_run": controllers.recorded.ask_what_to_open,
         "save_run": controllers.recorded.ask_where_to_save,
         "save_preset": controllers.library.save_preset,

@@ -30,6 +30,7 @@ from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.control.palette.controller import Palette
+from app.control.preference.opening import Labs
 from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
@@ -221,6 +222,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
+        labs=Labs(panels.centre, lasting.labs, chosen.model),
         library=library,
         getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models, library, messages),
         messages=messages,
@@ -320,6 +322,7 @@ def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tup
     return _remembered(window, parts), (
         *_stopped(parts),
         parts.lasting.downloads.end,
+        parts.lasting.labs.end,
         parts.session.shut_down,
         parts.history.stop,
     )

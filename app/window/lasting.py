@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from app.control.history import History
 from app.control.keeping import Keeper
 from app.control.model_list import ModelList
+from app.control.preference.opening import LabWorks
 from app.control.steps import Steps
 from app.session.late_downloads import LateDownloads
 from app.session.session import Session
@@ -32,6 +33,7 @@ class Lasting:
     family: Family
     models: ModelList
     downloads: LateDownloads
+    labs: LabWorks
 
 
 def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Lasting:
@@ -51,4 +53,5 @@ def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Las
         family=Family(),
         models=ModelList(),
         downloads=LateDownloads(session),
+        labs=LabWorks(lambda: store.data),
     )

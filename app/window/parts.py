@@ -25,6 +25,7 @@ from app.control.loading import LoadController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.palette.controller import Palette
+from app.control.preference.opening import Labs
 from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
@@ -108,6 +109,7 @@ class Controllers(Keeping, Taking):
     chat: ChatController
     fit: FitController
     prefixes: PrefixController
+    labs: Labs
     library: Library
     getting: GetModels
     messages: Messages

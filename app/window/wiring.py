@@ -146,7 +146,16 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     appearance = parts.appearance
     parts.palette.act_on(lambda: _reach(window, parts))
     themed = (parts.toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status, parts.splitter)
-    for part in (window, *themed, parts.export, parts.history_panel, parts.palette, parts.welcome, parts.getting):
+    for part in (
+        window,
+        *themed,
+        parts.export,
+        parts.history_panel,
+        parts.palette,
+        parts.welcome,
+        parts.getting,
+        parts.labs,
+    ):
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
     appearance.wordsChanged.connect(parts.terms.refresh)

@@ -40,6 +40,10 @@ ALLOWED = (
     Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*", "grammars to begin with"),
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
+    Allowed("core/labs/preference/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
+    Allowed("core/labs/preference/cards.py", r"[\s\S]*", "a model's card, which is English as the bundled ones are"),
+    Allowed("app/views/labs/preference/pages.py", r"(Once upon|They played)[\s\S]*", "what storyteller writes"),
+    Allowed("app/views/labs/preference", r"<b style.*|\{…\} &nbsp; <b>.*", "HTML"),
     Allowed("core/catalog", r"Range|bytes \{…\}-", "what is said to a server"),
     Allowed(
         "core/decoding/forward/anatomy.py",

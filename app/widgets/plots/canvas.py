@@ -110,7 +110,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
 
     def _heights(self) -> tuple[float, float]:
         figure = self._figure
-        return (-0.5, figure.count - 0.5) if figure.sideways else (0.0, figure.height)
+        return (-0.5, figure.count - 0.5) if figure.sideways else (figure.lowest, figure.height)
 
     @property
     def is_zoomed(self) -> bool:

@@ -103,7 +103,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Figure:
-    """A whole plot. Heights begin at 0; bars lie on their side where `sideways`."""
+    """A whole plot. Heights begin at 0, or at the lowest value below it; bars lie on their side where `sideways`."""
 
     x: Axis = Axis()
     y: Axis = Axis()
@@ -144,6 +144,11 @@ class Figure:
         bars = [bars.values for bars in self.bars]
         ends = map(sum, zip(*bars, strict=True)) if self.stacked else (value for values in bars for value in values)
         return max(*self.totals, *points, *ends, 0.0, 0.0)
+
+    @cached_property
+    def lowest(self) -> float:
+        """Where the heights begin: at 0, or below it where lines and dots do."""
+        return min(0.0, *(y for _, y in self.points), 0.0) * HEADROOM
 
     @cached_property
     def height(self) -> float:

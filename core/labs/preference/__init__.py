@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         score_tokens,
     )
     from core.labs.preference.rule import Verdict, judge, rank_by_rule
+    from core.labs.preference.sampling import completions
     from core.labs.preference.tuning import Example, read_examples, sft
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "Verdict",
     "best_of",
     "bundled_rankings",
+    "completions",
     "judge",
     "kl_bound",
     "load_reward_model",
@@ -103,6 +105,7 @@ _HOMES = {
     "Verdict": "rule",
     "best_of": "choosing",
     "bundled_rankings": "files",
+    "completions": "sampling",
     "judge": "rule",
     "kl_bound": "choosing",
     "load_reward_model": "reward_model",

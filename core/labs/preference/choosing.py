@@ -16,9 +16,8 @@ import torch
 from core.labs.preference.events import BestOf
 from core.labs.preference.reward_model import RewardModel
 from core.labs.preference.sampling import draw
-from core.labs.preference.scores import ends_of
-from core.labs.preference.texts import prompt_ids
-from core.labs.preference.training import learning
+from core.labs.preference.texts import ends_of, prompt_ids
+from core.labs.preference.training import as_model, learning
 from core.models.model import LoadedModel
 
 COUNTS = (1, 2, 4, 8, 16)
@@ -30,7 +29,7 @@ def kl_bound(n: int) -> float:
 
 
 def best_of(
-    model: LoadedModel,
+    model: LoadedModel | str,
     judge: RewardModel,
     prompt: str,
     *,
@@ -44,10 +43,11 @@ def best_of(
 
     Raises PreferenceError, ModelError.
     """
-    with learning(model):
-        ids = [prompt_ids(model, prompt)] * texts
+    source = as_model(model)
+    with learning(source):
+        ids = [prompt_ids(source, prompt)] * texts
         generator = torch.Generator().manual_seed(seed)
-        drawn = draw(model.model, ids, ends_of(model), longest, generator, cancel or threading.Event())
+        drawn = draw(source.model, ids, ends_of(source), longest, generator, cancel or threading.Event())
         if drawn is None:
             return
         written = [drawn.texts(row) for row in range(texts)]

@@ -10,8 +10,8 @@ import torch
 
 from core.labs.preference.events import Compared, PpoChecked
 from core.labs.preference.sampling import Drawn, answer_logits, draw
-from core.labs.preference.scores import Baseline, Scorer, ends_of
-from core.labs.preference.texts import prompt_ids
+from core.labs.preference.scores import Baseline, Scorer
+from core.labs.preference.texts import ends_of, prompt_ids
 from core.models.model import LoadedModel
 
 BATCH = 24

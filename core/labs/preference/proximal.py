@@ -28,9 +28,9 @@ from core.labs.preference.places import home
 from core.labs.preference.reward_model import RewardModel, load_reward_model
 from core.labs.preference.sampling import Drawn, answer_logits, draw
 from core.labs.preference.saving import save_model
-from core.labs.preference.scores import Baseline, Scorer, ends_of
-from core.labs.preference.texts import prompt_ids
-from core.labs.preference.training import Training, as_model, descend, learning
+from core.labs.preference.scores import Baseline, Scorer
+from core.labs.preference.texts import ends_of, prompt_ids
+from core.labs.preference.training import Interrupted, Training, as_model, descend, learning
 from core.models.model import LoadedModel
 
 HELD_OUT = 5
@@ -43,7 +43,7 @@ class PpoSettings:
 
     beta: float = 0.1
     """Weight of the KL penalty: standard deviations of the reward that a nat costs."""
-    steps: int = 24
+    steps: int = 16
     texts: int = 24
     """Written in each step."""
     longest: int = 90
@@ -171,8 +171,6 @@ class _Ppo:
         with torch.no_grad():
             batch, told = self._weigh(drawn)
         losses = [loss for _ in range(PASSES) for loss in self._learn(batch, step)]
-        if self._cancel.is_set() and not losses:
-            return
         yield self._tell(step, drawn, told, losses)
 
     def _weigh(self, drawn: Drawn) -> tuple[Batch, dict[str, float]]:
@@ -199,6 +197,8 @@ class _Ppo:
         size = len(batch.log_old)
         generator = torch.Generator().manual_seed(self._settings.seed + step)
         for part in torch.randperm(size, generator=generator).chunk(MINIBATCHES):
+            if self._cancel.is_set():
+                raise Interrupted
             yield self._update(batch, part)
 
     def _update(self, batch: Batch, part: torch.Tensor) -> tuple[float, float, float]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from transformers import DynamicCache
 
-from core.labs.preference.texts import Rows, rows
+from core.labs.preference.texts import Rows, ends_of, prompt_ids, rows
+from core.labs.preference.training import as_model, learning
+
+if TYPE_CHECKING:
+    from core.models.model import LoadedModel
 
 
 class Drawn(NamedTuple):
@@ -87,3 +91,27 @@ def answer_logits(network: Any, drawn: Drawn, rows_: torch.Tensor | None = None)
     )  # fmt: skip
     logits: torch.Tensor = out.logits[:, -answers - 1 : -1].float()
     return logits
+
+
+def completions(
+    model: LoadedModel | str,
+    prompt: str,
+    count: int,
+    *,
+    longest: int = 90,
+    temperature: float = 1.0,
+    seed: int = 0,
+    cancel: threading.Event | None = None,
+) -> list[str]:
+    """So many different completions of `prompt` by plain sampling, fewer where the model is sure of what it writes;
+    none when it was cancelled. Raises PreferenceError, ModelError."""
+
+    source = as_model(model)
+    with learning(source):
+        ids = [prompt_ids(source, prompt)] * (2 * count)
+        generator = torch.Generator().manual_seed(seed)
+        drawn = draw(source.model, ids, ends_of(source), longest, generator, cancel or threading.Event(), temperature)
+        if drawn is None:
+            return []
+        texts = (source.tokenizer.decode(drawn.texts(row)[1]).strip() for row in range(len(drawn.ids)))
+        return [text for text in dict.fromkeys(texts) if text][:count]

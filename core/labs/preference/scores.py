@@ -8,7 +8,7 @@ import torch
 
 from core.labs.preference.reward_model import RewardModel
 from core.labs.preference.sampling import Drawn
-from core.labs.preference.texts import rows
+from core.labs.preference.texts import ends_of, rows
 from core.models.model import LoadedModel
 
 
@@ -55,9 +55,3 @@ class Scorer:
         starts = torch.tensor([len(before) - 1 for before, _ in texts])
         places = starts[:, None] + torch.arange(drawn.ids.shape[1] - drawn.start)
         return scores, states[everyone[:, None], places.clamp(max=states.shape[1] - 1)]
-
-
-def ends_of(model: LoadedModel) -> frozenset[int]:
-    """The tokens that end a text of this model."""
-    found = model.generation_config.eos_token_id
-    return frozenset(found if isinstance(found, list) else [] if found is None else [found])

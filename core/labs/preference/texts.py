@@ -74,6 +74,12 @@ def rows(texts: Sequence[Sequence[int]], *, left: bool = False) -> Rows:
     return Rows(ids, mask)
 
 
+def ends_of(model: LoadedModel) -> frozenset[int]:
+    """The tokens that end a text of this model."""
+    found = model.generation_config.eos_token_id
+    return frozenset(found if isinstance(found, list) else [] if found is None else [found])
+
+
 def _tokenizer(model: LoadedModel) -> Any:
     if model.tokenizer is None or model.is_encoder_decoder:
         raise PreferenceError(

@@ -21,6 +21,10 @@ WARM_UP = 0.1
 """Share of the steps in which the rate grows to its whole."""
 
 
+class Interrupted(Exception):
+    """A step was left half-way because it is to stop: what it has changed counts for nothing."""
+
+
 @dataclass
 class Training:
     """One training under way: its state on the disk, its clock, and whether it is to stop."""
@@ -39,21 +43,25 @@ class Training:
 
     def steps(self, update: Callable[[int], Iterator[LabEvent]]) -> Iterator[LabEvent]:
         """The events of every update that is left; the state is saved now and then, and when it is stopped or left."""
-        saved_at = self.seconds
+        saved, saved_at, is_whole = self.step, self.seconds, True
         try:
             while self.step < self.total and not self.cancel.is_set():
                 begun = time.monotonic()
-                events = list(update(self.step))
+                try:
+                    events = list(update(self.step))
+                except Interrupted:
+                    self.step, is_whole = saved, False
+                    break
                 if self.cancel.is_set() and not events:
                     break
                 self.step += 1
                 self.seconds += time.monotonic() - begun
                 if self.seconds - saved_at >= SAVED_EVERY:
                     self._save()
-                    saved_at = self.seconds
+                    saved, saved_at = self.step, self.seconds
                 yield from events
         finally:
-            if self.step < self.total:
+            if self.step < self.total and is_whole:
                 self._save()
         if self.step < self.total:
             yield Stopped(self.stage, self.step, self.total)

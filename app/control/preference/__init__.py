@@ -1,0 +1,1 @@
+"""What opens the preference lab and keeps its room in step."""

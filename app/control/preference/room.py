@@ -1,0 +1,106 @@
+"""The preference lab's room in step with what is trained: starts and stops, keeps rankings, lists the tuned model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.model_choice import ModelChoice
+from app.panels.preference_lab import PreferenceLab
+from app.session.labs import MINE_FILE, LabWork
+from app.state.labs import LabWish, Task
+from app.state.requests import ErrorReport
+from app.widgets.ask_file import ask_where_to_save
+from app.widgets.spoken.live import announce
+from core import labs
+from core.errors import PreferenceError
+from resources.language import tr
+
+
+class PreferenceController(QObject):
+    """One opening of the room; goes with it."""
+
+    def __init__(self, window: QWidget, work: LabWork, model: ModelChoice) -> None:
+        self.lab = PreferenceLab(window)
+        super().__init__(self.lab)
+        self._work, self._model, view = work, model, self.lab.view
+        view.startWanted.connect(work.start)
+        view.stopWanted.connect(work.stop)
+        view.collect.keepWanted.connect(self._keep)
+        view.collect.exportWanted.connect(self._ask_where)
+        view.ppo.useWanted.connect(self._use)
+        work.began.connect(self._on_began)
+        work.arrived.connect(self._on_arrived)
+        work.ended.connect(self._on_ended)
+        for task, told in work.told.items():
+            view.show_events(task, told)
+        self._show_kept()
+        self._show_state()
+
+    @property
+    def _file(self) -> Path:
+        return self._work.home / MINE_FILE
+
+    @Slot(object)
+    def _on_began(self, wish: LabWish) -> None:
+        self._show_state()
+        self.lab.view.show_events(wish.task, ())
+
+    @Slot(object, object)
+    def _on_arrived(self, wish: LabWish, _event: object) -> None:
+        self.lab.view.show_events(wish.task, self._work.told[wish.task])
+
+    @Slot(object, object)
+    def _on_ended(self, wish: LabWish, error: ErrorReport | None) -> None:
+        self._show_state()
+        if error is not None:
+            self.lab.view.show_error(wish.task, error)
+        elif wish.task in ("sft", "ppo") and wish.task in self._work.done:
+            self._model.list_folder(str(self._work.folder_of(wish.task)))
+            announce(self.lab, tr("The training is done."))
+
+    def _show_state(self) -> None:
+        wish = self._work.wish
+        busy: Task | None = wish.task if wish is not None else None
+        self.lab.view.show_state(self._work.done, busy)
+
+    @Slot()
+    def _use(self) -> None:
+        """The tuned model is chosen in the window."""
+        self._model.choose(str(self._work.folder_of("ppo")))
+
+    @Slot(str, object)
+    def _keep(self, prompt: str, orders: list[list[list[str]]]) -> None:
+        try:
+            kept = self._kept() + [labs.preference.ranked(groups, prompt) for groups in orders]
+            labs.preference.write_rankings(self._file, kept)
+        except (PreferenceError, OSError) as error:
+            self.lab.view.collect.status.setText(str(error))
+        self._show_kept()
+
+    def _kept(self) -> list[labs.preference.Ranking]:
+        return labs.preference.read_rankings(self._file) if self._file.is_file() else []
+
+    def _show_kept(self) -> None:
+        try:
+            kept = self._kept()
+        except PreferenceError as error:
+            self.lab.view.collect.status.setText(str(error))
+            kept = []
+        self.lab.view.collect.show_kept(len(kept), sum(len(labs.preference.pairs(one)) for one in kept))
+
+    @Slot()
+    def _ask_where(self) -> None:
+        kinds = tr("JSON lines (*.jsonl)")
+        ask_where_to_save(self.lab, tr("Export the pairs"), "pairs.jsonl", kinds, self._export)
+
+    @Slot(str)
+    def _export(self, path: str) -> None:
+        try:
+            count = labs.preference.write_pairs(path, self._kept())
+            said = tr("{count} pairs written to {path}, as TRL reads them.").format(count=count, path=path)
+        except (PreferenceError, OSError) as error:
+            said = str(error)
+        self.lab.view.collect.status.setText(said)

@@ -1,0 +1,30 @@
+"""The window that the preference lab's room stands in, beside the main one."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.theme.theme import Theme
+from app.views.labs.preference.view import PreferenceView
+from app.widgets.dialog import ReadDialog
+from resources.language import tr
+
+
+class PreferenceLab(ReadDialog):
+    """Not modal: runs go on in the main window meanwhile."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("preferenceLab")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Preference lab"))
+        self.view = PreferenceView(self)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.view)
+        self.resize(960, 720)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self.view.set_theme(theme)

@@ -1,0 +1,85 @@
+"""What the trainings tell, as curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from app.widgets.plots import Axis, Dots, Figure, Line
+from core import labs
+from resources.language import tr
+
+Points = tuple[tuple[float, float], ...]
+
+
+def nats(value: float) -> str:
+    """`1.25 nats`."""
+    return tr("{value:.3g} nats").format(value=value)
+
+
+def deviations(value: float) -> str:
+    """`+1.25 SD`."""
+    return tr("{value:+.2f} SD").format(value=value)
+
+
+def percent(value: float) -> str:
+    """`94 %`."""
+    return tr("{value:.0f} %").format(value=100 * value)
+
+
+def curve(
+    name: str, colour: str, points: Points, words: Callable[[float], str], total: int, dots: Points = ()
+) -> Figure:
+    """One line over the steps of a training, and single values beside it."""
+    if not points and not dots:
+        return Figure()
+    lines = (Line(name, colour, points),) if points else ()
+    more = (Dots(tr("held out"), "finished", dots),) if dots else ()
+    return Figure(Axis(tr("steps"), whole=True), Axis(words=words), lines=lines, dots=more, right=float(max(total, 1)))
+
+
+def sft_figure(events: Sequence[object]) -> Figure:
+    """Loss, and that on what is held out."""
+    steps = [one for one in events if isinstance(one, labs.preference.SftStep)]
+    checks = [one for one in events if isinstance(one, labs.preference.SftChecked)]
+    total = max((one.total for one in checks), default=0)
+    learned = tuple((float(one.step), one.loss) for one in steps)
+    return curve(tr("loss"), "accent", learned, nats, total, tuple((float(one.step), one.loss) for one in checks))
+
+
+def reward_figures(events: Sequence[object]) -> tuple[Figure, Figure]:
+    """Loss with that on what is held out, and the held-out pairs put in the right order."""
+    steps = [one for one in events if isinstance(one, labs.preference.RewardStep)]
+    checks = [one for one in events if isinstance(one, labs.preference.RewardChecked)]
+    total = max((one.total for one in steps), default=0)
+    learned = tuple((float(one.step), one.loss) for one in steps)
+    right = tuple((float(one.step), one.accuracy) for one in checks)
+    loss = curve(tr("loss"), "accent", learned, nats, total, tuple((float(one.step), one.loss) for one in checks))
+    return loss, curve(tr("right"), "finished", right, percent, total)
+
+
+def ppo_figures(events: Sequence[object]) -> tuple[Figure, Figure, Figure, Figure]:
+    """Reward, KL, entropy, loss."""
+    steps = [one for one in events if isinstance(one, labs.preference.PpoStep)]
+    total = max((one.total for one in steps), default=0)
+
+    def of(
+        name: str, colour: str, words: Callable[[float], str], value: Callable[[labs.preference.PpoStep], float]
+    ) -> Figure:
+        return curve(name, colour, tuple((float(one.step), value(one)) for one in steps), words, total)
+
+    return (
+        of(tr("reward"), "finished", deviations, lambda one: one.gain),
+        of(tr("KL"), "refused", nats, lambda one: one.kl),
+        of(tr("entropy"), "kept", nats, lambda one: one.entropy),
+        of(tr("value loss"), "accent", lambda value: f"{value:.3g}", lambda one: one.value_loss),
+    )
+
+
+def best_of_figure(events: Sequence[object]) -> Figure:
+    """How far best of n leads away: measured, and at most."""
+    found = [one for one in events if isinstance(one, labs.preference.BestOf)]
+    if not found:
+        return Figure()
+    bound = Line(tr("bound"), "muted", tuple((float(one.n), one.bound) for one in found), (4.0, 3.0))
+    measured = Line(tr("as measured"), "refused", tuple((float(one.n), one.kl) for one in found))
+    return Figure(Axis("n", whole=True), Axis(words=nats), lines=(bound, measured))

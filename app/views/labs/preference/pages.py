@@ -1,0 +1,151 @@
+"""Fine-tuning and the reward model: what is learned from, and what the trained model says of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+
+from app.state.labs import BUNDLED, MINE, LabWish, TokensScored
+from app.theme.theme import Theme, theme_for
+from app.views.labs.preference.figures import best_of_figure, reward_figures, sft_figure
+from app.views.labs.preference.page import LabPage
+from app.views.labs.preference.scored import ScoredText
+from app.widgets.ask_file import ask_what_to_open
+from app.widgets.plots import Figure
+from core import labs
+from resources.language import tr
+
+_FILE = "…file"
+EXAMPLE = (
+    "Once upon a time, there was a little fox named Fern. She lived on a hill. She had no one to play with.\n"
+    'One day, Fern sat alone under a bush. Soon she met an owl named Max. "Do you want to play tag with me?" '
+    "asked Max.\n"
+)  # fmt: skip
+ENDING = "They played tag until the sun went down. Fern felt happy. After that, Fern and Max played together every day."
+
+
+class DataPicker(QComboBox):
+    """What a training learns from; its last line asks for a file."""
+
+    def __init__(self, choices: Sequence[tuple[str, str]], parent: QWidget) -> None:
+        super().__init__(parent)
+        for value, title in choices:
+            self.addItem(title, value)
+        self.addItem(tr("A JSONL file…"), _FILE)
+        self.setAccessibleName(tr("What it learns from"))
+        self._last = 0
+        self.activated.connect(self._on_activated)
+
+    @property
+    def value(self) -> str:
+        """`BUNDLED`, `MINE`, or a path."""
+        return str(self.currentData())
+
+    @Slot(int)
+    def _on_activated(self, place: int) -> None:
+        if self.itemData(place) != _FILE:
+            self._last = place
+            return
+        self.setCurrentIndex(self._last)
+        ask_what_to_open(self, tr("Learn from a JSONL file"), tr("JSON lines (*.jsonl)"), self._on_file)
+
+    @Slot(str)
+    def _on_file(self, path: str) -> None:
+        self._last = self.count() - 1
+        self.insertItem(self._last, Path(path).name, path)
+        self.setCurrentIndex(self._last)
+
+
+class SftPage(LabPage):
+    """Supervised fine-tuning."""
+
+    task = "sft"
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        about = tr(
+            "People write answers; the model learns to write the same. The bundled chats end every answer with a "
+            "thank-you, which storyteller has never seen: a few steps are enough."
+        )
+        super().__init__(about, (tr("Loss, nats a token"),), parent)
+        self.data = DataPicker(((BUNDLED, tr("The bundled chats")),), self)
+        self.controls.addWidget(self.data)
+
+    def wish(self) -> LabWish:
+        """From what is chosen."""
+        return LabWish("sft", data=self.data.value)
+
+    def figures(self, events: Sequence[object]) -> Sequence[Figure]:
+        """Loss."""
+        return (sft_figure(events),)
+
+
+class RewardPage(LabPage):
+    """The reward model: trained, then asked about texts. `askWanted(LabWish)`."""
+
+    task = "reward"
+    askWanted = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        about = tr(
+            "A copy of storyteller gets a new head that gives one number: larger for the ending that is preferred. It "
+            "learns from pairs of a better and a worse one."
+        )
+        plots = (tr("Loss, nats a pair"), tr("Held-out pairs in the right order"), tr("Best of n: KL, nats"))
+        super().__init__(about, plots, parent, beside=3)
+        self._theme = theme_for("light")
+        self.data = DataPicker(((BUNDLED, tr("The bundled rankings")), (MINE, tr("My rankings"))), self)
+        self.controls.addWidget(self.data)
+        self.text = QLineEdit(ENDING, self)
+        self.text.setAccessibleName(tr("An ending to be scored"))
+        self.score, self.best = QPushButton(tr("Score it"), self), QPushButton(tr("Best of n"), self)
+        self.scored, self.gains = ScoredText(self), QLabel("", self)
+        self.gains.setProperty("role", "muted")
+        self.score.clicked.connect(self._on_score)
+        self.best.clicked.connect(self._on_best)
+        row = QHBoxLayout()
+        for part in (self.text, self.score, self.best):
+            row.addWidget(part, 1 if part is self.text else 0)
+        self.column.addLayout(row)
+        self.column.addWidget(self.scored)
+        self.column.addWidget(self.gains)
+
+    def wish(self) -> LabWish:
+        """From what is chosen."""
+        return LabWish("reward", data=self.data.value)
+
+    def figures(self, events: Sequence[object]) -> Sequence[Figure]:
+        """Loss and accuracy."""
+        return reward_figures(events)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours of the scored text too."""
+        super().set_theme(theme)
+        self.scored.set_theme(theme)
+
+    def show_done(self, done: bool, free: bool) -> None:
+        """Whether there is a model to be asked, and nothing under way."""
+        for button in (self.score, self.best):
+            button.setEnabled(done and free)
+            button.setToolTip("" if done else tr("Train a reward model first."))
+
+    def show_answer(self, events: Sequence[object]) -> None:
+        """What came of a question."""
+        for event in events:
+            if isinstance(event, TokensScored):
+                self.scored.show_tokens(event.tokens)
+        best = [one for one in events if isinstance(one, labs.preference.BestOf)]
+        if best:
+            self.plots[2].show_figure(best_of_figure(best))
+            parts = (tr("best of {n}: {reward:+.2f}").format(n=one.n, reward=one.reward) for one in best)
+            self.gains.setText(tr("Mean reward: {parts}").format(parts=" · ".join(parts)))
+
+    @Slot()
+    def _on_score(self) -> None:
+        self.askWanted.emit(LabWish("tokens", prompt=EXAMPLE, text=self.text.text()))
+
+    @Slot()
+    def _on_best(self) -> None:
+        self.askWanted.emit(LabWish("best_of", prompt=EXAMPLE))

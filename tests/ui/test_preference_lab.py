@@ -1,0 +1,163 @@
+"""The Preference lab's room: opened from the menu, collecting, training told of, what comes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMenu
+from pytestqt.qtbot import QtBot
+
+from app.session import labs as lab_session
+from app.state.labs import CompletionsDrawn, LabWish, TokensScored
+from app.views.labs.preference.view import PreferenceView
+from app.window.main_window import MainWindow
+from core.labs.preference import (
+    Begun,
+    BestOf,
+    Compared,
+    Kept,
+    PpoChecked,
+    PpoStep,
+    RewardChecked,
+    RewardStep,
+    SftStep,
+    Stopped,
+)
+from core.labs.preference.reward import train_reward  # imports torch, which takes longer than a test waits
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import faults, settle
+from tests.ui.windows import WAIT_MS, open_window
+
+TEXTS = ("They played together.", "Fern went home.", "Max slept.", "So it was.")
+REWARD = [
+    Begun("reward", "storyteller", 0, 4, 112, 28), RewardStep(1, 4, 0.7, 9), RewardStep(2, 4, 0.5, 9),
+    RewardChecked(2, 4, 0.4, 0.9, 202), RewardStep(3, 4, 0.3, 9), RewardStep(4, 4, 0.2, 9),
+    RewardChecked(4, 4, 0.2, 0.935, 202), Kept("reward", "there", 74.0),
+]  # fmt: skip
+PPO = [
+    *(PpoStep(n, 3, 2.0 + n, 0.6 * n - 0.7, 0.5 * n, 0.2, 0.0, 0.1, 0.0, 50.0, "They played.") for n in (1, 2, 3)),
+    PpoChecked(3, 2.71, 7.21, 2.39, 2.42, 48),
+    Compared("Once", "Fern went home.", "Fern and Max played home.", 1.0, 5.0), Kept("ppo", "there", 300.0),
+]  # fmt: skip
+
+
+@pytest.fixture
+def room(qtbot: QtBot, config_dir: Path) -> Iterator[tuple[MainWindow, PreferenceView]]:
+    """The window, and the lab opened by its menu's line."""
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    menu = next(menu for menu in window.findChildren(QMenu) if menu.objectName() == "labsMenu")
+    next(line for line in menu.actions() if line.data() == "open_preference_lab").trigger()
+    view = window.findChild(PreferenceView)
+    assert view.objectName() == "preferenceView"
+    yield window, view
+    window.parts.lasting.labs.end()
+
+
+def test_three_steps_are_lit_when_something_came_of_them(room: tuple[MainWindow, PreferenceView]) -> None:
+    window, view = room
+    work = window.parts.lasting.labs.preference()
+    assert view.strip.buttons["reward"].accessibleName().endswith("not done yet")
+    assert not view.ppo.start.isEnabled(), "there is no reward model yet"
+    folder = work.folder_of("reward")
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    view.show_state(work.done, None)
+    assert view.strip.buttons["reward"].text().startswith("●")
+    assert view.ppo.start.isEnabled()
+
+
+def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, PreferenceView], tmp_path: Path) -> None:
+    window, view = room
+    view.show_page("draw")
+    page = view.collect
+    page.show_events([CompletionsDrawn("Once. ", TEXTS)])
+    page.order.setCurrentRow(2)
+    page.order.shift(-2)
+    page.order.setCurrentRow(3)
+    page.order.tie()
+    assert page.order.groups == [[TEXTS[2]], [TEXTS[0]], [TEXTS[1], TEXTS[3]]]
+    page.keep.click()
+    assert page.kept.text() == "Kept: 1 rankings, 5 pairs"
+    window.parts.labs.open_preference()._export(str(tmp_path / "pairs.jsonl"))
+    rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
+    assert rows[0] == {"prompt": "Once. ", "chosen": TEXTS[2], "rejected": TEXTS[0]}
+    assert len(rows) == 5
+
+
+def test_pairs_are_answered_by_keys(qtbot: QtBot, room: tuple[MainWindow, PreferenceView]) -> None:
+    _, view = room
+    view.show_page("draw")
+    page = view.collect
+    page.by_pairs.setChecked(True)
+    page.show_events([CompletionsDrawn("Once. ", TEXTS[:3])])
+    with qtbot.waitActive(view.window()):
+        view.window().activateWindow()
+    page.duel.buttons["A"].setFocus()
+    for key in (Qt.Key.Key_A, Qt.Key.Key_Equal, Qt.Key.Key_B):
+        qtbot.keyClick(page.duel.buttons["A"], key)
+    assert page.kept.text() == "Kept: 3 rankings, 2 pairs", "one of three was a tie"
+
+
+def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView]) -> None:
+    _, view = room
+    view.show_events("reward", REWARD)
+    loss, right, _ = view.reward.plots
+    assert loss.figure.lines[0].points == ((1.0, 0.7), (2.0, 0.5), (3.0, 0.3), (4.0, 0.2))
+    assert right.figure.lines[0].points == ((2.0, 0.9), (4.0, 0.935))
+    assert view.reward.status.text() == (
+        "It puts 93.5 % of 202 held-out pairs in the right order. It took 74 s of computing."
+    )
+    view.show_events("ppo", PPO)
+    assert view.ppo.plots[0].figure.lowest < 0, "a reward below the start is seen"
+    assert "rose by 1.88 standard deviations, at 2.4 nats" in view.ppo.status.text()
+    view.show_events("best_of", [BestOf(1, 0.5, 0.0, 0.0, 64), BestOf(4, 1.5, 0.64, 0.6, 64)])
+    assert "best of 4: +1.50" in view.reward.gains.text()
+    view.show_events("tokens", [TokensScored((("They", 0.0), (" played", 2.0)))])
+    assert view.reward.scored.accessibleName() == "They played reward +2.00"
+    view.show_events("sft", [SftStep(1, 9, 0.5, 10), Stopped("sft", 1, 9)])
+    assert view.sft.status.text() == "Stopped after step 1 of 9. Start goes on from there."
+
+
+def test_start_becomes_stop_and_an_error_is_told(
+    qtbot: QtBot, room: tuple[MainWindow, PreferenceView], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, view = room
+
+    def slow(wish: LabWish, errand: object, *_rest: object) -> Iterator[object]:
+        yield REWARD[0]
+        errand.stop.wait(WAIT_MS / 1000)  # type: ignore[attr-defined]
+        yield Stopped("reward", 1, 4)
+
+    work = window.parts.lasting.labs.preference()
+    assert callable(train_reward)
+    monkeypatch.setitem(lab_session._TASKS, "reward", slow)
+    with qtbot.waitSignal(work.arrived, timeout=WAIT_MS):
+        view.reward.start.click()
+    assert view.reward.start.text() == "Stop"
+    assert not view.sft.start.isEnabled()
+    with qtbot.waitSignal(work.ended, timeout=WAIT_MS):
+        view.reward.start.click()
+    assert "Stopped after step 1 of 4" in view.reward.status.text()
+    assert view.reward.start.text() == "Start"
+    monkeypatch.undo()
+    (work.home / "rankings.jsonl").parent.mkdir(parents=True, exist_ok=True)
+    (work.home / "rankings.jsonl").write_text("{\n")
+    view.reward.data.setCurrentIndex(1)
+    with qtbot.waitSignal(work.ended, timeout=WAIT_MS):
+        view.reward.start.click()
+    assert "Line 1 of rankings.jsonl" in view.reward.status.text()
+
+
+@pytest.mark.parametrize("page", ["draw", "ppo"])
+def test_nothing_is_cut(room: tuple[MainWindow, PreferenceView], page: str) -> None:
+    _, view = room
+    view.show_events("reward", REWARD)
+    view.show_events("ppo", PPO)
+    view.show_events("draw", [CompletionsDrawn("Once. ", TEXTS)])
+    view.show_page(page)
+    settle(view.window())
+    assert faults(view.window()) == []
