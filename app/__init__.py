@@ -41,4 +41,5 @@ def build_window(
         window.parts.centre.make_all()
         window.parts.history_panel.make()
         window.parts.setup.make_all()
+        window.parts.inspector.area.make()
     return window

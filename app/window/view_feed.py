@@ -107,7 +107,7 @@ class ViewFeed(QObject):
         signals.prefixLoadWanted.connect(self.prefixLoadWanted)
         signals.branchWanted.connect(self.branchWanted)
         signals.fillWanted.connect(self.fillWanted)
-        signals.wordsWanted.connect(self._inspector.page.branch.field.setFocus)
+        signals.wordsWanted.connect(self._inspector.type_words)
 
     def _tell(self, view: View) -> None:
         """Let a view know of models and measurements."""

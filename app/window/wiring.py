@@ -172,6 +172,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     window.painted.connect(parts.loading.warm_up)
     window.painted.connect(parts.centre.make_the_rest)
     window.painted.connect(parts.setup.make_all)
+    window.painted.connect(parts.inspector.area.make)
 
 
 def _reach(window: MainWindow, parts: Parts) -> Reach:

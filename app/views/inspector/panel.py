@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.branching import Instead, Onward
 from app.state.doubt import most_doubtful
@@ -14,8 +14,7 @@ from app.state.filling import AS_SET
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.inspector.node_card import NodeCard
-from app.views.inspector.token_page import TokenPage
+from app.views.inspector.pages import Pages
 from app.views.reports import NodeReport
 from app.views.shared.tables import of_alternatives
 from app.views.tokens.headings import is_waiting
@@ -23,6 +22,7 @@ from app.widgets.focus_ring import FocusRing
 from resources.language import tr
 
 if TYPE_CHECKING:
+    from app.views.inspector.token_page import TokenPage
     from app.views.inspector.what_if import Supposed
     from core.events import Event, TokenChosen
 
@@ -48,69 +48,54 @@ class Inspector(View):
         self._run: Run | None = None
         self._told: TokenChosen | None = None
         self._supposed: Supposed | None = None
-        self.area = QScrollArea(self)
+        self.area = Pages(self)
         self._ring = FocusRing(self.area)
-        self.page = TokenPage(self)
-        self._card_of_node = NodeCard(self)
         self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
-        self._build()
-        self._connect()
+        self._timer.timeout.connect(self._tell)
+        self.area.made.connect(self._follow)
+        self.area.empty.offer.wanted.connect(lambda: self.signals.fillWanted.emit(AS_SET))
+        self.setAccessibleName(tr("Inspector"))
+        self.setFocusProxy(self.area)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.area)
         self.set_theme(theme_for("light"))
         self._tell()
 
-    def _build(self) -> None:
-        self.setAccessibleName(tr("Inspector"))
-        self.area.setAccessibleName(tr("Inspector"))
-        self.area.setWidgetResizable(True)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.area.setFrameShape(QFrame.Shape.NoFrame)
-        pages = QWidget(self)
-        column, outer = QVBoxLayout(pages), QVBoxLayout(self)
-        for layout in (column, outer):
-            layout.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.page)
-        column.addWidget(self._card_of_node)
-        self._card_of_node.hide()
-        self.area.setWidget(pages)
-        outer.addWidget(self.area)
-        self.setFocusProxy(self.area)
+    @property
+    def page(self) -> TokenPage:
+        """What it says of a token."""
+        return self.area.token
 
-    def _connect(self) -> None:
-        page = self.page
+    @Slot(object)
+    def _follow(self, page: TokenPage) -> None:
+        """Hear what is wanted on the page of a token."""
         page.insideMade.connect(self.insideMade)
         page.backWanted.connect(self.backWanted)
         page.runSoWanted.connect(self._on_run_so)
         page.branch.wanted.connect(self._on_branch)
         page.funnel.orderWanted.connect(self._on_order)
-        page.offer.wanted.connect(lambda: self.signals.fillWanted.emit(AS_SET))
-        self.area.verticalScrollBar().rangeChanged.connect(self._keep_width)
-        self._timer.timeout.connect(self._tell)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        for whole in (self._card_of_node, self._ring, self.page):
+        for whole in (self._ring, self.area):
             whole.set_theme(theme)
-        self._keep_width()
         self.setMinimumWidth(min(theme.px(284), LEAST_WIDTH))
 
     @Slot()
-    def _keep_width(self) -> None:
-        """The scroll bar takes its room from the margin, so that nothing is wrapped anew when it comes and goes."""
-        bar = self.area.verticalScrollBar()
-        self.page.leave_room(bar.sizeHint().width() if bar.maximum() > bar.minimum() else 0)
+    def type_words(self) -> None:
+        """Have words typed in place of the token."""
+        self.page.branch.field.setFocus()
 
     def figures(self) -> Table:
         """The alternatives of the token it speaks of; those of a node are figures of the view that it was picked in."""
-        speaks_of_token = self._card_of_node.isHidden() and self._told is not None
-        return of_alternatives(self._told) if speaks_of_token and self._told and self._told.alternatives else ()
+        told = self._told if not self.area.speaks_of_node else None
+        return of_alternatives(told) if told is not None and told.alternatives else ()
 
     @Slot(object)
     def show_report(self, report: NodeReport | None) -> None:
         """Speak of what a view has picked instead of a token, as long as it is not None."""
-        if report is not None:
-            self._card_of_node.show_report(report)
-        self._card_of_node.setVisible(report is not None)
-        self.page.setVisible(report is None)
+        self.area.show_report(report)
 
     def show_supposed(self, supposed: Supposed | None) -> None:
         """Show the selected step as it would be; None: as it was."""
@@ -164,17 +149,18 @@ class Inspector(View):
         index, run = self.subject, self._run
         if run is None or index is None or index >= len(run.tokens):
             self._told = self._supposed = None
-            self.page.tell_nothing(is_waiting(run))
+            self.area.tell_nothing(is_waiting(run))
             return
         token = run.tokens[index]
         newest = run.selected is None and run.following and run.finished is None
         heading = tr("TOKEN {number:,} · NEWEST") if newest else tr("TOKEN {number:,}")
-        self.page.heading.set_text(heading.format(number=index + 1) + _doubt_told(run, index))
+        page = self.area.tell_token()
+        page.heading.set_text(heading.format(number=index + 1) + _doubt_told(run, index))
         if token is not self._told:
             self._told = token
             if self._supposed is not None and not self._supposed.speaks_of(token):
                 self._supposed = None
-            self.page.tell(run, token, self._supposed)
+            page.tell(run, token, self._supposed)
 
     @Slot()
     def next_doubt(self) -> None:

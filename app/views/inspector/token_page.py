@@ -16,7 +16,6 @@ from app.views.inspector.section import Section, tell_alternatives, tell_layers,
 from app.views.shared.terms import explain
 from app.views.text.wording import is_elsewhere, token_text
 from app.widgets.bars import Bars
-from app.widgets.empty_offer import EmptyOffer
 from app.widgets.text_block import TextBlock
 from core import explain_token
 from resources.language import tr
@@ -55,7 +54,6 @@ class TokenPage(QFrame):
         self.layers = Section(tr("Layers"), self.layer_bars, "row.layers", self)
         self.funnel = FunnelPart(theme, self)
         self.figures = Section(tr("This step"), self.numbers, "row.entropy row.perplexity row.time", self)
-        self.offer = EmptyOffer(tr("Run this prompt"), self)
         self._what_if: WhatIfCard | None = None
         """Made when something is supposed for the first time."""
         self._inside: InsideSection | None = None
@@ -72,7 +70,7 @@ class TokenPage(QFrame):
         self._within = QHBoxLayout(self.card)
         self._within.addWidget(self.sentence)
         column = self._column = QVBoxLayout(self)
-        above, below = (self.heading, self.title, self.facts), (self.offer, self.card, self.candidates, self.branch)
+        above, below = (self.heading, self.title, self.facts), (self.card, self.candidates, self.branch)
         for widget in (*above, *below, *self._sections[1:]):
             column.addWidget(widget)
         column.insertSpacing(len(above), 6)
@@ -100,32 +98,16 @@ class TokenPage(QFrame):
         margin = self._theme.px(16)
         self._column.setContentsMargins(margin, self._theme.px(14), margin - min(margin, taken), margin)
 
-    def tell_nothing(self, waiting: bool) -> None:
-        """There is no token: none yet (`waiting`), or nothing was run."""
-        self.heading.set_text(tr("INSPECTOR"))
-        self.title.set_text(tr("Waiting for the first token") if waiting else tr("No token yet"))
-        self.facts.set_text(
-            "" if waiting else tr("Run something, then click a token: here you read why it was chosen.")
-        )
-        late = [part for part in (self._inside, self._what_if) if part is not None]
-        for part in (self.card, self.branch, *self._sections, *late):
-            part.hide()
-        self.offer.offer(not waiting)
-        self.settle()
-
     def tell(self, run: Run, token: TokenChosen, supposed: Supposed | None) -> None:
         """Speak of a token of the run: its step as it was, or as it is `supposed` to be."""
         self.title.set_text(token_text(token.piece))
         self.facts.set_text(rows.facts(token, run.started.vocabulary if run.started else 0))
         self.sentence.set_text(rows.emphasized(explain_token(token)))
-        self.offer.offer(False)
-        self.card.show()
         self._tell_supposed(supposed)
         found = supposed.found if supposed is not None else None
         shown = found.after if found is not None else token
         tell_alternatives(self.candidates, self.bars, shown)
         self.branch.offer(token, why_not_branch(run))
-        self.branch.show()
         tell_second(self.second, self.second_bars, run, token)
         tell_layers(self.layers, self.layer_bars, token)
         self._tell_inside(token)
