@@ -13,7 +13,7 @@ from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.control.setup import SetupController
 from app.panels.preset_bar import PresetBar
-from app.storage import presets, programs
+from app.storage import presets
 from app.storage.files import StorageError, write_json
 from app.widgets.ask_file import ask_for_folder, ask_what_to_open, ask_where_to_save
 from resources.language import tr
@@ -123,6 +123,8 @@ class Library(QObject):
     def write_for(self, program: str, path: str) -> None:
         """Write them, and say which of them that program does not have."""
         preset = self._setup.as_preset(program)
+        from app.storage import programs
+
         data, without = programs.written(programs.PROGRAMS[program], preset.strategy, preset.values)
         try:
             write_json(Path(path), data)

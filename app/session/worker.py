@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.mailbox import Answer, Ended, Job, Loaded
-from app.session.recording import Recorded
 from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, Supposition, report
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from app.session.engine import Engine
+    from app.session.recording import Recorded
     from app.state.inside import LookRequest
     from core.events import Event
 
@@ -42,7 +44,7 @@ class Worker(QObject):
     def run(self, job: Job) -> None:
         """Run `job` to its end; answers with `ended`, exactly once, whatever happens."""
         error: ErrorReport | None = None
-        recorded = Recorded(job.recording) if job.recording is not None else None
+        recorded = _recorded(job.recording) if job.recording is not None else None
         try:
             if not job.cancel.is_set():
                 error = self._run(job, recorded)
@@ -114,3 +116,10 @@ def _report(failure: BaseException) -> ErrorReport:
     words = report(failure, details)
     traceback.clear_frames(failure.__traceback__)
     return words
+
+
+def _recorded(place: Path) -> Recorded:
+    """What writes a run to a file; imported with the first."""
+    from app.session.recording import Recorded
+
+    return Recorded(place)

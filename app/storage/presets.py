@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from app.state.values import why_not
-from app.storage import programs
 from app.storage.checks import is_name
 from app.storage.files import StorageError, UnreadableError, read_object, write_json
 from core import strategies
@@ -85,6 +84,8 @@ def load(path: Path) -> Preset:
             tr("{name} cannot be read: {error}.").format(name=path.name, error=error),
             tr("Choose a generation_config.json file."),
         ) from None
+    from app.storage import programs
+
     if (program := programs.program_of(data)) is None:
         return from_config(path.stem, data, path)
     config, without = programs.read(program, data)
