@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -32,6 +33,8 @@ _KINDS = {
     "choice": mark("one of these words"),
 }
 _LONGEST = 10_000
+NAME_LETTERS = 12
+"""Of a name, and of a limit, that are always shown."""
 
 
 class SchemaForm(ReadDialog):
@@ -66,9 +69,9 @@ class SchemaForm(ReadDialog):
         self.buttons = QDialogButtonBox(buttons.Ok | buttons.Cancel, self)
         self.buttons.accepted.connect(self._on_ok)
         self.buttons.rejected.connect(self.reject)
-        content, inner = QWidget(), QVBoxLayout()
+        self._content, inner = QWidget(), QVBoxLayout()
         for place, title in enumerate((tr("Name"), tr("Kind"), tr("Longest, or words with commas"), tr("Required"))):
-            label = QLabel(title)
+            label = QLabel(title, wordWrap=True)
             label.setProperty("role", "muted")
             self._grid.addWidget(label, 0, place)
         self._grid.setColumnStretch(0, 1)
@@ -76,16 +79,26 @@ class SchemaForm(ReadDialog):
         inner.addLayout(self._grid)
         inner.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
         inner.addStretch(1)
-        content.setLayout(inner)
-        scroll = QScrollArea(widgetResizable=True)
-        scroll.setWidget(content)
+        self._content.setLayout(inner)
+        self._scroll = scroll = QScrollArea(widgetResizable=True)
+        scroll.setWidget(self._content)
         scroll.setAccessibleName(self.windowTitle())
-        column = QVBoxLayout(self)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(12)
         for part in (scroll, self._note, self.buttons):
             column.addWidget(part)
         self.resize(self.fontMetrics().horizontalAdvance("x") * 96, self.fontMetrics().lineSpacing() * 20)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """As wide as its rows, in the type that it is shown in."""
+        letters, lines = self.fontMetrics().horizontalAdvance("x"), self.fontMetrics().lineSpacing()
+        self._grid.setColumnMinimumWidth(0, NAME_LETTERS * letters)
+        self._grid.setColumnMinimumWidth(2, NAME_LETTERS * letters)
+        rows = self._content.sizeHint().width() + self._scroll.verticalScrollBar().sizeHint().width()
+        margins = self._column.contentsMargins()
+        self.resize(max(self.width(), rows + margins.left() + margins.right() + 2), max(self.height(), 16 * lines))
+        super().showEvent(event)
 
     @Slot()
     def add_field(self) -> None:

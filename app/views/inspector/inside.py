@@ -30,6 +30,8 @@ _TITLES: dict[Kind, str] = {
     "influence": mark("What it hangs on"),
     "attention": mark("Where it looked"),
 }
+LEAST_LETTERS = 8
+"""Of a choice that are always shown; its list has all of it."""
 _UNITS: dict[str, Unit] = {"word": "word", "sentence": "sentence", "token": "token"}
 _TERMS: dict[Kind, str] = {"layers": "logit_lens", "influence": "occlusion", "attention": "attention_weights"}
 
@@ -65,7 +67,7 @@ class InsidePart(QWidget):
         self.page.clicked.connect(self.pageWanted)
         self._row.flow.addWidget(self.page)
         units = [("word", tr("Each word")), ("sentence", tr("Each sentence")), ("token", tr("Each token"))]
-        self.unit = Segmented(units, tr("What is left out"), self)
+        self.unit = Segmented(units, tr("What is left out"), self, breaks=True)
         self.unit.chosen.connect(lambda _unit: self._ask("influence"))
         self.other = QComboBox(self)
         self.other.setObjectName("otherChoice")
@@ -84,6 +86,9 @@ class InsidePart(QWidget):
         self.remark = WrappedLabel("", self)
         self.remark.setProperty("role", "muted")
         self.bars = Bars(theme_for("light"), tr("Inside this step"), whole_labels=False)
+        for combo in (self.instead, self.other, self.layer):
+            combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            combo.setMinimumContentsLength(LEAST_LETTERS)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         for part in (self._row, self.unit, self.instead, self.other, self.layer, self.remark, self.bars):
