@@ -28,6 +28,7 @@ from core.remote import Address, find_key, forget_key, parse
 from core.remote.exchange import Patience
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel, connect
+from resources import depth
 from tests import fake_machine
 from tests.fake_machine import Machine
 
@@ -344,3 +345,22 @@ def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
     assert [event.piece for event in behind] == [" a", " time"]
     with fake_machine.running("llama.cpp") as other, pytest.raises(EngineRefusedError, match="does not tell"):
         core.score(model_of(other), "Once upon a time")
+
+
+def test_words_claim_only_what_was_told(machine: Machine) -> None:
+    model = model_of(machine)
+    plain = tokens(core.run(model, asked(do_sample=True, top_k=0)).events)
+    assert core.explain_token(plain[0]) == "“there” had 70 % by the model alone, the most of all."
+    assert "the second most likely" in core.explain_token(plain[2])
+    assert "none of the 3 most likely that the engine told" in core.explain_token(plain[3])
+    warm = tokens(core.run(model, asked(do_sample=True, temperature=0.5)).events)[0]
+    assert core.explain_token(warm).endswith("What the settings made of that, the engine does not tell.")
+    given = core.score(model, "Once upon", 3)[0]
+    assert core.explain_token(given).endswith("It was given by the text.")
+    with fake_machine.running("transformers") as silent:
+        untold = core.run(model_of(silent), asked()).events
+    assert "does not tell how likely it was" in core.explain_token(tokens(untold)[0])
+    for name in depth.DEPTHS:
+        with depth.at(name):
+            assert "nan" not in "".join(map(core.explain_token, [*plain, warm, given, *tokens(untold)]))
+    assert "NaN" not in core.page_text(untold).split("</script>")[0]
