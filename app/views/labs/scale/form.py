@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QLabel, QScrollArea, QSpinBox, QVBoxLayout, QWidget
 
+from app.state.terms import found
 from app.theme.theme import Theme
+from app.views.shared.terms import explain
 
 WIDTH = 264
 """Pixels at 100 %."""
@@ -71,6 +73,7 @@ class Form(QScrollArea):
         box.setObjectName(f"scale.{name}")
         box.toggled.connect(self._on_changed)
         self._editors[name] = box
+        self._explain(box, name)
         self._put(box, 6)
         return box
 
@@ -128,8 +131,14 @@ class Form(QScrollArea):
         editor.setObjectName(f"scale.{name}")
         editor.setAccessibleName(label)
         self._editors[name] = editor
+        self._explain(editor, name)
         self._put(words, 4)
         self._put(editor, 0)
+
+    def _explain(self, editor: QWidget, name: str) -> None:
+        """Where the glossary has a term for it."""
+        if found(f"control.scale.{name}") is not None:
+            explain(editor, f"control.scale.{name}")
 
     def _put(self, widget: QWidget, above: int) -> None:
         place = self._column.count() - 1
