@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -15,8 +16,11 @@ from core.labs.scale import (
     SHAPES,
     Cluster,
     Layout,
+    Measured,
+    Parts,
     Shape,
     Training,
+    explain_measured,
     idle_share,
     plan,
     reckon,
@@ -171,6 +175,18 @@ def test_what_would_make_it_fit() -> None:
     (all_at_once,) = remedies(SHAPES[-1], Cluster(64, 80e9), Layout(), Training())
     assert all_at_once.lever == "all"
     assert all_at_once.cluster.devices > 64
+
+
+def test_what_was_measured_is_told_as_it_is() -> None:
+    parts, less = Parts(parameters=400, gradients=400), Parts(parameters=400)
+    found = Measured("zero1", (parts, parts), (parts, parts), (9, 9), 9, 6, (9.0, 8.0), (9.0, 8.0), 0.1)
+    said = explain_measured(found)
+    assert "exactly: 800 B" in said
+    assert "paper needs 6 B" in said
+    assert "one process alone comes to 8.000000" in said
+    said = explain_measured(replace(found, ranks=(parts, less), predicted=(less, less), losses=(9.0, 7.0)))
+    assert "held 800 B; 400 B were predicted" in said
+    assert "comes to another" in said
 
 
 @pytest.mark.parametrize(

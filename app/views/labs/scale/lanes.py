@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -34,6 +34,7 @@ class Lanes(QWidget, Spoken):
         self._boxes: Sequence[scale.Box] = ()
         self._devices, self._end, self._cursor = 1, 1.0, 0.0
         self._shows_versions = False
+        self._left = 0
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -71,6 +72,12 @@ class Lanes(QWidget, Spoken):
         """All of it: it is scrolled."""
         return self.sizeHint()
 
+    @Slot(int)
+    def set_left(self, left: int) -> None:
+        """The first pixel in sight: names stay there when the rest is scrolled."""
+        self._left = left
+        self.update()
+
     def place_of(self, time: float) -> int:
         """Pixels from the left."""
         return round(self._x(time))
@@ -101,7 +108,7 @@ class Lanes(QWidget, Spoken):
         """Names, boxes in sight, the cursor."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_lanes(painter)
+        self._paint_grounds(painter)
         for box in self._boxes:
             rect = self._rect(box)
             if rect.intersects(QRectF(event.rect())):
@@ -110,17 +117,23 @@ class Lanes(QWidget, Spoken):
         painter.setPen(QPen(self._theme.color("text"), self._theme.px(2)))
         x = self._x(self._cursor)
         painter.drawLine(QPointF(x, self._theme.px(HEAD - 4)), QPointF(x, self._height))
+        self._paint_names(painter)
 
-    def _paint_lanes(self, painter: QPainter) -> None:
-        theme = self._theme
-        painter.setFont(theme.font(13))
+    def _paint_grounds(self, painter: QPainter) -> None:
+        px = self._theme.px
         for device in range(self._devices):
-            top = theme.px(HEAD) + device * theme.px(LANE)
-            painter.setPen(theme.color("muted"))
-            name = QRectF(0, top + theme.px(3), theme.px(NAME), theme.px(LANE - 14))
+            top = px(HEAD) + device * px(LANE) + px(3)
+            ground = QRectF(px(NAME), top, self.width() - px(NAME), px(LANE - 14))
+            painter.fillRect(ground, self._theme.color("field"))
+
+    def _paint_names(self, painter: QPainter) -> None:
+        theme, px = self._theme, self._theme.px
+        painter.fillRect(QRectF(self._left, px(HEAD), px(NAME) - 2, self.height()), theme.color("panel"))
+        painter.setFont(theme.font(13))
+        painter.setPen(theme.color("muted"))
+        for device in range(self._devices):
+            name = QRectF(self._left, px(HEAD) + device * px(LANE) + px(3), px(NAME), px(LANE - 14))
             painter.drawText(name, Qt.AlignmentFlag.AlignVCenter, tr("Device {number}").format(number=device + 1))
-            ground = QRectF(theme.px(NAME), top + theme.px(3), self.width() - theme.px(NAME), theme.px(LANE - 14))
-            painter.fillRect(ground, theme.color("field"))
 
     def _paint_box(self, painter: QPainter, box: scale.Box, rect: QRectF) -> None:
         theme, color = self._theme, COLORS[box.kind]
@@ -149,7 +162,7 @@ class Lanes(QWidget, Spoken):
             painter.drawText(lower, Qt.AlignmentFlag.AlignCenter, f"v{box.version}")
 
     def _paint_key(self, painter: QPainter) -> None:
-        theme, x = self._theme, float(self._theme.px(NAME))
+        theme, x = self._theme, float(self._left + self._theme.px(NAME))
         painter.setFont(theme.font(12))
         titles = {"forward": tr("forward"), "backward": tr("backward"), "update": tr("update"), "send": tr("sending")}
         for kind in (kind for kind in titles if any(box.kind == kind for box in self._boxes)):

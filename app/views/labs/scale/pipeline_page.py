@@ -27,6 +27,7 @@ class PipelinePage(Page):
         self._moments: list[float] = [0.0]
         self.lanes = Lanes()
         self._scroll = lying_wide(self.lanes)
+        self._scroll.horizontalScrollBar().valueChanged.connect(self.lanes.set_left)
         self.scrubber = Scrubber(self)
         self.scrubber.moved.connect(self._on_moment)
         self.moment = WrappedLabel("", self)
@@ -84,7 +85,7 @@ class PipelinePage(Page):
     def _on_moment(self) -> None:
         time = self._moments[min(self.scrubber.step, len(self._moments) - 1)]
         self.lanes.set_cursor(time)
-        self._scroll.ensureVisible(self.lanes.place_of(time), 0, 80, 0)
+        self._scroll.ensureVisible(self.lanes.place_of(time), 0, 140, 0)
         self.moment.setText("\n".join(self._told(device, time) for device in range(self.form.number("stages"))))
         self.scrubber.slider.setAccessibleDescription(self.moment.text())
 
