@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.errand import Errand, report_of
 from app.session.errands import Errands
-from app.session.looks import usable
 from app.state.labs import BASE, BUNDLED, MINE, STAGES, CompletionsDrawn, LabWish, Task, TokensScored
 from app.state.requests import ErrorReport
 
@@ -106,7 +105,7 @@ class LabWork(QObject):
 def _events(wish: LabWish, errand: Errand, home: Path, folder_of: FolderOf) -> Iterator[object]:
     import torch
 
-    torch.set_num_threads(usable())  # of this thread alone
+    torch.set_num_threads(1)  # of this thread: as quick for a small model, and the window keeps the other processor
     yield from _TASKS[wish.task](wish, errand, home, folder_of)
 
 

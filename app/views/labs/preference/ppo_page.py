@@ -37,7 +37,7 @@ class PpoPage(LabPage):
     def __init__(self, parent: QWidget | None = None) -> None:
         about = tr(
             "The model writes, the reward model scores, and what scored well becomes likelier. β holds it near what it "
-            "was: with β = 0 it finds texts that please the reward model and nobody else."
+            "was: with β = 0 nothing does, and sentences may fall apart while the score stays high."
         )
         plots = (tr("Reward, standard deviations above the start"), tr("KL from the start, nats a text"),
                  tr("Entropy, nats a token"), tr("Loss of the values"))  # fmt: skip
