@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
@@ -13,6 +14,9 @@ from app.state.changes import Change
 from app.state.run import Run
 from app.widgets.dialog import ReadDialog
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.events import RunStarted
 
 Rows = Iterable[tuple[str, str]]
 
@@ -76,16 +80,33 @@ def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | 
     rows: list[tuple[str, str]] = []
     differing: list[tuple[str, str]] = []
     if started is not None:
-        rows = [
-            (tr("model"), started.model),
-            (tr("strategy"), started.strategy),
-            (tr("cache"), started.cache),
-            (tr("device"), f"{started.device}, {started.dtype}"),
-            (tr("seed"), str(started.seed)),
-            (tr("prompt"), tr("{count:,} tokens").format(count=len(started.prompt))),
-        ]
+        rows = _elsewhere(run, started) if started.engine else _here(started)
         differing = [(name, values.format_text(value) or str(value)) for name, value in started.settings]
     groups = [(tr("The run"), rows), (tr("Settings that differ from the defaults"), differing)]
     if changes:
         groups.append((tr("Changed since"), list(changes)))
     return TableDialog(tr("Settings used"), groups, "usedSettingsDialog", parent)
+
+
+def _here(started: RunStarted) -> list[tuple[str, str]]:
+    """Of a model in memory."""
+    return [
+        (tr("model"), started.model),
+        (tr("strategy"), started.strategy),
+        (tr("cache"), started.cache),
+        (tr("device"), f"{started.device}, {started.dtype}"),
+        (tr("seed"), str(started.seed)),
+        (tr("prompt"), tr("{count:,} tokens").format(count=len(started.prompt))),
+    ]
+
+
+def _elsewhere(run: Run, started: RunStarted) -> list[tuple[str, str]]:
+    """Of a model on another machine: the prompt's tokens as far as its engine counts them."""
+    read = run.finished.metrics.prompt_tokens if run.finished is not None else 0
+    rows = [
+        (tr("model"), started.model),
+        (tr("strategy"), started.strategy),
+        (tr("engine"), f"{started.engine}, {started.device}"),
+        (tr("seed"), str(started.seed)),
+    ]
+    return [*rows, (tr("prompt"), tr("{count:,} tokens").format(count=read))] if read else rows

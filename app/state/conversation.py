@@ -110,7 +110,9 @@ class Turn:
         if self.run is None or self.run.prefilled is None:
             return self.kept
         reused = self.run.prefilled.reused
-        return Figures(reused, len(self.run.prompt) - reused, len(self.run.tokens))
+        is_elsewhere = self.run.started is not None and bool(self.run.started.engine)
+        read = self.run.prefilled.tokens if is_elsewhere else len(self.run.prompt)
+        return Figures(reused, read - reused, len(self.run.tokens))
 
     @property
     def reused(self) -> int:

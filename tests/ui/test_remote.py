@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.control.model_list import ENGINE_ITEM
@@ -59,6 +59,10 @@ def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, mach
     assert not find(window, QPushButton, "layersButton").isEnabled()
     assert parts.status.figures["cache"].text() == ""
     assert "vLLM" in parts.status.device.text()
+    parts.dialogs.open_used_settings()
+    used = [label.text() for label in find(window, QDialog, "usedSettingsDialog").findChildren(QLabel)]
+    assert "4 tokens" in used
+    assert f"vLLM, {machine.address.removeprefix('http://')}" in used
     rows = parts.setup.parameters.rows
     assert rows["no_repeat_ngram_size"].unavailable == "vLLM has no such setting."
     assert rows["top_k"].unavailable == ""

@@ -24,7 +24,7 @@ def first_words(run: Run | None) -> str:
         return tr("Nothing has been written yet. Space begins.")
     if run.outcome is not None and run.outcome.error is not None:
         return run.outcome.error.cause
-    if run.prompt:
+    if run.prompt and run.started is not None and not run.started.engine:
         count = len(run.before)
         told = trn("The model has read {count:,} token.", "The model has read {count:,} tokens.", count)
         return told.format(count=count)

@@ -21,9 +21,10 @@ def settings(started: RunStarted | None) -> Facts:
         return []
     second = [(tr("Second model"), started.second)] if started.second else []
     heads = [(tr("Model"), started.model), *second, (tr("Strategy"), strategy_title(started)),
-             (tr("Device"), f"{started.device}, {started.dtype}")]  # fmt: skip
+             (tr("Device"), f"{started.device}, {started.engine or started.dtype}")]  # fmt: skip
     if started.strategy != SCORED:
-        heads += [(tr("Cache"), started.cache), (tr("Seed"), str(started.seed))]
+        heads += [] if started.engine else [(tr("Cache"), started.cache)]
+        heads += [(tr("Seed"), str(started.seed))]
     return heads + [(name, _written(value)) for name, value in started.settings]
 
 
@@ -32,7 +33,8 @@ def made(started: RunStarted | None) -> list[str]:
     if started is None:
         return []
     drawn = started.strategy != SCORED
-    more = [tr("cache {cache}").format(cache=started.cache), tr("seed {seed}").format(seed=started.seed)]
+    kept = started.engine or tr("cache {cache}").format(cache=started.cache)
+    more = [kept, tr("seed {seed}").format(seed=started.seed)]
     return [started.model, strategy_title(started), *(more if drawn else ())]
 
 
@@ -50,14 +52,14 @@ def metrics(finished: Finished | None, scored: Sequence[TokenChosen] = ()) -> Fa
         return []
     told = finished.metrics
     rows: list[tuple[str, str | None]] = [
-        (tr("Tokens read"), f"{told.prompt_tokens:,}"),
+        (tr("Tokens read"), f"{told.prompt_tokens:,}" if told.prompt_tokens else None),
         (tr("Tokens scored") if scored else tr("Tokens written"), f"{told.new_tokens:,}"),
         *_of_score(scored),
         (tr("Time"), duration(told.seconds)),
         (tr("First token after"), _maybe(duration, told.time_to_first_token)),
         (trc("a rate", "Reading"), _maybe(rate, told.prefill_tokens_per_second)),
         (trc("a rate", "Writing"), _maybe(rate, told.decode_tokens_per_second)),
-        (tr("Passes of the model"), f"{told.target_passes:,}"),
+        (tr("Passes of the model"), f"{told.target_passes:,}" if told.target_passes else None),
         *_of_drafts(told),
         (tr("Cache at the end"), _maybe(size, told.cache_bytes or None)),
         (tr("Cache at most"), _maybe(size, told.cache_peak_bytes or None)),
