@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -46,6 +45,8 @@ class Address:
         """Whether it is this machine."""
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return True
+        import ipaddress  # a window that has just begun needs none
+
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:

@@ -44,6 +44,13 @@ ALLOWED = (
     Allowed("core/labs/preference/cards.py", r"[\s\S]*", "a model's card, which is English as the bundled ones are"),
     Allowed("app/views/labs/preference/pages.py", r"(Once upon|They played)[\s\S]*", "what storyteller writes"),
     Allowed("app/views/labs/preference", r"<b style.*|\{…\} &nbsp; <b>.*", "HTML"),
+    Allowed("app/control/connecting.py", r"pip install .*", "a command"),
+    Allowed("app/panels/engine_dialog.py", r"http://localhost.*", "an address, as an example"),
+    Allowed("core/remote/client.py", r"Accept|Connection|text/event-.*|Bearer \{…\}", "what is said to a server"),
+    Allowed(
+        "core/remote/exchange.py", r"nothing for .*", "told to nobody: the error that is shown has words of its own"
+    ),
+    Allowed("core/remote/kinds.py", r"transformers serve", "a program's name"),
     Allowed("core/catalog", r"Range|bytes \{…\}-", "what is said to a server"),
     Allowed(
         "core/decoding/forward/anatomy.py",
