@@ -22,7 +22,7 @@ from core.labs.preference.cards import ppo_card
 from core.labs.preference.checkpoint import Checkpoint
 from core.labs.preference.comparing import compared, held_against
 from core.labs.preference.digest import digest, weights_digest
-from core.labs.preference.events import Begun, Kept, LabEvent, PpoStep
+from core.labs.preference.events import Begun, Kept, LabEvent, PpoStep, Stopped
 from core.labs.preference.files import bundled_rankings
 from core.labs.preference.places import home
 from core.labs.preference.reward_model import RewardModel, load_reward_model
@@ -148,6 +148,8 @@ class _Ppo:
         if training.figures:
             self._baseline = Baseline(**training.figures)
             yield from training.steps(self._round)
+        else:
+            yield Stopped("ppo", training.step, training.total)
         if training.is_done:
             yield from self._keep()
 
@@ -231,6 +233,7 @@ class _Ppo:
         checked = held_against(self._source, tuned, self._scorer, self._held, settings.checked, settings.longest,
                                settings.seed, training.total, self._cancel)  # fmt: skip
         if checked is None:
+            yield Stopped("ppo", training.step, training.total)
             return
         yield checked
         yield from compared(self._source, tuned, self._scorer, self._held[: settings.compared], settings.longest,

@@ -142,6 +142,15 @@ def test_stop_ends_it_and_leaves_nothing_half_made(tiny: LoadedModel, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["training.safetensors"]
 
 
+def test_ppo_that_is_stopped_before_its_first_round_says_so(
+    tiny: LoadedModel, judge: RewardModel, tmp_path: Path
+) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    events = list(ppo(judge, model=tiny, folder=tmp_path, prompts=["A"], settings=SMALL, cancel=cancel))
+    assert events[-1] == Stopped("ppo", 0, SMALL.steps)
+
+
 def test_nothing_is_written_beside_a_bundled_model(tiny: LoadedModel) -> None:
     bundled = core.catalog.BUNDLED
     for make in (
