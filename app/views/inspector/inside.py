@@ -69,31 +69,30 @@ class InsidePart(QWidget):
         units = [("word", tr("Each word")), ("sentence", tr("Each sentence")), ("token", tr("Each token"))]
         self.unit = Segmented(units, tr("What is left out"), self, breaks=True)
         self.unit.chosen.connect(lambda _unit: self._ask("influence"))
-        self.other = QComboBox(self)
-        self.other.setObjectName("otherChoice")
-        self.other.setAccessibleName(tr("Why this and not"))
-        self.other.activated.connect(lambda _row: self._ask("influence"))
-        self.instead = QComboBox(self)
-        self.instead.setObjectName("insteadChoice")
-        self.instead.setAccessibleName(tr("What stands in its place"))
+        self.other = self._choice("otherChoice", tr("Why this and not"))
+        self.instead = self._choice("insteadChoice", tr("What stands in its place"))
         for value, title in told.replacements():
             self.instead.addItem(title, value)
-        self.instead.activated.connect(lambda _row: self._ask("influence"))
-        self.layer = QComboBox(self)
-        self.layer.setObjectName("layerChoice")
-        self.layer.setAccessibleName(tr("Attention of which layer"))
+        self.layer = self._choice("layerChoice", tr("Attention of which layer"))
+        for choice in (self.other, self.instead):
+            choice.activated.connect(lambda _row: self._ask("influence"))
         self.layer.activated.connect(lambda _row: self._tell_attention())
         self.remark = WrappedLabel("", self)
         self.remark.setProperty("role", "muted")
         self.bars = Bars(theme_for("light"), tr("Inside this step"), whole_labels=False)
-        for combo in (self.instead, self.other, self.layer):
-            combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            combo.setMinimumContentsLength(LEAST_LETTERS)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         for part in (self._row, self.unit, self.instead, self.other, self.layer, self.remark, self.bars):
             self._column.addWidget(part)
         self._show(())
+
+    def _choice(self, name: str, label: str) -> QComboBox:
+        combo = QComboBox(self)
+        combo.setObjectName(name)
+        combo.setAccessibleName(label)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        combo.setMinimumContentsLength(LEAST_LETTERS)
+        return combo
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
