@@ -79,16 +79,19 @@ class ModelChoice(QObject):
             return []
         return [unknown("model", name, self._models.names)]
 
-    def add_folder(self, folder: str) -> bool:
-        """List a model folder and choose it; False when it holds no model."""
-        entry = self._models.add_folder(folder)
+    def add_folder(self, folder: str, chooses: bool = True) -> bool:
+        """List a model folder, now and later on, and choose it, or have what is chosen stay; False when it holds no
+        model."""
+        entry, chosen = self._models.add_folder(folder), self.name
         if entry is None:
             return False
         if folder not in self._kept.folders:
             self._kept.folders.append(folder)
         self._show_models()
+        if not chooses:
+            self._picker.choose(chosen)
         self.listed.emit()
-        return self._picker.choose(entry.name)
+        return not chooses or self._picker.choose(entry.name)
 
     def add_engine(self, address: str) -> bool:
         """List a model on another machine and choose it; False for what is no address."""
@@ -100,16 +103,6 @@ class ModelChoice(QObject):
         self._show_models()
         self.listed.emit()
         return self._picker.choose(entry.name)
-
-    def list_folder(self, folder: str) -> None:
-        """List a model folder, now and later on; what is chosen stays."""
-        if self._models.add_folder(folder) is not None:
-            if folder not in self._kept.folders:
-                self._kept.folders.append(folder)
-            chosen = self.name
-            self._show_models()
-            self._picker.choose(chosen)
-            self.listed.emit()
 
     @Slot(object)
     def add_hub(self, entry: ModelEntry) -> None:

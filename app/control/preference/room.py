@@ -58,7 +58,7 @@ class PreferenceController(QObject):
         if error is not None:
             self.lab.view.show_error(wish.task, error)
         elif wish.task in ("sft", "ppo") and wish.task in self._work.done:
-            self._model.list_folder(str(self._work.folder_of(wish.task)))
+            self._model.add_folder(str(self._work.folder_of(wish.task)), chooses=False)
             announce(self.lab, tr("The training is done."))
 
     def _show_state(self) -> None:

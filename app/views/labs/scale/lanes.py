@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal, Slot
@@ -59,7 +59,11 @@ class Lanes(QWidget, Spoken):
     def spoken_parts(self) -> list[Part]:
         """A box after the other, by time."""
         return [
-            Part(scale.words.explain_box(box), partial(self._place, box), press=partial(self.picked.emit, box.start))
+            Part(
+                scale.words.explain_box(box),
+                partial(_place, self._rect, box),
+                press=partial(self.picked.emit, box.start),
+            )
             for box in self._boxes
         ]
 
@@ -100,9 +104,6 @@ class Lanes(QWidget, Spoken):
         if box.kind in ("update", "send"):  # a moment, or a way: thin, at the foot of the lane
             return QRectF(left, top + px(LANE - 9), max(px(3), width), px(6))
         return QRectF(left + 1, top + px(3), width - 2, px(LANE - 14))
-
-    def _place(self, box: scale.Box) -> QRect:
-        return self._rect(box).toAlignedRect()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Names, boxes in sight, the cursor."""
@@ -177,3 +178,7 @@ class Lanes(QWidget, Spoken):
         """Go to the moment that is clicked at."""
         time = (event.position().x() - self._theme.px(NAME)) / self._unit
         self.picked.emit(min(max(time, 0.0), self._end))
+
+
+def _place(rect: Callable[[scale.Box], QRectF], box: scale.Box) -> QRect:
+    return rect(box).toAlignedRect()
