@@ -69,6 +69,7 @@ def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("past", [0, 9])
+@torch.no_grad()
 def test_the_last_layer_goes_on_for_the_places_that_are_scored(past: int) -> None:
     lean = lean_llama(tiny.shared("llama"))
     assert lean is not None
