@@ -44,9 +44,11 @@ class Downloads(QObject):
     def look_at_disk(self) -> None:
         """Find out what is there, whole or not; `standings.listed` follows."""
 
+        moment = self.standings.moment
+
         def work(errand: Errand) -> None:
             whole = [(entry.name, entry.bytes) for entry in catalog.hub_cached() if entry.problem is None]
-            errand.tell(self.standings.on_disk, whole, catalog.unfinished())
+            errand.tell(self.standings.on_disk, moment, whole, catalog.unfinished())
 
         self._errands.send(_SHELF, work)
 

@@ -20,6 +20,9 @@ class Standings(QObject):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._known: dict[str, Standing] = {}
+        self._moved: dict[str, int] = {}
+        self.moment = 0
+        """How often anything has been told: what was read from the disk at a moment knows nothing of later ones."""
 
     @property
     def kept(self) -> list[str]:
@@ -32,16 +35,18 @@ class Standings(QObject):
 
     def stand(self, name: str, standing: Standing) -> None:
         """It stands so from now on."""
-        self._known[name] = standing
+        self.moment += 1
+        self._known[name], self._moved[name] = standing, self.moment
         self.changed.emit(name)
 
-    def on_disk(self, whole: list[tuple[str, int]], unfinished: tuple[catalog.Unfinished, ...]) -> None:
-        """These are there, with their bytes; what is under way is known better already."""
+    def on_disk(self, moment: int, whole: list[tuple[str, int]], unfinished: tuple[catalog.Unfinished, ...]) -> None:
+        """These were there, with their bytes, when one began to look; what was told since is known better already."""
         found = {name: Standing("whole", size, size) for name, size in whole}
         found |= {one.name: Standing("paused", one.done, one.total) for one in unfinished}
         for name, standing in found.items():
             kept = self.of(name)
-            if not kept.is_busy and (kept.status != standing.status or kept.done != standing.done):
+            is_old = self._moved.get(name, 0) > moment
+            if not (kept.is_busy or is_old) and (kept.status != standing.status or kept.done != standing.done):
                 self._known[name] = replace(standing, error=kept.error if kept.status == "failed" else None)
         self.listed.emit()
 

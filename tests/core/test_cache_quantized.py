@@ -15,6 +15,7 @@ from core.caches.tensors.quantizers import choose, is_installed, pack, unpack
 from core.errors import CacheError
 from core.events import CacheMeasured
 from tests.core import tiny
+from tests.long import every
 
 ENGINES = [
     pytest.param(
@@ -82,7 +83,7 @@ def test_outlying_channels_want_scales_of_their_own() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"nbits": 2}, {"engine": "fp8"}, {"residual_length": 32, "q_group_size": 16}])
 @pytest.mark.parametrize("kind", ["llama", "t5"])
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", every(2, [2, 1]))
 def test_every_byte_is_predicted(options: dict[str, Any], kind: str, rows: int) -> None:
     model, backend = tiny.shared(kind), core.caches.registry["quantized"]
     more = {"do_sample": True, "num_return_sequences": 2} if rows > 1 else {}

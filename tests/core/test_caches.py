@@ -71,7 +71,7 @@ def test_exact_back_ends_write_the_same(kind: str, settings: dict[str, Any]) -> 
     assert all(sequences == written["dynamic"] for sequences in written.values()), written
 
 
-@pytest.mark.parametrize("kind", tiny.ALL)
+@pytest.mark.parametrize("kind", every(3, tiny.ALL))
 def test_dynamic_is_what_the_model_writes_alone(kind: str) -> None:
     model = tiny.shared(kind)
     for sequences in (core.run(model, request(name)).sequences for name in serving(kind)):

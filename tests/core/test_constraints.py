@@ -13,6 +13,7 @@ from core.errors import ParameterError, StrategyError, TokenizerMissingError
 from core.events import BeamsRanked, BeamStep
 from tests.core import tiny
 from tests.core.beam_reference import constrained, contains, exhaustive, log_probabilities, run
+from tests.long import every
 
 KINDS = ("gpt2", "llama", "mistral", "gemma2", "gemma3", "t5", "bart")
 WANTED: dict[str, list[list[list[int]]]] = {
@@ -35,7 +36,7 @@ def meets(text: tuple[int, ...], phrases: list[list[list[int]]]) -> bool:
 
 
 @pytest.mark.parametrize("name", WANTED)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", every(3, KINDS))
 def test_equals_the_plain_search(kind: str, name: str) -> None:
     """force_words_ids mean what they meant in transformers 4."""
     model, ids, phrases = tiny.make(kind, scale=2.0), tiny.prompt(), WANTED[name]
@@ -52,7 +53,7 @@ def test_equals_the_plain_search(kind: str, name: str) -> None:
 
 @pytest.mark.parametrize("pool", ["paper", "transformers"])
 @pytest.mark.parametrize("name", WANTED)
-@pytest.mark.parametrize("kind", ["llama", "t5"])
+@pytest.mark.parametrize("kind", every(2, ["t5", "llama"]))
 def test_every_result_meets_everything(kind: str, name: str, pool: str) -> None:
     """And its score is the sum of its log-probabilities, divided by its length."""
     model, ids, phrases = tiny.make(kind, seed=3, scale=2.0), tiny.prompt(), WANTED[name]

@@ -10,6 +10,7 @@ import core
 from core.decoding.contrastive import balance
 from core.events import TokenChosen
 from tests.core import tiny
+from tests.long import every
 
 
 def last_states(model: core.LoadedModel, prompt: list[int], text: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -42,7 +43,7 @@ def naive(model: core.LoadedModel, prompt: list[int], steps: int, k: int, alpha:
     return text
 
 
-@pytest.mark.parametrize("kind", [*tiny.DECODERS, *tiny.ENCODER_DECODERS])
+@pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, *tiny.ENCODER_DECODERS]))
 @pytest.mark.parametrize(("k", "alpha"), [(4, 0.6), (7, 0.3)])
 def test_equals_the_full_recomputation(kind: str, k: int, alpha: float) -> None:
     model, ids = tiny.shared(kind), tiny.prompt()

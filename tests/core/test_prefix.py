@@ -21,6 +21,7 @@ from core.caches.tensors.legacy import from_legacy, to_legacy
 from core.errors import CacheError
 from core.events import Prefilled
 from tests.core import tiny
+from tests.long import every
 
 NEW = 12
 
@@ -43,7 +44,7 @@ def serving(kind: str) -> list[str]:
     return [name for name, backend in core.caches.registry.items() if not backend.why_not(tiny.shared(kind))]
 
 
-@pytest.mark.parametrize("kind", [*tiny.DECODERS, "mamba"])
+@pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, "mamba"]))
 def test_a_chat_goes_on_from_its_last_turn(kind: str) -> None:
     model, turn = tiny.shared(kind), tiny.prompt(5, seed=1)
     for name in serving(kind):
@@ -56,7 +57,7 @@ def test_a_chat_goes_on_from_its_last_turn(kind: str) -> None:
         assert second == run(model, history, None, name)[0], name
 
 
-@pytest.mark.parametrize("kind", [*tiny.DECODERS, "mamba"])
+@pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, "mamba"]))
 def test_a_branch_starts_in_the_middle_wherever_the_cache_can_be_cut(kind: str) -> None:
     model, ids = tiny.shared(kind), tiny.prompt(20)
     branch = ids[:6] + tiny.prompt(6, seed=2)

@@ -41,7 +41,7 @@ def _ways(kind: str) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [*tiny.DECODERS, *tiny.ENCODER_DECODERS])
+@pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, *tiny.ENCODER_DECODERS]))
 def test_equals_greedy_decoding(kind: str) -> None:
     model, expected = tiny.shared(kind), greedy(tiny.shared(kind))
     assert len(expected) == LENGTH

@@ -30,7 +30,7 @@ from tests.core.spec_tables import (
     scores_of,
     table_drafter,
 )
-from tests.long import every
+from tests.long import every, slow
 
 TARGET, FIRST, SECOND = Table(1), Table(2), Table(3)
 ALARM = 1e-3
@@ -184,8 +184,8 @@ ENDS: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize(
     ("strategy", "xtc"),
     [
-        *((name, None) for name in ENDS),
-        ("assisted", (0.15, 0.6)),
+        *every(3, [(name, None) for name in ENDS]),
+        slow(("assisted", (0.15, 0.6))),
         pytest.param("token_tree", (0.15, 0.6), marks=pytest.mark.fuzz),
     ],
 )

@@ -12,6 +12,7 @@ from core.errors import PromptError
 from core.models.templates.render import render_chat
 from tests.core import tiny
 from tests.core.test_text import byte_level
+from tests.long import every
 
 CHAT = [
     {"role": "system", "content": "  Be kind. "},
@@ -113,7 +114,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", every(3, BOMBS))
 def test_a_bomb_is_refused_with_words(name: str) -> None:
     model = tiny.make("llama", vocab_size=260)
     model.tokenizer = byte_level()

@@ -27,6 +27,7 @@ def train(shape, state: Path, steps: int):
     return trainer
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_ends_in_the_same_weights(tmp_path: Path) -> None:
     whole = train(TINY, tmp_path / "whole" / "state.pt", 8)
     train(TINY, tmp_path / "parts" / "state.pt", 3)

@@ -45,6 +45,7 @@ def draw(qapp: QApplication, qtbot: QtBot, tmp_path: Path) -> Draw:
     return drawn
 
 
+@pytest.mark.slow
 def test_order_and_neighbours_do_not_matter(draw: Draw, tmp_path: Path) -> None:
     tables = [f'out = "{name}.png"\n{table}' for name, table in TABLES.items()]
     assert draw("all", *tables) == 0

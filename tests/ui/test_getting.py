@@ -7,7 +7,7 @@ from pathlib import Path
 
 import huggingface_hub
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -15,11 +15,13 @@ from app.control.model_list import HUB_ITEM
 from app.panels.download.dialog import DownloadDialog
 from app.panels.download.rows import ROW
 from app.session.downloads import Downloads
+from app.session.standings import Standings
+from app.state.hub_models import Standing
 from app.theme.panel_rules import rules
 from app.theme.theme import theme_for
 from app.window.main_window import MainWindow
 from core import catalog
-from core.catalog import transfer
+from core.catalog import Unfinished, transfer
 from resources import language
 from tests import fake_hub
 from tests.core import tiny
@@ -196,3 +198,15 @@ def test_nothing_is_cut(qtbot: QtBot, hub: Hub, window: MainWindow, scale: float
         layout.settle(dialog)
         assert not layout.faults(dialog)
     QApplication.processEvents()
+
+
+def test_what_was_read_from_the_disk_before_a_download_ended_does_not_call_it_paused(qtbot: QtBot) -> None:
+    standings = Standings(QObject(QApplication.instance()))
+    begun = standings.moment
+    standings.stand(NAME, Standing("whole", 7, 7))
+    standings.on_disk(begun, [], (Unfinished(NAME, 3, 7), Unfinished("other/one", 1, 7)))
+    assert standings.of(NAME) == Standing("whole", 7, 7)
+    assert standings.of("other/one").status == "paused"
+    standings.on_disk(standings.moment, [], (Unfinished(NAME, 3, 7),))
+    assert standings.of(NAME).status == "paused", "what is read later counts"
+    standings.parent().deleteLater()

@@ -128,6 +128,7 @@ def test_starts_and_stops_at_random(qtbot: QtBot, window: MainWindow) -> None:
     assert max(memory[30:]) < 1.1 * max(memory[5:15])
 
 
+@pytest.mark.slow
 def test_the_program_itself_leaves_a_picture(tmp_path: Path) -> None:
     picture = tmp_path / "out.png"
     words = ["--prompt", "Once upon a time", "--strategy", "greedy", "--param", "max_new_tokens=5", "--run",
