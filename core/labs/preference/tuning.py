@@ -28,7 +28,7 @@ CHATS = BUNDLED.with_name("chats.jsonl")
 """Chat examples that ship with the program."""
 EXAMPLES_A_STEP = 8
 HELD_OUT = 5
-RATE = 5e-5
+RATE = 1e-3
 
 
 class Example(NamedTuple):
@@ -50,7 +50,7 @@ def sft(
     *,
     model: LoadedModel | str = "storyteller",
     folder: str | Path | None = None,
-    steps: int = 12,
+    steps: int = 40,
     seed: int = 0,
     rate: float = RATE,
     cancel: threading.Event | None = None,

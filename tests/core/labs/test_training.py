@@ -273,6 +273,18 @@ def test_fine_tuning_learns_the_answers_alone(tiny: LoadedModel, tmp_path: Path)
     assert core.load(tmp_path).name
 
 
+@pytest.mark.fuzz
+def test_storyteller_thanks_for_most_questions_it_has_not_seen(tmp_path: Path) -> None:
+    """What the room says of the bundled chats; about a minute."""
+    list(sft(folder=tmp_path))
+    tuned, thanks = core.load(tmp_path), 0
+    for example in read_examples(CHATS)[4::5]:
+        request = core.Request(list(example.prompt), {"max_new_tokens": 60, "do_sample": False})
+        text = tuned.tokenizer.decode(core.run(tuned, request).sequences[0], skip_special_tokens=True)
+        thanks += text.strip().endswith("Thank you for asking!")
+    assert thanks >= 8, "of 12"
+
+
 @pytest.mark.parametrize("line", ['{"prompt": "a"}', '{"messages": []}', '{"messages": [{"role": "user"}]}', "["])
 def test_a_broken_example_is_named(tiny: LoadedModel, tmp_path: Path, line: str) -> None:
     good = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}

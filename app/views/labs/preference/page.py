@@ -55,6 +55,7 @@ class LabPage(QFrame):
         self.column.addWidget(self.status)
         for place, (heading, plot) in enumerate(zip(self.headings, self.plots, strict=True)):
             heading.setProperty("role", "heading")
+            heading.hide()  # until there is a curve below it
             self.grid.addWidget(heading, place // self._beside * 2, place % self._beside)
             self.grid.addWidget(plot, place // self._beside * 2 + 1, place % self._beside)
         self.column.addLayout(self.grid, 1)
@@ -81,7 +82,8 @@ class LabPage(QFrame):
 
     def show_events(self, events: Sequence[object]) -> None:
         """What was told so far."""
-        for plot, figure in zip(self.plots, self.figures(events), strict=False):
+        for heading, plot, figure in zip(self.headings, self.plots, self.figures(events), strict=False):
+            heading.setVisible(not figure.is_empty)
             plot.show_figure(figure)
         self.status.setText(told(events))
 

@@ -67,7 +67,8 @@ class SftPage(LabPage):
     def __init__(self, parent: QWidget | None = None) -> None:
         about = tr(
             "People write answers; the model learns to write the same. The bundled chats end every answer with a "
-            "thank-you, which storyteller has never seen: a few steps are enough."
+            "thank-you, which storyteller has never written: after a minute it thanks for most questions it has not "
+            "seen."
         )
         super().__init__(about, (tr("Loss, nats a token"),), parent)
         self.data = DataPicker(((BUNDLED, tr("The bundled chats")),), self)
