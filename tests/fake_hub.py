@@ -9,10 +9,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.local_server import serving
 
 LARGE = 10_000
 """Bytes from which on a file is stored as the hub stores large ones: elsewhere, by its SHA-256."""
@@ -70,19 +72,8 @@ class Hub:
 def running() -> Iterator[Hub]:
     """A hub that answers until the end of the block."""
     hub = Hub()
-    hub.held.set()
-    server = _Server(("127.0.0.1", 0), type("Answer", (_Answer,), {"hub": hub}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    hub.address = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving(type("Answer", (_Answer,), {"hub": hub}), hub.held) as hub.address:
         yield hub
-    finally:
-        hub.held.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def digest(content: bytes) -> str:
@@ -90,11 +81,6 @@ def digest(content: bytes) -> str:
     if len(content) >= LARGE:
         return hashlib.sha256(content).hexdigest()
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-
-
-class _Server(ThreadingHTTPServer):
-    def handle_error(self, *args: object) -> None:
-        """Who asked has gone, as some tests want it."""
 
 
 class _Answer(BaseHTTPRequestHandler):

@@ -10,8 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.local_server import serving
 
 STORY = (
     (" there", 0.7, {" there": 0.7, " a": 0.2, " in": 0.05}),
@@ -67,19 +69,8 @@ class Machine:
 def running(kind: str = "vllm", **more: Any) -> Iterator[Machine]:
     """A machine that answers until the end of the block."""
     machine = Machine(kind, **more)
-    machine.held.set()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Answer", (_Answer,), {"machine": machine}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    machine.address = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with serving(type("Answer", (_Answer,), {"machine": machine}), machine.held) as machine.address:
         yield machine
-    finally:
-        machine.held.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 class _Answer(BaseHTTPRequestHandler):

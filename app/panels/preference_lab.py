@@ -28,3 +28,6 @@ class PreferenceLab(ReadDialog):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
         self.view.set_theme(theme)
+
+    def words_changed(self) -> None:
+        """Its sentences are the same at every depth."""

@@ -34,7 +34,6 @@ def action_table(
         **_keeping(controllers),
         **_around(controllers, layout, rooms),
         **_looking(appearance, speech),
-        "open_scale": partial(_open_scale, window, appearance),
         "escape": lambda: stage.leave() or controllers.runs.escape(),
         "present": stage.toggle,
         "record_demo": stage.record_demo,
@@ -67,6 +66,7 @@ def _keeping(controllers: Controllers) -> Table:
         "open_folder": controllers.library.open_folder,
         "get_model": controllers.getting.open,
         "connect_engine": controllers.getting.connect_engine,
+        "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
         "open_run": controllers.recorded.ask_what_to_open,
         "save_run": controllers.recorded.ask_where_to_save,
@@ -95,13 +95,6 @@ def _around(controllers: Controllers, layout: PanelLayout, rooms: Rooms) -> Tabl
         "open_used_settings": controllers.dialogs.open_used_settings,
         "show_welcome": controllers.welcome.show,
     }
-
-
-def _open_scale(window: QWidget, appearance: Appearance) -> QWidget:
-    """The Scale lab, imported with its first use."""
-    from app.control.labs import open_scale
-
-    return open_scale(window, appearance.theme or appearance.usual, appearance.changed, appearance.wordsChanged)
 
 
 def _looking(appearance: Appearance, speech: LanguageSwitch) -> Table:

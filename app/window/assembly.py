@@ -22,6 +22,7 @@ from app.control.getting import GetModels
 from app.control.guess import GuessController
 from app.control.history_panel import HistoryPanel
 from app.control.kept_changes import KeptChanges
+from app.control.labs.opening import Labs
 from app.control.library import Library
 from app.control.live_text import LiveText
 from app.control.loading import LoadController
@@ -30,7 +31,6 @@ from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.control.palette.controller import Palette
-from app.control.preference.opening import Labs
 from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery

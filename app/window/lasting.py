@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from app.control.history import History
 from app.control.keeping import Keeper
+from app.control.labs.opening import LabWorks
 from app.control.model_list import ModelList
-from app.control.preference.opening import LabWorks
 from app.control.steps import Steps
 from app.session.late_downloads import LateDownloads
 from app.session.session import Session

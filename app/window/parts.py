@@ -19,13 +19,13 @@ from app.control.history import History
 from app.control.history_panel import HistoryPanel
 from app.control.keeping import Keeper
 from app.control.kept_changes import KeptChanges
+from app.control.labs.opening import Labs
 from app.control.library import Library
 from app.control.live_text import LiveText
 from app.control.loading import LoadController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.palette.controller import Palette
-from app.control.preference.opening import Labs
 from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery

@@ -159,6 +159,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
     appearance.wordsChanged.connect(parts.terms.refresh)
+    appearance.wordsChanged.connect(parts.labs.words_changed)
     parts.toolbar.text.setMenu(appearance.menu)
     _connect_language(parts)
     appearance.menu.actionChosen.connect(parts.actions.do)

@@ -60,7 +60,6 @@ ALLOWED = (
     Allowed(
         "core/decoding/speculation/drafters/spelling.py", r"The Fox said.*", "a text that two tokenizers are tried on"
     ),
-    Allowed("core/extras.py", r"pip install .*", "a command"),
     Allowed("core/models/packed/layers.py", r"in_features=.*", "how torch prints a layer"),
     Allowed("core/models/packed/reading.py", r"\{…\} ended early", "for the log; the error has words of its own"),
     Allowed("app/session/errands.py", r"hub \{…\}", "a thread's name"),

@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
+from app.control.labs.preference import PreferenceController
 from app.session import labs as lab_session
 from app.state.labs import CompletionsDrawn, LabWish, TokensScored
 from app.views.labs.preference.view import PreferenceView
@@ -82,7 +83,9 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     assert page.order.groups == [[TEXTS[2]], [TEXTS[0]], [TEXTS[1], TEXTS[3]]]
     page.keep.click()
     assert page.kept.text() == "Kept: 1 rankings, 5 pairs"
-    window.parts.labs.open_preference()._export(str(tmp_path / "pairs.jsonl"))
+    window.parts.labs.open_preference()
+    (controller,) = window.findChildren(PreferenceController)
+    controller._export(str(tmp_path / "pairs.jsonl"))
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert rows[0] == {"prompt": "Once. ", "chosen": TEXTS[2], "rejected": TEXTS[0]}
     assert len(rows) == 5

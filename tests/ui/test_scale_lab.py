@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.scale_run import ScaleRun
+from app.control.labs.scale_run import ScaleRun
 from app.theme.theme import theme_for
 from app.views.labs.scale.window import ScaleView
 from core.errors import ScaleError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,11 @@ from app.control.model_choice import ModelChoice
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
-    from app.control.preference.room import PreferenceController
+    from app.panels.preference_lab import PreferenceLab
     from app.session.labs import LabWork
+    from app.views.labs.scale.window import ScaleView
+
+    Room = PreferenceLab | ScaleView
 
 
 class LabWorks:
@@ -40,35 +44,50 @@ class LabWorks:
 
 
 class Labs(QObject):
-    """Opens the rooms beside the window that `over` lies in."""
+    """Opens the rooms beside the window that `over` lies in, each once; they follow its theme and depth of words."""
 
     def __init__(self, over: QWidget, works: LabWorks, model: ModelChoice) -> None:
         super().__init__(over)
         self._over, self._works, self._model = over, works, model
         self._theme: Theme | None = None
-        self._preference: PreferenceController | None = None
+        self._rooms: dict[str, Room] = {}
 
     @Slot()
-    def open_preference(self) -> PreferenceController:
-        """The preference lab."""
-        if self._preference is None:
-            from app.control.preference.room import PreferenceController
+    def open_scale(self) -> None:
+        """The Scale lab."""
+        from app.control.labs.scale_run import open_scale
 
-            self._preference = PreferenceController(self._over.window(), self._works.preference(), self._model)
-            self._preference.lab.destroyed.connect(self._on_closed)
-            if self._theme is not None:
-                self._preference.lab.set_theme(self._theme)
-        self._preference.lab.show()
-        self._preference.lab.activateWindow()
-        return self._preference
+        self._show("scale", open_scale)
+
+    @Slot()
+    def open_preference(self) -> None:
+        """The Preference lab."""
+        from app.control.labs.preference import PreferenceController
+
+        def make(window: QWidget) -> PreferenceLab:
+            return PreferenceController(window, self._works.preference(), self._model).lab
+
+        self._show("preference", make)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes, of what is open and of what will be."""
         self._theme = theme
-        if self._preference is not None:
-            self._preference.lab.set_theme(theme)
+        for room in self._rooms.values():
+            room.set_theme(theme)
 
     @Slot()
-    def _on_closed(self) -> None:
-        self._preference = None
+    def words_changed(self) -> None:
+        """Another depth of words."""
+        for room in self._rooms.values():
+            room.words_changed()
+
+    def _show(self, name: str, make: Callable[[QWidget], Room]) -> None:
+        if name not in self._rooms:
+            room = self._rooms[name] = make(self._over.window())
+            room.destroyed.connect(partial(self._rooms.pop, name, None))
+            if self._theme is not None:
+                room.set_theme(self._theme)
+        self._rooms[name].show()
+        self._rooms[name].raise_()
+        self._rooms[name].activateWindow()

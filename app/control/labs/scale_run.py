@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtWidgets import QWidget
 
 from app.session.errand import Errand
 from app.views.labs.scale.run_page import RunPage
+from app.views.labs.scale.window import ScaleView
 from core.errors import TokenscopeError, UnforeseenError
 from core.labs import scale
 from resources.language import tr
@@ -72,3 +74,10 @@ def _end(under_way: list[Errand]) -> None:
     """The page is gone, so nobody is left to be told; the processes go too."""
     for errand in under_way:
         errand.end(END_S)
+
+
+def open_scale(window: QWidget) -> ScaleView:
+    """The lab's room above a window, with what its last page starts."""
+    view = ScaleView(window)
+    ScaleRun(view.run)
+    return view

@@ -1,1 +1,0 @@
-"""What opens the preference lab and keeps its room in step."""

@@ -1,0 +1,31 @@
+"""A server on this machine for the length of a block, with what a test wants it to answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *args: object) -> None:
+        """Who asked has gone, as some tests want it."""
+
+
+@contextmanager
+def serving(answer: type[BaseHTTPRequestHandler], held: threading.Event) -> Iterator[str]:
+    """The server's address. `held` is what its answers wait for: set at both ends, so that none waits for ever."""
+    held.set()
+    server = _Server(("127.0.0.1", 0), answer)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        held.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
