@@ -151,18 +151,30 @@ def _template() -> str:
     return Path(__file__).with_name("theme.qss").read_text(encoding="utf-8")
 
 
+_GENERIC = ("", "sans", "sans serif", "sans-serif")
+_SANS = ("DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial")
+_FIXED = ("DejaVu Sans Mono", "Liberation Mono", "Noto Sans Mono", "Courier New")
+"""Where fontconfig has no aliases, any font stands in for the generic names: a book's, or one of uneven widths."""
+
+
 @cache
 def _family() -> str:
-    """Inter where it is installed, else the desktop's own interface font."""
+    """Inter where it is installed, else the desktop's own interface font; where no desktop says what a sans serif is,
+    a well-known one."""
     families = QFontDatabase.families()
     own = QGuiApplication.font().family()
-    return next((name for name in ("Inter", "Inter Variable") if name in families), own)
+    stands_in, with_serifs = (QFontInfo(QFont(name)).family() for name in (own, "serif"))
+    is_any = own.lower() in _GENERIC and stands_in == with_serifs and "sans" not in stands_in.lower()
+    wanted = ("Inter", "Inter Variable", *(_SANS if is_any else ()))
+    return next((name for name in wanted if name in families), own)
 
 
 @cache
 def _fixed_family() -> str:
     """The desktop's letters of one width, for code."""
-    return QFontInfo(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)).family()
+    own = QFontInfo(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)).family()
+    families = () if QFontDatabase.isFixedPitch(own) else QFontDatabase.families()
+    return next((name for name in _FIXED if name in families), own)
 
 
 def forget_family() -> None:

@@ -1,6 +1,9 @@
 """Themes: contrast, the scale of probabilities, the style sheet, the size of type."""
 
+import os
 import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,6 +12,9 @@ from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
 from app.theme.theme import Theme, theme_for
+from tests.fonts import FONTS
+
+ROOT = Path(__file__).parents[2]
 
 BOTH = pytest.mark.parametrize("name", ["light", "dark"])
 
@@ -96,3 +102,24 @@ def test_system_theme_is_one_of_the_two(qtbot: QtBot) -> None:
     theme = theme_for("system")
     assert isinstance(theme, Theme)
     assert theme.name in {"light", "dark"}
+
+
+NO_ALIASES = "<fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir></fontconfig>"
+FAMILIES = """
+from PySide6.QtGui import QFontInfo, QGuiApplication
+app = QGuiApplication([])
+from app.theme.theme import _fixed_family, theme_for
+print(QFontInfo(theme_for("light").font(13)).family(), _fixed_family(), sep=", ")
+"""
+
+
+def test_words_have_no_serifs_where_nobody_says_what_a_sans_serif_is(tmp_path: Path) -> None:
+    """Fonts in a folder, and a fontconfig that knows no generic names: a serif stands in for them."""
+    fonts = FONTS["wide"].found()[0].parent
+    if not list(fonts.glob("DejaVuSerif*.ttf")):
+        pytest.skip("there is no font with serifs beside the one without")
+    config = tmp_path / "fonts.conf"
+    config.write_text(NO_ALIASES.format(fonts=fonts, cache=tmp_path / "cache"))
+    variables = {**os.environ, "FONTCONFIG_FILE": str(config), "QT_QPA_PLATFORM": "offscreen"}
+    told = subprocess.run([sys.executable, "-c", FAMILIES], env=variables, capture_output=True, text=True, cwd=ROOT)
+    assert told.stdout.strip() == "DejaVu Sans, DejaVu Sans Mono", told.stderr
