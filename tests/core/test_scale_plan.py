@@ -205,3 +205,16 @@ def test_what_cannot_be_is_refused(wrong: object) -> None:
     assert callable(wrong)
     with pytest.raises(ParameterError):
         wrong()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "devices"), [("7B", 4), (float("nan"), 4), (float("inf"), 4), (1e9, 2.5), (0, 1)]
+)
+def test_what_is_no_count_is_named(parameters: object, devices: object) -> None:
+    with pytest.raises(ParameterError, match="whole number"):
+        core.labs.scale.plan(parameters, devices)  # type: ignore[arg-type]
+
+
+def test_a_schedule_that_no_screen_could_show_is_refused_before_it_takes_memory() -> None:
+    with pytest.raises(ParameterError, match="more than can be drawn"):
+        core.labs.scale.schedule(10**6, 10**6)

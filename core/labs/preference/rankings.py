@@ -57,8 +57,11 @@ class Ranking:
 
 def ranked(groups: Groups, prompt: str = "") -> Ranking:
     """The ranking of completions given the best first, ties together. Raises PreferenceError."""
-    tied = [(group,) if isinstance(group, str) else tuple(group) for group in groups]
+    given = groups if isinstance(groups, (list, tuple)) else ()
+    tied = [tuple(group) if isinstance(group, (list, tuple)) else (group,) for group in given]
     texts = tuple(text for group in tied for text in group)
+    if not all(isinstance(text, str) for text in texts):
+        raise _unusable(tr("Its prompt and its completions must be texts."))
     ranks = tuple(rank for rank, group in enumerate(tied, 1) for _ in group)
     return Ranking(prompt, texts, ranks)
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 import torch
 
+from core.errors import PreferenceError
 from core.guard import told
 from core.labs.preference.checkpoint import Checkpoint, Progress
 from core.labs.preference.events import LabEvent, Stage, Stopped
 from core.models.model import LoadedModel, load
+from resources.language import tr
 
 SAVED_EVERY = 10.0
 """Seconds between two states on the disk, at least."""
@@ -36,6 +38,10 @@ class Training:
     step: int = 0
     seconds: float = 0.0
     figures: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.total < 1:
+            raise PreferenceError(tr("A training takes at least one step."), tr("Set the number of steps."))
 
     def resume(self) -> None:
         """Go on behind the steps that lie on the disk."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from core.errors import ParameterError
 from core.labs.scale.parts import Parts
+from core.labs.scale.whole import whole
 from resources.language import tr
 
 SCHEMES = ("ddp", "zero1", "zero2", "zero3")
@@ -57,10 +58,8 @@ def checked(parameters: int | float, devices: int, scheme: str) -> int:
             tr("Choose one of {names}.").format(names=", ".join(SCHEMES)),
             "scheme",
         )
-    for name, value in (("parameters", parameters), ("devices", devices)):
-        if value < 1:
-            raise ParameterError(tr("{name} has to be at least 1.").format(name=name), parameter=name)
-    return int(parameters)
+    whole("devices", devices)
+    return whole("parameters", parameters)
 
 
 def _precision(name: str) -> Precision:

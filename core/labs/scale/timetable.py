@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from core.errors import ParameterError
+from core.labs.scale.whole import whole
 from resources.language import tr
 
+MOST = 100_000
+"""Stages times micro-batches of one schedule."""
 KINDS = ("gpipe", "1f1b", "pipedream")
 WEIGHTS = ("stashed", "synced", "latest")
 """PipeDream's backward: by the weights of its forward; by those of the first stage's forward, at every stage; by
@@ -135,6 +138,10 @@ def _check(stages: int, micro_batches: int, kind: str, weights: str) -> None:
                 tr("Choose one of {names}.").format(names=", ".join(known)),
                 name,
             )
-    for name, count in (("stages", stages), ("micro_batches", micro_batches)):
-        if count < 1:
-            raise ParameterError(tr("{name} has to be at least 1.").format(name=name), parameter=name)
+    boxes = whole("stages", stages) * whole("micro_batches", micro_batches)
+    if boxes > MOST:
+        raise ParameterError(
+            tr("{boxes:,} boxes are more than can be drawn.").format(boxes=boxes),
+            tr("Stages times micro-batches may be {most:,} at most.").format(most=MOST),
+            "micro_batches",
+        )

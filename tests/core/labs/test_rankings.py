@@ -105,3 +105,9 @@ def test_the_bundled_rankings_follow_the_rule() -> None:
 def test_the_lab_is_reached_without_torch() -> None:
     code = "import sys, core; core.labs.preference.pairs(['a', 'b']); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("given", [None, "abc", [1, 2], ["a", ["b", ["c"]]], 3])
+def test_what_is_no_ranking_is_named(given: object) -> None:
+    with pytest.raises(PreferenceError):
+        pairs(given)  # type: ignore[arg-type]

@@ -299,3 +299,8 @@ def test_the_bundled_chats_become_turns_of_the_model_s_template(tiny: LoadedMode
     whole = chat_ids(tiny, (*chat.prompt, {"role": "assistant", "content": chat.completion}), answered=True)
     assert whole[: len(asked)] == asked
     assert tiny.tokenizer.decode(whole[len(asked) :]) == chat.completion + "<|end|>"
+
+
+def test_a_training_of_no_steps_is_refused(tiny: LoadedModel, tmp_path: Path) -> None:
+    with pytest.raises(PreferenceError, match="at least one step"):
+        next(iter(sft([Example("a", "b")] * 6, model=tiny, folder=tmp_path, steps=-3)))
