@@ -74,7 +74,7 @@ ALLOWED = (
         r"Tokenscope|Aa|Inter( Variable)?|tokenscope: .*|there is no theme .*",
         "the program's name, a sign, a font",
     ),
-    Allowed("app/theme/theme.py", r"(DejaVu|Liberation|Noto) Sans( Mono)?|Arial|Courier New|sans serif", "a font"),
+    Allowed("app/theme/theme.py", r"(DejaVu|Liberation|Noto)( Sans)?( Mono)?|Arial|Courier New|sans serif", "a font"),
     Allowed("app", r"[^{]*#?\w*[^{]*\{.*;.*\}\s*|font-size: .*", "a style sheet"),
     Allowed("app", r"(Ctrl\+1 … )?Ctrl\+9|Ctrl\+1 … .*|Return|Enter|Esc|Space|Left|Right|Home|End", "a key"),
     Allowed("app", r" MiB", "a unit"),
