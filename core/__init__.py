@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core import caches, catalog, errors, events, labs, remote, strategies, trace
+    from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
     from core.caches.prefixes.store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
     from core.decoding.kept import KeptScores
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from core.explain.details import explain_stage
     from core.explain.figures import share
     from core.explain.grammar import GrammarFigures, explain_grammar, grammar_figures
+    from core.explain.media import medium_label, medium_part, medium_place
     from core.explain.rounds import explain_choice, explain_draft, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.supposed import explain_what_if
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from core.models.blueprint import blueprint
     from core.models.catalog import ModelEntry
     from core.models.model import LoadedModel, wrap
+    from core.models.takes import Takes
     from core.processors.order import usual_stages
     from core.processors.wording import stage_label, stage_phrase
     from core.remote.model import RemoteModel
@@ -71,6 +73,7 @@ __all__ = [
     "Result",
     "Saying",
     "Sentence",
+    "Takes",
     "WatermarkFound",
     "WeightsCost",
     "WhatIf",
@@ -106,6 +109,10 @@ __all__ = [
     "lens_text",
     "load",
     "make_config",
+    "media",
+    "medium_label",
+    "medium_part",
+    "medium_place",
     "neutral_token",
     "occlude",
     "occlusion",
@@ -144,6 +151,7 @@ _MODULES = {
     "events": "core.events",
     "glossary": "core.explain.glossary",
     "labs": "core.labs",
+    "media": "core.media",
     "sizes": "core.explain.sizes",
     "remote": "core.remote",
     "strategies": "core.strategies",
@@ -166,6 +174,7 @@ _HOMES = {
     "Result": "core.running",
     "Saying": "core.explain.sentence",
     "Sentence": "core.explain.sentence",
+    "Takes": "core.models.takes",
     "WeightsCost": "core.weights_cost",
     "WhatIf": "core.supposing",
     "WatermarkFound": "core.explain.watermarks",
@@ -196,6 +205,9 @@ _HOMES = {
     "watermark_found": "core.explain.watermarks",
     "load": "core.loading",
     "make_config": "core.settings",
+    "medium_label": "core.explain.media",
+    "medium_part": "core.explain.media",
+    "medium_place": "core.explain.media",
     "neutral_token": "core.inside.neutral",
     "occlude": "core.inside.occlusion",
     "occlusion": "core.inside.occlusion",

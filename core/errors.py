@@ -109,6 +109,34 @@ class PromptTooLongError(PromptError):
         )
 
 
+class MediaError(TokenscopeError):
+    """A sound or a picture cannot be read, or not by this model."""
+
+    title = mark("The sound or picture cannot be used")
+
+
+class MediaMissingError(MediaError):
+    """There is no such file, or it may not be opened (no permission, a folder, a pipe, a device)."""
+
+
+class MediaFormatError(MediaError):
+    """It is no sound and no picture, or of a format that is not read here."""
+
+
+class MediaDamagedError(MediaError):
+    """It is empty, cut short, or holds what no file of its format can."""
+
+
+class MediaTooLargeError(MediaError):
+    """It has more bytes, seconds or pixels than are read here, or than the model takes."""
+
+
+class MediaRefusedError(MediaError):
+    """The model does not take it: no sound, no picture, not so many of them; or it needs one and has none."""
+
+    title = mark("The model cannot take this")
+
+
 class TextTooLongError(PromptError):
     """A text to be scored has more tokens than the model's context."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.parameter import Settings
@@ -48,6 +49,10 @@ class Request:
     steady: bool = False
     """Nothing follows the clock or earlier runs: drafts of `auto` length go by what passes usually cost, so that a
     second run drafts the same tokens too, and not only writes the same."""
+
+    media: Sequence[str | Path] = ()
+    """Files of sound or pictures that the model reads beside the prompt, in order (`core.media`); `LoadedModel.takes`
+    says what it can read."""
 
     def asked(self, setting: str) -> Any:
         """What the request's own configuration says of a setting; None where it leaves it open."""

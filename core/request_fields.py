@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from core.errors import CacheError, ParameterError, StrategyError
 from core.parameter import Parameter, Settings, check, shortened
@@ -29,6 +30,17 @@ def check_fields(request: Request) -> None:
         raise CacheError(tr("The cache is {cache}.").format(cache=shortened(request.cache)), tr("Give its name."))
     for name in ("options", "cache_options"):
         settings_by_name(name, getattr(request, name))
+    _check_paths(request.media)
+
+
+def _check_paths(media: object) -> None:
+    several: Sequence[object] = media if isinstance(media, Sequence) and not isinstance(media, str | bytes) else ("",)
+    if not all(isinstance(path, str | Path) and str(path) for path in several):
+        raise ParameterError(
+            tr("The request's media are {value}.").format(value=shortened(media)),
+            tr("Give a list of paths to sound or pictures."),
+            "media",
+        )
 
 
 def check_top_n(value: object) -> None:

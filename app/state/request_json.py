@@ -154,6 +154,7 @@ _READERS: Mapping[str, _Reader] = {
     "prefix_budget": _count,
     "when_full": _text,
     "beginning": _beginning,
+    "media": _names,
     "parent": _text,
     "place": _count,
     "scored": _flag,

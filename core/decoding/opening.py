@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from transformers import GenerationConfig
 
 from core.decoding.continuation import continuation
+from core.decoding.media import check_media
 from core.decoding.prepare import start_of
 from core.decoding.prompt import encode, prompt_tokens
 from core.errors import PromptTooLongError
@@ -54,8 +55,9 @@ class Opening:
 def open_text(model: LoadedModel, request: Request, config: GenerationConfig, unbounded: bool) -> Opening:
     """The ids of a request; `unbounded` lifts the limit of the model's context.
 
-    Raises what `encode`, `start_of` and `continuation` do.
+    Raises what `check_media`, `encode`, `start_of` and `continuation` do.
     """
+    check_media(model.name, model.takes, request.media)
     prompt = encode(model, request.prompt, unbounded)
     before = start_of(model, config, prompt)
     opening = Opening(prompt, before, continuation(model, before, request.beginning))

@@ -42,6 +42,37 @@ class ModelIdentity:
     """int8 or int4 where the weights were packed while loading; empty where they are the file's own numbers."""
 
 
+MediumKind = Literal["sound", "picture"]
+MediumPlace = Literal["prompt", "before", "encoder"]
+"""Where a model reads a sound or a picture: at tokens of the prompt that stand for it, before the prompt's first token,
+or in an encoder of its own, whose states the decoder looks at and which have no place in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class MediumRead:
+    """A sound or a picture as the model reads it: the positions it takes."""
+
+    path: str
+    kind: MediumKind
+    digest: str
+    """SHA-256 of the file."""
+    place: MediumPlace
+    first: int
+    last: int
+    """First and last position: of the prompt's tokens, or counted from 0 where it is read before them or in an encoder.
+    A model may put marks of its own (new lines, borders) between the parts of one picture; they are inside."""
+    rows: int = 0
+    columns: int = 0
+    """Of a picture the grid of patches, row by row, where the positions are one; else 0."""
+    width: int = 0
+    height: int = 0
+    """Of a picture: pixels of the file."""
+    seconds: float = 0.0
+    """Of a sound: how long it is. Its positions share out `heard` seconds evenly."""
+    heard: float = 0.0
+    """Of a sound: seconds that the positions stand for, the silence included that a model fills up with."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
     """The run as it will be done: every default resolved, nothing computed yet."""
@@ -64,6 +95,8 @@ class RunStarted(Event):
     second: str = ""
     """Scoring: the name of a second model that reads the same text; empty without one."""
     identity: ModelIdentity | None = None
+    media: tuple[MediumRead, ...] = ()
+    """The sounds and pictures of the request, in order."""
     engine: str = ""
     """The engine on another machine that runs the model (`vLLM`), `device` its address; empty for one of ours. What an
     engine does not tell is NaN where it is a share or a logarithm, 0 where it is a rank; a token whose id it does not

@@ -11,6 +11,7 @@ from core.errors import ConfigMissingError, ModelError, ModelFileError
 from core.models.files import is_file, read_json
 from core.models.json_types import JsonObject
 from core.models.sanity import impossible, misnamed
+from core.models.takes import TEXT, Takes, takes
 from core.models.weights import Stored, WeightFiles, count_stored, find_weights
 from resources.language import tr
 
@@ -35,6 +36,8 @@ class ModelEntry:
     encoder_decoder: bool
     pickled: bool = False
     """Its weights are pickles, which must be allowed first."""
+    takes: Takes = TEXT
+    """What it reads: text, sound, pictures."""
     problem: str | None = None
     """Why it cannot be loaded as it is, in a sentence."""
 
@@ -71,6 +74,7 @@ def describe(path: Path, name: str, source: str) -> ModelEntry:
         context=_first_size(usable, ("max_position_embeddings", "n_positions")),
         encoder_decoder=bool(usable.get("is_encoder_decoder")),
         pickled=weights.pickled and not (problem or values),
+        takes=takes(usable),
         problem=problem or values or trouble,
     )
 

@@ -20,6 +20,7 @@ from core.models.identity import identify
 from core.models.loading import load_network
 from core.models.packed.weighing import count_weights, packed_kind, weigh
 from core.models.plan import check_purpose, plan_model
+from core.models.takes import TEXT, Takes
 from core.models.text import Pieces
 from core.models.tokenizers import load_tokenizer
 from resources.language import tr
@@ -41,6 +42,10 @@ class LoadedModel:
     tokenizer: Any
     name: str
     path: Path | None = None
+    processor: Any = None
+    """transformers' own, which turns sound and pictures into what the module reads; None for a model of text alone."""
+    takes: Takes = TEXT
+    """What it reads: text, sound, pictures."""
     remembered: dict[str, Any] = field(default_factory=dict)
     """What strategies learn about this model and keep between runs (draft lengths, cost curves)."""
 

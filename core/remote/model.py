@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from core import caches, strategies
 from core.errors import ParameterError
 from core.events import ModelIdentity
+from core.models.takes import TEXT, Takes
 from core.remote.address import Address, parse
 from core.remote.client import Client
 from core.remote.exchange import Patience
@@ -44,6 +45,11 @@ class RemoteModel:
     def place(self) -> str:
         """Its machine: `localhost:8000`."""
         return self.address.place
+
+    @property
+    def takes(self) -> Takes:
+        """Text: nothing else is sent."""
+        return TEXT
 
     @property
     def context(self) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core import strategies
-from core.errors import CacheError, ParameterError, StrategyError
+from core.errors import CacheError, MediaRefusedError, ParameterError, StrategyError
 from core.parameter import Parameter, check
 from core.remote.kinds import OFF, Kind
 from core.request import Request
@@ -60,7 +60,8 @@ def why_not_setting(parameter: Parameter, kind: Kind) -> str | None:
 
 
 def check_request(request: Request, given: Mapping[str, object], kind: Kind) -> Strategy:
-    """The strategy, where the engine can do all that is asked. Raises StrategyError, CacheError, ParameterError."""
+    """The strategy, where the engine can do all that is asked. Raises StrategyError, CacheError, ParameterError,
+    MediaRefusedError."""
     flags = flags_of(given, bool(request.drafters))
     strategy = strategies.named(request.strategy) if request.strategy else strategies.selected_by(flags)
     if reason := why_not_strategy(strategy, kind):
@@ -71,6 +72,13 @@ def check_request(request: Request, given: Mapping[str, object], kind: Kind) -> 
     if reason := why_not_cache(request.cache, kind):
         raise CacheError(reason, tr("Choose the dynamic cache, which asks for nothing in particular."))
     _check_settings(strategy, {**given, **request.options}, kind)
+    if request.media:
+        raise MediaRefusedError(
+            tr("Sound and pictures are not sent to an engine on another machine: {engine} is asked in text.").format(
+                engine=kind.title
+            ),
+            tr("Remove the file, or choose a model in this machine's memory."),
+        )
     if request.negative_prompt is not None:
         raise ParameterError(tr(_NO_SETTING).format(engine=kind.title), tr("Leave it out."), "negative_prompt")
     return strategy

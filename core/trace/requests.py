@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from core.request import Request
@@ -42,6 +43,8 @@ def _plain(value: object) -> object:
     match value:
         case str() | bytes():
             return value
+        case PurePath():
+            return str(value)
         case Mapping():
             return {key: _plain(item) for key, item in value.items()}
         case Sequence():

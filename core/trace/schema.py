@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, Union, get_args, get_origin, get_type_hin
 
 from core.events import EVENTS
 
-VERSION = (1, 1)
+VERSION = (1, 2)
 """(major, minor). A new field with a default or a new event is a minor version; anything else a major one."""
 
 Kind: TypeAlias = "str | tuple[Kind, ...]"

@@ -1,0 +1,67 @@
+"""Sound and pictures: what a file holds, told before anything is made of it, and read as models want it.
+
+    core.media.inspect("hello.wav").seconds
+    core.media.samples("hello.wav", 16_000)
+
+Importing this costs nothing: the libraries that decode are imported with the first file of their kind. No torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.media.file import PICTURE, SOUND, Kind, MediaFile
+from core.media.limits import MOST_BYTES, MOST_PIXELS, MOST_SECONDS
+from core.media.opening import kind_of, read_bytes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from PIL import Image
+
+__all__ = [
+    "MOST_BYTES",
+    "MOST_PIXELS",
+    "MOST_SECONDS",
+    "PICTURE",
+    "SOUND",
+    "Kind",
+    "MediaFile",
+    "inspect",
+    "kind_of",
+    "picture",
+    "samples",
+]
+
+
+def inspect(path: str | Path) -> MediaFile:
+    """What the file holds, every sample and pixel of it looked at once.
+
+    Raises MediaMissingError, MediaFormatError, MediaDamagedError, MediaTooLargeError.
+    """
+    file = Path(path)
+    kind, content = kind_of(file), read_bytes(file)
+    digest = hashlib.sha256(content).hexdigest()
+    if kind == SOUND:
+        from core.media import sounds
+
+        return sounds.describe(file, content, digest)
+    from core.media import pictures
+
+    return pictures.describe(file, content, digest)
+
+
+def samples(path: str | Path, rate: int) -> np.ndarray:
+    """The sound as one channel, float32 [n] between −1 and 1, at `rate` samples a second. Raises MediaError."""
+    from core.media.sounds import read
+
+    return read(path, rate)
+
+
+def picture(path: str | Path) -> Image.Image:
+    """The picture as one sees it: RGB, upright, on white where it is transparent, the first of an animation's.
+    Raises MediaError."""
+    from core.media.pictures import read
+
+    return read(path)

@@ -1,0 +1,86 @@
+"""Sound: decoded by libsndfile, mixed to one channel, brought to the rate that a model hears."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.errors import MediaDamagedError, MediaError, MediaTooLargeError
+from core.media.file import SOUND, MediaFile
+from core.media.limits import MOST_RATE, MOST_SECONDS
+from core.media.opening import damaged, read_bytes
+from resources.language import tr
+
+if TYPE_CHECKING:
+    import soundfile
+
+_BLOCK = 2**16
+"""Samples of each channel that are decoded at once."""
+_UNKNOWN = 0x7FFF_0000
+"""A length that programs write which do not know it yet."""
+
+
+def describe(file: Path, content: bytes, digest: str) -> MediaFile:
+    """What the sound is. Raises MediaDamagedError, MediaTooLargeError."""
+    mono, opened = _decode(file.name, content)
+    return MediaFile(
+        file, SOUND, opened.format, len(content), digest, seconds=len(mono) / opened.samplerate,
+        rate=opened.samplerate, channels=opened.channels,
+    )  # fmt: skip
+
+
+def read(path: str | Path, rate: int) -> np.ndarray:
+    """One channel, float32 [n], at `rate` samples a second. Raises MediaError."""
+    mono, opened = _decode(Path(path).name, read_bytes(path))
+    if opened.samplerate == rate:
+        return mono
+    import soxr
+
+    resampled: np.ndarray = soxr.resample(mono, opened.samplerate, rate)
+    return resampled.astype(np.float32, copy=False)
+
+
+def _decode(name: str, content: bytes) -> tuple[np.ndarray, soundfile.SoundFile]:
+    """All of it, the channels' mean, and the opened file. Raises MediaError."""
+    import soundfile
+
+    _check_whole(name, content)
+    try:
+        with soundfile.SoundFile(io.BytesIO(content)) as opened:
+            if not 0 < opened.samplerate <= MOST_RATE:
+                raise damaged(name, SOUND, f"{opened.samplerate} Hz")
+            mono = _mixed(name, opened)
+    except MediaError:
+        raise
+    except (soundfile.SoundFileError, RuntimeError, ValueError, MemoryError) as error:
+        raise damaged(name, SOUND, error) from error
+    if not len(mono):
+        raise MediaDamagedError(tr("{file} holds no sound.").format(file=name), tr("Choose another file."))
+    if not np.isfinite(mono).all():
+        raise damaged(name, SOUND, "NaN")
+    return mono, opened
+
+
+def _mixed(name: str, opened: soundfile.SoundFile) -> np.ndarray:
+    """Block by block, so that a header that promises days takes no memory."""
+    most, blocks, count = MOST_SECONDS * opened.samplerate, list[np.ndarray](), 0
+    while len(block := opened.read(_BLOCK, dtype="float32", always_2d=True)):
+        count += len(block)
+        if count > most:
+            raise MediaTooLargeError(
+                tr("{file} is longer than {minutes:g} minutes.").format(file=name, minutes=MOST_SECONDS / 60),
+                tr("Cut it into shorter ones."),
+            )
+        blocks.append(block.mean(axis=1))
+    return np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+
+
+def _check_whole(name: str, content: bytes) -> None:
+    """A WAV says how long it is; libsndfile reads what there is of it without a word."""
+    if content[:4] == b"RIFF":
+        promised = int.from_bytes(content[4:8], "little")
+        if promised < _UNKNOWN and promised + 8 > len(content) + 1:
+            raise damaged(name, SOUND, f"{len(content):,} of {promised + 8:,} bytes")
