@@ -48,7 +48,6 @@ class Layers:
         """What the layer that computes nothing gives."""
         self._lean = lean_llama(model)
         """The quicker way through the same layers, where there is one."""
-        self._watched = self._twin([_watched(n, one, self._note) for n, one in enumerate(layers_at(model, path))])
 
     def read(self, encoded: Sequence[int], before: Sequence[int], places: int) -> tuple[torch.Tensor, torch.Tensor]:
         """States [L + 1, n, D] of the last `places` tokens of a text (the embedding's output first), and the logits
@@ -95,6 +94,12 @@ class Layers:
             self._states += [first for first in given if isinstance(first, torch.Tensor)][:1]
         self._last = gave
         self._states.append(_state_of(gave))
+
+    @cached_property
+    def _watched(self) -> LoadedModel:
+        """The model with layers that tell of each pass through them."""
+        layers = layers_at(self._model, self._path)
+        return self._twin([_watched(number, layer, self._note) for number, layer in enumerate(layers)])
 
     @cached_property
     def _bare(self) -> Network:

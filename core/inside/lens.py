@@ -90,7 +90,7 @@ def _read(layers: Layers, states: torch.Tensor, chosen: Sequence[int], width: in
         torch.cat(column).view(count, places).T.tolist() for column in zip(*found, strict=True)
     )
     for row in zip(firsts, tops, shares, ranks, strict=True):
-        yield tuple(LensRow(layer, *figures) for layer, figures in enumerate(zip(*row, strict=True)))
+        yield tuple(map(LensRow, range(count), *row))
 
 
 def _figures(
