@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.state.requests import ModelInfo
 from app.widgets.picker_combo import PickerItem
-from core import ModelEntry, catalog, remote, words
+from core import ModelEntry, Takes, catalog, remote, words
 from core.errors import TokenscopeError
 from resources.language import mark, tr
 
@@ -185,6 +185,13 @@ def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
     if (draft.parameters or 0) >= (target.parameters or 0):
         return tr("It is not smaller than the model.")
     return ""
+
+
+def takes_of(entry: ModelEntry | None, info: ModelInfo | None) -> Takes:
+    """What a model reads beside text: as it was loaded, or else by its configuration."""
+    if info is not None and entry is not None and info.name == entry.name:
+        return info.takes
+    return entry.takes if entry is not None else Takes()
 
 
 def is_permission(entry: ModelEntry) -> bool:

@@ -9,6 +9,7 @@ from app.control.chat import ChatController
 from app.control.choice import Choice, StrategyChoice
 from app.control.draft_choice import DraftChoice
 from app.control.loading import LoadController
+from app.control.media import MediaController
 from app.control.model_choice import ModelChoice
 from app.panels.seed import SeedBox
 from app.state.requests import Prompt, RunRequest, divided
@@ -29,13 +30,20 @@ class Chosen(NamedTuple):
 class RequestBuilder:
     """Gathers what the panels say; changes nothing but the seed, which an unlocked box draws anew for a run."""
 
-    def __init__(self, chosen: Chosen, chat: ChatController, loading: LoadController, compute: Compute) -> None:
-        self._chosen, self._chat, self._loading, self._compute = chosen, chat, loading, compute
+    def __init__(
+        self,
+        chosen: Chosen,
+        chat: ChatController,
+        media: MediaController,
+        loading: LoadController,
+        compute: Compute,
+    ) -> None:
+        self._chosen, self._chat, self._media, self._loading, self._compute = chosen, chat, media, loading, compute
 
     @property
     def problems(self) -> list[str]:
         """Why no run can start as things are set, a sentence each."""
-        return [*self.problems_of_settings, *self._chat.problems]
+        return [*self.problems_of_settings, *self._chat.problems, *self._media.problems]
 
     @property
     def problems_of_settings(self) -> list[str]:
@@ -50,13 +58,14 @@ class RequestBuilder:
         chosen, compute = self._chosen, self._compute
         config, options = divided(chosen.strategy.strategy, chosen.strategy.parameters.values())
         return RunRequest(
-            self._chat.prompt(),
+            self._chat.prompt() if self._media.takes.text else "",
             strategy=chosen.strategy.name,
             config=config,
             options=options,
             draft_names=chosen.drafts.names,
             cache=chosen.cache.name,
             cache_options=chosen.cache.parameters.values(),
+            media=self._media.sent,
             seed=chosen.seed.next_seed() if seed is None else seed,
             top_n=compute.top_n,
             prefix_budget=compute.prefix_budget,

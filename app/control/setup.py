@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
+from app.control.media import MediaController
 from app.control.requests import Chosen
 from app.panels.setup import SetupPanel
 from app.state import conversation
@@ -26,15 +27,15 @@ class SetupController(QObject):
     changed = Signal()
     panelWanted = Signal()
 
-    def __init__(self, chosen: Chosen, panel: SetupPanel, kept: Choices) -> None:
+    def __init__(self, chosen: Chosen, panel: SetupPanel, media: MediaController, kept: Choices) -> None:
         super().__init__(panel)
-        self._chosen, self._panel, self._kept = chosen, panel, kept
+        self._chosen, self._panel, self._media, self._kept = chosen, panel, media, kept
         self._preset_extra: Mapping[str, Any] = {}
         self._restore()
         self._show_strategy()
         panel.prompt.exampleChosen.connect(self.apply_example)
         chosen.strategy.chosen.connect(self._show_strategy)
-        for part in (chosen.model, chosen.drafts, chosen.strategy, chosen.cache, chosen.seed):
+        for part in (chosen.model, chosen.drafts, chosen.strategy, chosen.cache, chosen.seed, media):
             part.changed.connect(self.changed)
         panel.prompt.edited.connect(self.changed)
 
@@ -71,6 +72,7 @@ class SetupController(QObject):
             self._chosen.seed.spin.setValue(example.seed)
             self._chosen.seed.lock.setChecked(True)  # its caption speaks of the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
+        self._media.put(example.files)
         self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
         if problems:
             self.notice.emit(" ".join(problems))
@@ -88,6 +90,7 @@ class SetupController(QObject):
         self._chosen.seed.lock.setChecked(True)  # so that it can be run as it was
         text = request.prompt if isinstance(request.prompt, str) else conversation.last_said(request.prompt)
         self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
+        self._media.put([str(path) for path in request.media])
         if unknown:
             problems.append(tr("There is no setting {names} here.").format(names=", ".join(unknown)))
         if problems:

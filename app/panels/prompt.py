@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 
 from app.panels.parameter_row import MARGIN
 from app.state import conversation
+from app.state.media import kind_by_name
 from app.state.requests import Prompt
 from app.storage.examples import Example
 from app.theme.theme import Theme
@@ -37,7 +38,13 @@ TEXT_HINT = mark("Write how the text begins…")
 
 
 class PromptEdit(QPlainTextEdit):
-    """Plain text that grows with its content, within bounds; Tab leaves it."""
+    """Plain text that grows with its content, within bounds; Tab leaves it.
+
+    `filesGiven(paths)`, `pictureGiven(QImage)`: sounds and pictures that were pasted or dropped, which are no text.
+    """
+
+    filesGiven = Signal(list)
+    pictureGiven = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -59,6 +66,19 @@ class PromptEdit(QPlainTextEdit):
                 return False
         return super().event(event)
 
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        """Text, and what goes with a prompt."""
+        return bool(media_files(source)) or has_picture(source) or super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """What was pasted or dropped."""
+        if paths := media_files(source):
+            self.filesGiven.emit(paths)
+        elif has_picture(source):
+            self.pictureGiven.emit(source.imageData())
+        else:
+            super().insertFromMimeData(source)
+
     @Slot()
     def _on_size(self) -> None:
         """One line of QPlainTextEdit's document size is one line of text."""
@@ -70,10 +90,24 @@ class PromptEdit(QPlainTextEdit):
         return QSize(80, super().minimumSizeHint().height())
 
 
+def media_files(source: QMimeData) -> list[str]:
+    """Sounds and pictures on this disk, where that is all it holds; by their names, for they are not opened here."""
+    paths = [url.toLocalFile() for url in source.urls()]
+    return paths if paths and all(map(kind_by_name, paths)) else []
+
+
+def has_picture(source: QMimeData) -> bool:
+    """Whether it holds a picture and no words: of words, some programs send a picture along."""
+    return source.hasImage() and not source.hasText()
+
+
 class PromptPanel(QWidget):
     """`exampleChosen` with the example whose chip was pressed; `edited` when text or mode changed; `modeChosen` with
-    whether it is a chat, when the user switched."""
+    whether it is a chat, when the user switched; `filesGiven(paths)` and `pictureGiven(QImage)` as the editor has
+    them."""
 
+    filesGiven = Signal(list)
+    pictureGiven = Signal(object)
     exampleChosen = Signal(object)
     edited = Signal()
     modeChosen = Signal(bool)
@@ -95,6 +129,8 @@ class PromptPanel(QWidget):
         self.more = self._more_chip([example for n, example in enumerate(self._examples) if n not in first])
         self._lay_out()
         self.editor.textChanged.connect(self.edited)
+        self.editor.filesGiven.connect(self.filesGiven)
+        self.editor.pictureGiven.connect(self.pictureGiven)
         self.mode.chosen.connect(self._on_mode)
 
     @property
@@ -126,6 +162,15 @@ class PromptPanel(QWidget):
             cursor.select(cursor.SelectionType.Document)
             cursor.insertText(text)
         self.edited.emit()
+
+    def show_above(self, part: QWidget) -> None:
+        """Let a part stand above the editor."""
+        self._column.insertWidget(self._column.indexOf(self.editor), part)
+
+    def refuse_text(self, reason: str) -> None:
+        """Grey the editor for a model that reads no text, and say so; empty: it does. The text stays."""
+        self.editor.setEnabled(not reason)
+        self.editor.setToolTip(reason)
 
     def show_reuse(self, characters: int | None, told: str) -> None:
         """Shade all but the first so many characters, which are known already; None shades nothing."""
@@ -208,7 +253,7 @@ class PromptPanel(QWidget):
         chips = FlowLayout()
         for chip in (self.score, *self._chips, self.more):
             chips.addWidget(chip)
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 0, MARGIN, 0)
         column.setSpacing(6)
         column.addLayout(top)

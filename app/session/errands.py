@@ -30,7 +30,7 @@ class Errands(QObject):
 
     def send(self, name: str, work: Callable[[Errand], None]) -> Errand:
         """Begin one; another of that name is no longer waited for."""
-        errand = self._errands[name] = Errand(work, f"hub {name}")
+        errand = self._errands[name] = Errand(work, name)
         errand.start()
         self._timer.start()
         return errand

@@ -33,6 +33,7 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
         context=model.context,
         vocabulary=model.vocabulary,
         has_chat=model.tokenizer is not None and bool(model.tokenizer.chat_template),
+        takes=model.takes,
         defaults=_own_defaults(model.generation_config),
         refused_strategies={name: why for name, why in refused.items() if why},
         refused_caches={name: why for name, why in caches.items() if why},

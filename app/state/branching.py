@@ -55,6 +55,7 @@ def branch_of(run: Run, instead: Instead | Onward, settings: RunRequest) -> RunR
     return replace(
         settings,
         prompt="" if run.request.scored and not run.request.beginning else run.request.prompt,
+        media=run.request.media,
         load=run.request.load if run.request.model else settings.load,
         beginning=(*begun, *parts),
         parent=run.id,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
-from core import Request, catalog, strategies
+from core import Request, Takes, catalog, strategies
 from core.errors import ParameterError, TokenscopeError
 from core.strategies import Strategy
 from resources.language import mark, tr
@@ -168,6 +168,8 @@ class ModelInfo:
     context: int | None = None
     vocabulary: int = 0
     has_chat: bool = False
+    takes: Takes = field(default_factory=Takes)
+    """What it reads beside text."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the model's own generation_config that differ from transformers' defaults."""
     refused_strategies: Mapping[str, str] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from typing import Any
 
 import resources
 from app.state.conversation import format_turns
+from app.state.media import Sample, kind_by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Example:
     about: str = ""
     seed: int | None = None
     drafters: tuple[str, ...] = ()
+    media: tuple[str, ...] = ()
+    """Files of sound or pictures, by their paths within `resources`."""
     view: str = ""
     """Name of the view where its effect shows; empty for the usual one, as `shown_in` says."""
 
@@ -33,6 +36,11 @@ class Example:
     def shown_in(self) -> str:
         """Name of the view to show with it."""
         return self.view or ("chat" if self.is_chat else "tokens")
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Where those files lie."""
+        return tuple(str(resources.path(*name.split("/"))) for name in self.media)
 
     @property
     def is_chat(self) -> bool:
@@ -60,6 +68,13 @@ def load(path: Path | None = None, known_strategies: Container[str] | None = Non
     return [example for example in found if known_strategies is None or example.strategy in known_strategies]
 
 
+def samples(kind: str) -> list[Sample]:
+    """The sounds or pictures that ship with the program: those of the examples, and what lies beside them."""
+    folders = dict.fromkeys(Path(file).parent for example in load() for file in example.files)
+    found = (path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir()))
+    return [Sample(path.stem.replace("-", " "), str(path)) for path in found if kind_by_name(path.name) == kind]
+
+
 def _example(entry: dict[str, Any]) -> Example:
-    lists = {key: tuple(entry.get(key, ())) for key in ("messages", "drafters")}
+    lists = {key: tuple(entry.get(key, ())) for key in ("messages", "drafters", "media")}
     return Example(**{**entry, **lists})

@@ -74,6 +74,11 @@ def write_json(path: Path, data: Any) -> None:
         content = text.encode("utf-8")
     except UnicodeEncodeError:  # a folder's name that is no UTF-8: only escapes can say it
         content = (json.dumps(data, indent=2) + "\n").encode("ascii")
+    write_bytes(path, content)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write `content` to `path`, whole or not at all, as `write_json` does. Raises StorageError."""
     with _as_storage_error(path):
         target = Path(os.path.realpath(path))  # a link stays a link
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -148,6 +148,8 @@ class Choices(Section):
     """Draft models, the first one first."""
     prompt: str = field(default="Once upon a time, there was a little", metadata={"check": is_text})
     chat: bool = field(default=False, metadata=_FLAG)
+    media: list[str] = field(default_factory=list, metadata=_NAMES)
+    """Paths of the sounds and pictures that go with the prompt."""
     seed: int = field(default=42, metadata={"check": up_to(LARGEST_SEED)})
     seed_locked: bool = field(default=True, metadata=_FLAG)
     values: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=_VALUES)

@@ -26,6 +26,7 @@ from app.control.labs.opening import Labs
 from app.control.library import Library
 from app.control.live_text import LiveText
 from app.control.loading import LoadController
+from app.control.media import MediaController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
@@ -196,15 +197,15 @@ def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
 def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     store, session, models = lasting.store, lasting.session, lasting.models
     settings, keeper, history = store.settings, lasting.keeper, lasting.history
-    messages = Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
+    messages = _messages(panels)
     chosen = _chosen(panels, store, models, session)
     loading = LoadController(chosen.model, models, settings, session)
-    setup = SetupController(chosen, panels.setup, settings.choices)
+    media = _media(panels, lasting, chosen.model, messages)
+    setup = SetupController(chosen, panels.setup, media, settings.choices)
     library = Library(panels.setup.presets, store.presets, chosen.model, setup, messages)
     chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation, lasting.chats, keeper)
-    requests = RequestBuilder(chosen, chat, loading, settings.compute)
-    supposer = partial(_supposer, session, requests, setup, panels.inspector)
-    changes = ChangeWatch(session, requests, panels.status, supposer)
+    requests = RequestBuilder(chosen, chat, media, loading, settings.compute)
+    changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, requests, runs)
     return Controllers(
@@ -219,6 +220,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         scoring=ScoreController(panels.setup.prompt, session, requests, runs, models, messages),
         weights=WeightsController(chosen.model, loading, models, panels.toolbar),
         controller=setup,
+        media=media,
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
@@ -252,6 +254,17 @@ def _keeping(panels: Panels, lasting: Lasting, messages: Messages) -> Keeping:
     )
 
 
+def _messages(panels: Panels) -> Messages:
+    return Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
+
+
+def _media(panels: Panels, lasting: Lasting, model: ModelChoice, messages: Messages) -> MediaController:
+    kept, store = lasting.store.settings.choices, lasting.store
+    return MediaController(
+        panels.setup.prompt, model, lasting.models, lasting.media, messages, kept, lambda: store.data
+    )
+
+
 def _taking(panels: Panels, session: Session, setup: SetupController, messages: Messages) -> Taking:
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     return Taking(
@@ -266,6 +279,11 @@ def _exports(panels: Panels, session: Session) -> Exports:
     from app.control.exports import Exports
 
     return Exports(panels.centre, panels.inspector, panels.timeline, session)
+
+
+def _changes(panels: Panels, session: Session, requests: RequestBuilder, setup: SetupController) -> ChangeWatch:
+    supposer = partial(_supposer, session, requests, setup, panels.inspector)
+    return ChangeWatch(session, requests, panels.status, supposer)
 
 
 def _supposer(session: Session, requests: RequestBuilder, setup: SetupController, inspector: Inspector) -> Supposer:
@@ -322,6 +340,7 @@ def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tup
     return _remembered(window, parts), (
         *_stopped(parts),
         parts.lasting.downloads.end,
+        parts.lasting.media.end,
         parts.lasting.labs.end,
         parts.session.shut_down,
         parts.history.stop,
@@ -348,4 +367,4 @@ def _remembered(window: MainWindow, parts: Parts) -> tuple[Step, ...]:
 
 def _stopped(parts: Parts) -> tuple[Step, ...]:
     """What must not go on without the parts that are seen."""
-    return parts.loading.stop, parts.fit.stop, parts.status.stop, parts.kept_changes.settle
+    return parts.loading.stop, parts.fit.stop, parts.status.stop, parts.media.stop, parts.kept_changes.settle

@@ -1,4 +1,4 @@
-"""A recorded run, or a file of settings, that is dropped onto the window."""
+"""A recorded run, a file of settings, sounds or pictures that are dropped onto the window."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
+from app.state.media import kind_by_name
+
 ENDING, SETTINGS = ".tokenscope", ".json"
 
 
 class Drops(QObject):
     """`fileDropped` with the path of a file whose name ends as those of recorded runs do, `settingsDropped` with that
-    of a JSON file; nothing else is taken."""
+    of a JSON file, `mediaDropped` with those of sounds and pictures; nothing else is taken."""
 
     fileDropped = Signal(str)
     settingsDropped = Signal(str)
+    mediaDropped = Signal(list)
 
     def __init__(self, window: QWidget, parent: QObject) -> None:
         super().__init__(parent)
@@ -27,11 +30,19 @@ class Drops(QObject):
             return False
         event.acceptProposedAction()
         if not isinstance(event, QDragEnterEvent) and event.type() == QEvent.Type.Drop:
-            is_run = paths[0].lower().endswith(ENDING)
-            (self.fileDropped if is_run else self.settingsDropped).emit(paths[0])
+            self._take(paths)
         return True
+
+    def _take(self, paths: list[str]) -> None:
+        first = paths[0].lower()
+        if first.endswith(ENDING):
+            self.fileDropped.emit(paths[0])
+        elif first.endswith(SETTINGS):
+            self.settingsDropped.emit(paths[0])
+        else:
+            self.mediaDropped.emit([path for path in paths if kind_by_name(path)])
 
 
 def _paths(event: QDropEvent) -> list[str]:
     paths = (url.toLocalFile() for url in event.mimeData().urls())
-    return [path for path in paths if path.lower().endswith((ENDING, SETTINGS))]
+    return [path for path in paths if path.lower().endswith((ENDING, SETTINGS)) or kind_by_name(path)]

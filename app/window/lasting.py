@@ -10,6 +10,7 @@ from app.control.labs.opening import LabWorks
 from app.control.model_list import ModelList
 from app.control.steps import Steps
 from app.session.late_downloads import LateDownloads
+from app.session.media import MediaShelf
 from app.session.session import Session
 from app.state.conversation import Conversation
 from app.state.family import Family
@@ -33,6 +34,7 @@ class Lasting:
     family: Family
     models: ModelList
     downloads: LateDownloads
+    media: MediaShelf
     labs: LabWorks
 
 
@@ -53,5 +55,6 @@ def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Las
         family=Family(),
         models=ModelList(),
         downloads=LateDownloads(session),
+        media=MediaShelf(session),
         labs=LabWorks(lambda: store.data),
     )

@@ -23,6 +23,7 @@ from app.control.labs.opening import Labs
 from app.control.library import Library
 from app.control.live_text import LiveText
 from app.control.loading import LoadController
+from app.control.media import MediaController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.palette.controller import Palette
@@ -106,6 +107,7 @@ class Controllers(Keeping, Taking):
     family: FamilyController
     reuse: ReuseMarks
     controller: SetupController
+    media: MediaController
     chat: ChatController
     fit: FitController
     prefixes: PrefixController

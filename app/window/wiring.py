@@ -155,6 +155,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
         parts.welcome,
         parts.getting,
         parts.labs,
+        parts.media,
     ):
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
@@ -170,6 +171,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     drops = Drops(window, body)
     drops.fileDropped.connect(parts.recorded.open)
     drops.settingsDropped.connect(parts.library.use_preset_file)
+    drops.mediaDropped.connect(parts.media.add)
     window.painted.connect(parts.loading.warm_up)
     window.painted.connect(parts.centre.make_the_rest)
     window.painted.connect(parts.setup.make_all)

@@ -45,6 +45,7 @@ ALLOWED = (
     Allowed("app/views/labs/preference/pages.py", r"(Once upon|They played)[\s\S]*", "what storyteller writes"),
     Allowed("app/views/labs/preference", r"<b style.*|\{…\} &nbsp; <b>.*", "HTML"),
     Allowed("app/control/connecting.py", r"pip install .*", "a command"),
+    Allowed("app/session/sound_device.py", r"pip install .*", "a command"),
     Allowed("app/panels/engine_dialog.py", r"http://localhost.*", "an address, as an example"),
     Allowed("core/remote/client.py", r"Accept|Connection|text/event-.*|Bearer \{…\}", "what is said to a server"),
     Allowed(
@@ -62,7 +63,6 @@ ALLOWED = (
     ),
     Allowed("core/models/packed/layers.py", r"in_features=.*", "how torch prints a layer"),
     Allowed("core/models/packed/reading.py", r"\{…\} ended early", "for the log; the error has words of its own"),
-    Allowed("app/session/errands.py", r"hub \{…\}", "a thread's name"),
     Allowed("core/device_memory.py", r"[a-z_. ]+", "what libraries write when memory ends"),
     Allowed("core/caches/tensors/sizes.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
     Allowed("core/caches/tensors/quantized.py", r"kv heads|\{…\} (group|width)", "a figure's name in an event"),

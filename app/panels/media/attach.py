@@ -1,0 +1,78 @@
+"""The buttons by which a sound or a picture comes to the prompt, one for each kind that the model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+
+from app.state.media import PICTURE, SOUND, Sample
+from resources.language import mark, tr
+
+TITLES = {SOUND: mark("Sound…"), PICTURE: mark("Picture…")}
+_TIPS = {
+    SOUND: mark("Give the model a sound: a file, what a microphone hears, or an example"),
+    PICTURE: mark("Give the model a picture: a file, what the clipboard holds, or an example"),
+}
+
+
+class AttachButton(QPushButton):
+    """`openWanted(kind)`, `recordWanted`, `pasteWanted`, `sampleChosen(path)`; `opened` before its menu is."""
+
+    openWanted = Signal(str)
+    recordWanted = Signal()
+    pasteWanted = Signal()
+    sampleChosen = Signal(str)
+    opened = Signal()
+
+    def __init__(self, kind: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.kind = kind
+        self.setObjectName(f"attach.{kind}")
+        self.setProperty("role", "chip")
+        self.setText(tr(TITLES[kind]))
+        self.setAccessibleName(tr(TITLES[kind]))
+        self.setToolTip(tr(_TIPS[kind]))
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        menu.addAction(tr("Open a file…")).triggered.connect(self._on_open)
+        self.record: QAction | None = None
+        self.paste: QAction | None = None
+        if kind == SOUND:
+            self.record = menu.addAction(tr("Record…"))
+            self.record.triggered.connect(self.recordWanted)
+        else:
+            self.paste = menu.addAction(tr("Paste"))
+            self.paste.triggered.connect(self.pasteWanted)
+        self._samples = menu.addSection(tr("Examples"))
+        menu.triggered.connect(self._on_triggered)
+        menu.aboutToShow.connect(self.opened)
+        self.setMenu(menu)
+
+    def offer(self, samples: Sequence[Sample], why_not_record: str, can_paste: bool) -> None:
+        """What there is to choose from now; `why_not_record`: what to install first."""
+        menu = self.menu()
+        for action in [action for action in menu.actions() if action.data()]:
+            menu.removeAction(action)
+        for sample in samples:
+            action = menu.addAction(sample.title)
+            action.setData(sample.path)
+        self._samples.setVisible(bool(samples))
+        if self.record is not None:
+            self.record.setEnabled(not why_not_record)
+            self.record.setToolTip(why_not_record)
+            self.record.setText(tr("Record…") if not why_not_record else tr("Record… (a package is missing)"))
+        if self.paste is not None:
+            self.paste.setEnabled(can_paste)
+
+    @Slot()
+    def _on_open(self) -> None:
+        self.openWanted.emit(self.kind)
+
+    @Slot(QAction)
+    def _on_triggered(self, action: QAction) -> None:
+        if action.data():
+            self.sampleChosen.emit(action.data())

@@ -1,0 +1,99 @@
+"""One sound at a time, played from its file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+import core
+from app.session.errand import Errand, report_of
+from app.session.errands import Errands
+from app.session.sound_device import library, refused
+
+LOOK_MS = 50
+RATE = 48_000
+"""Samples a second: what every loudspeaker plays."""
+
+
+class Loudspeaker(QObject):
+    """`played(path, share)` as it goes on, 0 to 1, where 1 is the end; `failed(ErrorReport)`: it cannot be heard."""
+
+    played = Signal(str, float)
+    failed = Signal(object)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._errands = Errands(self)
+        self._stream: Any = None
+        self._path = ""
+        self._samples: Any = None
+        self._place = 0
+        self._timer = QTimer(self, interval=LOOK_MS)
+        self._timer.timeout.connect(self._look)
+
+    @property
+    def path(self) -> str:
+        """What is being played, or is about to be; empty where nothing is."""
+        return self._path
+
+    def play(self, path: str) -> None:
+        """Begin, once it has been read; whatever was played before ends."""
+        self.stop()
+        self._path = path
+
+        def work(errand: Errand) -> None:
+            try:
+                errand.tell(self._begin, path, core.media.samples(path, RATE))
+            except Exception as error:
+                errand.tell(self._on_trouble, path, error)
+
+        self._errands.send(path, work)
+
+    @Slot()
+    def stop(self) -> None:
+        """Be silent."""
+        path, self._path = self._path, ""
+        self._timer.stop()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+        if path:
+            self.played.emit(path, 1.0)
+
+    def end(self) -> None:
+        """The window closes."""
+        self.stop()
+        self._errands.end()
+
+    def _begin(self, path: str, samples: Any) -> None:
+        if path != self._path:
+            return  # stopped meanwhile, or another one was asked for
+        self._samples, self._place = samples, 0
+        try:
+            self._stream = library().OutputStream(RATE, channels=1, dtype="float32", callback=self._fill)
+            self._stream.start()
+        except Exception as error:  # whatever the device's library raises
+            self._on_trouble(path, error)
+            return
+        self._timer.start()
+
+    def _on_trouble(self, path: str, error: Exception) -> None:
+        if path == self._path:
+            self.stop()
+            self.failed.emit(report_of(refused(error)))
+
+    def _fill(self, out: Any, count: int, _time: object, _status: object) -> None:
+        """On the device's own thread: the next samples, silence behind the last."""
+        part = self._samples[self._place : self._place + count]
+        out[: len(part), 0] = part
+        out[len(part) :, 0] = 0
+        self._place += len(part)
+
+    @Slot()
+    def _look(self) -> None:
+        share = self._place / len(self._samples)
+        if share >= 1:
+            self.stop()
+        else:
+            self.played.emit(self._path, share)

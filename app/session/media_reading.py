@@ -1,0 +1,45 @@
+"""A file of sound or a picture, read as it is to be shown. Away from the main thread: a long one takes its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import core
+from app.session.errand import report_of
+from app.state.media import PEAKS, PICTURE, THUMBNAIL, Medium, Thumbnail
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def read(path: str) -> Medium:
+    """What the file holds, as the core reads it; with `trouble` where it cannot be read."""
+    name = Path(path).name or path
+    try:
+        about = core.media.inspect(path)
+        if about.kind == PICTURE:
+            small = _thumbnail(path)
+            return Medium(path, name, about.kind, width=about.width, height=about.height, thumbnail=small)
+        peaks = peaks_of(core.media.samples(path, about.rate))
+        return Medium(path, name, about.kind, seconds=about.seconds, rate=about.rate, peaks=peaks)
+    except Exception as error:  # whatever a file does to a library, the window stands
+        return Medium(path, name, trouble=report_of(error))
+
+
+def peaks_of(samples: np.ndarray) -> tuple[tuple[float, float], ...]:
+    """Lowest and highest of `PEAKS` equal stretches of samples [n]; of fewer where there are fewer samples."""
+    import numpy as np
+
+    if not len(samples):
+        return ()
+    edges = np.linspace(0, len(samples), min(PEAKS, len(samples)) + 1).astype(int)[:-1]
+    lows, highs = np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
+    return tuple(zip(lows.tolist(), highs.tolist(), strict=True))
+
+
+def _thumbnail(path: str) -> Thumbnail:
+    """The picture, no larger than it is, within a square of `THUMBNAIL` pixels."""
+    picture = core.media.picture(path)
+    picture.thumbnail((THUMBNAIL, THUMBNAIL))
+    return Thumbnail(picture.width, picture.height, picture.tobytes())

@@ -1,0 +1,104 @@
+"""What a microphone hears, written into a WAV file while it goes on: what is there when the program is killed stays."""
+
+from __future__ import annotations
+
+import wave
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from app.session.sound_device import library, refused
+
+RATE = 16_000
+"""Samples a second: what models hear at."""
+LOOK_MS = 50
+LONGEST = 300
+"""Seconds."""
+
+
+class Microphone(QObject):
+    """`heard(seconds, level)` twenty times a second, the level 0 to 1; `ended(path)` when it has been stopped, by the
+    reader or by the limit; an empty path where nothing was heard."""
+
+    heard = Signal(float, float)
+    ended = Signal(str)
+
+    def __init__(self, path: Path, parent: QObject) -> None:
+        super().__init__(parent)
+        self._path = path
+        self._blocks: SimpleQueue[bytes] = SimpleQueue()
+        self._file: wave.Wave_write | None = None
+        self._stream: Any = None
+        self._frames = 0
+        self._timer = QTimer(self, interval=LOOK_MS)
+        self._timer.timeout.connect(self._take)
+
+    def start(self) -> None:
+        """Begin to listen. Raises SoundDeviceError, and leaves no file then."""
+        try:
+            self._stream = library().RawInputStream(RATE, channels=1, dtype="int16", callback=self._on_block)
+            self._file = _opened(self._path)
+            self._stream.start()
+        except Exception as error:  # whatever the device's library raises, or the disk
+            self.forget()
+            raise refused(error) from error
+        self._timer.start()
+
+    @Slot()
+    def stop(self) -> None:
+        """Keep what was heard."""
+        if self._file is not None:
+            self._take(is_last=True)
+            self._close()
+            if not self._frames:
+                self._path.unlink(missing_ok=True)
+            self.ended.emit(str(self._path) if self._frames else "")
+
+    @Slot()
+    def forget(self) -> None:
+        """Stop, and keep nothing."""
+        self._close()
+        self._path.unlink(missing_ok=True)
+
+    def _on_block(self, block: Any, _count: int, _time: object, _status: object) -> None:
+        """On the device's own thread."""
+        self._blocks.put(bytes(block))
+
+    @Slot()
+    def _take(self, is_last: bool = False) -> None:
+        """Write what has come, and say how loud it was."""
+        level = 0.0
+        try:
+            while True:
+                block = self._blocks.get_nowait()
+                samples = np.frombuffer(block, np.int16)
+                level = max(level, float(np.abs(samples.astype(np.int32)).max(initial=0)) / 32768)
+                self._frames += len(samples)
+                if self._file is not None:
+                    self._file.writeframes(block)
+        except Empty:
+            self.heard.emit(self._frames / RATE, level)
+        if self._frames >= LONGEST * RATE and not is_last:
+            self.stop()
+
+    def _close(self) -> None:
+        self._timer.stop()
+        stream, file = self._stream, self._file
+        self._stream = self._file = None
+        if stream is not None:
+            stream.close()
+        if file is not None:
+            file.close()
+
+
+def _opened(path: Path) -> wave.Wave_write:
+    """A file that says after every block how long it is."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = wave.open(str(path), "wb")
+    file.setnchannels(1)
+    file.setsampwidth(2)
+    file.setframerate(RATE)
+    return file

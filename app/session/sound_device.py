@@ -1,0 +1,51 @@
+"""The library that reaches microphones and loudspeakers, where it is installed; imported when first asked for."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from core.errors import TokenscopeError
+from resources.language import mark, tr
+
+PACKAGE = "sounddevice"
+
+
+class SoundDeviceError(TokenscopeError):
+    """There is no microphone or loudspeaker, or it cannot be used."""
+
+    title = mark("Nothing can be recorded or played")
+
+
+def why_missing() -> str:
+    """What to install before anything can be recorded or played; empty where it is there. Imports nothing."""
+    if find_spec(PACKAGE) is not None:
+        return ""
+    return tr("Recording and playing need the package {package}: {command} brings it.").format(
+        package=PACKAGE, command='pip install "tokenscope[sound]"'
+    )
+
+
+def library() -> Any:
+    """The library. Raises SoundDeviceError."""
+    if missing := why_missing():
+        raise SoundDeviceError(missing, tr("Install it, then start the program again."))
+    try:
+        import sounddevice
+    except OSError as error:  # the package is there, the system's PortAudio is not
+        raise SoundDeviceError(
+            tr("The package {package} finds no PortAudio library on this system.").format(package=PACKAGE),
+            tr("Install PortAudio (on Debian and Ubuntu: libportaudio2), then start the program again."),
+            str(error),
+        ) from error
+    return sounddevice
+
+
+def refused(error: Exception) -> TokenscopeError:
+    """What a device answers that cannot be opened; an error that says what to do stays as it is."""
+    if isinstance(error, TokenscopeError):
+        return error
+    return SoundDeviceError(
+        tr("The sound device cannot be used: {reason}.").format(reason=str(error).rstrip(".")),
+        tr("Look whether one is plugged in, switched on, and not taken by another program."),
+    )

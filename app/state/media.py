@@ -1,0 +1,108 @@
+"""Sounds and pictures that go with a prompt, as they are shown. Plain data, no Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from app.state.requests import ErrorReport
+from core import words
+from resources.language import mark, tr
+
+SOUND, PICTURE = "sound", "picture"
+KINDS = (SOUND, PICTURE)
+NAMES = {SOUND: mark("sound"), PICTURE: mark("picture")}
+PEAKS = 480
+"""Stretches that a waveform is drawn from."""
+THUMBNAIL = 320
+"""Pixels of a thumbnail's longer side, at most: enough for a card on a dense screen."""
+
+
+ENDINGS = {
+    SOUND: (".wav", ".flac", ".ogg", ".oga", ".mp3", ".aiff", ".aif", ".au", ".caf"),
+    PICTURE: (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff"),
+}
+"""Of the names of files that are offered; what a file really is, the core says by what it holds."""
+FILTERS = {SOUND: mark("Sounds ({endings})"), PICTURE: mark("Pictures ({endings})")}
+
+
+def kind_by_name(path: str) -> str:
+    """Sound or picture, as the file's name ends; empty for neither."""
+    return next((kind for kind, endings in ENDINGS.items() if path.lower().endswith(endings)), "")
+
+
+def filter_of(kind: str) -> str:
+    """What a dialog offers to open: `Sounds (*.wav *.flac)`."""
+    return tr(FILTERS[kind]).format(endings=" ".join(f"*{ending}" for ending in ENDINGS[kind]))
+
+
+class Sample(NamedTuple):
+    """A file that ships with the program."""
+
+    title: str
+    path: str
+
+
+class Thumbnail(NamedTuple):
+    """A picture made small."""
+
+    width: int
+    height: int
+    rgb: bytes
+    """Three bytes a pixel, row by row from the top."""
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """A file with a sound or a picture, as far as it is known."""
+
+    path: str
+    name: str
+    """Of the file, without its folder."""
+    kind: str = ""
+    """sound or picture; empty while it is read, or where it cannot be."""
+    seconds: float = 0.0
+    rate: int = 0
+    """Samples a second."""
+    width: int = 0
+    height: int = 0
+    peaks: tuple[tuple[float, float], ...] = ()
+    """Of a sound: lowest and highest sample of equal stretches, −1 to 1."""
+    thumbnail: Thumbnail | None = None
+    trouble: ErrorReport | None = None
+    """Why it cannot be used; None where it can, or is still being read."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has been read, well or not."""
+        return bool(self.kind) or self.trouble is not None
+
+    @property
+    def facts(self) -> str:
+        """`3.2 s · 16,000 samples a second`, `640 × 480`; empty while nothing is known."""
+        if self.kind == SOUND:
+            return tr("{seconds} · {rate:,} Hz").format(seconds=words.duration(self.seconds), rate=self.rate)
+        if self.kind == PICTURE:
+            return tr("{width:,} × {height:,} pixels").format(width=self.width, height=self.height)
+        return ""
+
+    @property
+    def told(self) -> str:
+        """What it is, for those who cannot see it: `sound hello.wav, 3.2 s · 16,000 Hz`."""
+        kind = tr(NAMES[self.kind]) if self.kind else tr("file")
+        told = self.trouble.cause if self.trouble is not None else self.facts or tr("reading…")
+        return tr("{kind} {name}, {facts}").format(kind=kind, name=self.name, facts=told)
+
+
+def why_unfit(medium: Medium, takes: Sequence[str], model: str) -> str:
+    """Why a model that takes these kinds cannot have the file; empty where it can."""
+    if not takes:
+        return tr("{model} reads text only: the file stays here, and is not sent.").format(model=model)
+    if medium.kind and medium.kind not in takes:
+        refused = {
+            SOUND: mark("{model} takes pictures, no sound: the file stays here, and is not sent."),
+            PICTURE: mark("{model} takes sound, no pictures: the file stays here, and is not sent."),
+        }
+        return tr(refused[medium.kind]).format(model=model)
+    return ""

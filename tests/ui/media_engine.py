@@ -1,0 +1,50 @@
+"""An engine that hears and sees, by a script: what it is given is told where a model would read it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import core
+from app.state.requests import LoadRequest, ModelInfo, RunRequest
+from core import Takes
+from core.events import Event, MediumRead, PromptToken, RunStarted
+from tests.ui.fake_engine import ScriptedEngine
+
+GRID = 4
+"""Patches in a row, and rows of them."""
+FRAMES = 50
+"""Positions of a sound, of four seconds."""
+
+
+@dataclass
+class MediaEngine(ScriptedEngine):
+    """A picture stands for itself before the prompt or in it, a sound in an encoder."""
+
+    takes: Takes = field(default_factory=lambda: Takes(picture=True, most=None))
+    inside: bool = False
+    """Whether a picture has tokens of the prompt."""
+
+    def load(self, request: LoadRequest) -> ModelInfo:
+        """The same model, which takes more."""
+        return replace(super().load(request), takes=self.takes)
+
+    def _events(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
+        for event in super()._events(request, cancel):
+            yield self._with_media(event, request) if isinstance(event, RunStarted) else event
+
+    def _with_media(self, started: RunStarted, request: RunRequest) -> RunStarted:
+        read = tuple(self._read(str(path), number) for number, path in enumerate(request.media))
+        places = tuple(PromptToken(7, "<image>") for _ in range(GRID * GRID * len(read))) if self.inside else ()
+        return replace(started, media=read, prompt=(*places, *started.prompt))
+
+    def _read(self, path: str, number: int) -> MediumRead:
+        about = core.media.inspect(path)
+        if about.kind == "sound":
+            return MediumRead(path, "sound", about.digest, "encoder", 0, FRAMES - 1, seconds=about.seconds, heard=4.0)
+        first = number * GRID * GRID
+        return MediumRead(
+            path, "picture", about.digest, "prompt" if self.inside else "before", first, first + GRID * GRID - 1,
+            GRID, GRID, about.width, about.height,
+        )  # fmt: skip

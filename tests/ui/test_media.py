@@ -1,0 +1,212 @@
+"""Sounds and pictures that go with the prompt: how they come, what is shown of them, what the model is given."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtGui import QImage
+from pytestqt.qtbot import QtBot
+
+from app.session.media_reading import peaks_of
+from app.window.main_window import MainWindow
+from core import Takes
+from tests.media_files import picture, sound
+from tests.ui.layout import faults, settle
+from tests.ui.media_engine import MediaEngine
+from tests.ui.windows import open_window, run
+
+SEES, HEARS = Takes(picture=True, most=None), Takes(sound=True, needs=True, most=1)
+
+
+def media_window(qtbot: QtBot, folder: Path, takes: Takes = SEES) -> MainWindow:
+    """A window whose model is loaded."""
+    window = open_window(qtbot, folder, MediaEngine(takes=takes))
+    qtbot.waitUntil(lambda: window.parts.session.model is not None)
+    return window
+
+
+def give(qtbot: QtBot, window: MainWindow, *paths: str) -> None:
+    """Files go with the prompt, and have been read."""
+    window.parts.media.add(paths)
+    qtbot.waitUntil(lambda: all(window.parts.lasting.media.of(path).is_known for path in given(window)))
+
+
+def given(window: MainWindow) -> tuple[str, ...]:
+    """The files that stand above the prompt."""
+    return tuple(window.parts.settings.choices.media)
+
+
+def cards(window: MainWindow) -> list[Any]:
+    return list(window.findChildren(type_of_bar(), "mediaBar")[0].cards)
+
+
+def type_of_bar() -> type:
+    from app.panels.media.bar import MediaBar
+
+    return MediaBar
+
+
+def test_a_picture_is_shown_and_sent_and_a_sound_is_kept_with_the_reason(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path
+) -> None:
+    window = media_window(qtbot, config_dir)
+    files = picture(tmp_path / "red.png"), sound(tmp_path / "tone.wav")
+    give(qtbot, window, *files)
+    seen, heard = cards(window)
+    assert seen.facts.text() == "24 × 16 pixels"
+    assert seen.accessibleName() == "picture red.png, 24 × 16 pixels"
+    assert heard.facts.text() == "1.0 s · 8,000 Hz"
+    assert heard.reason.text() == "storyteller takes pictures, no sound: the file stays here, and is not sent."
+    assert not heard.face.isEnabled()
+    run(qtbot, window)
+    assert window.session.run.request.media == (files[0],)
+    qtbot.keyClick(seen, Qt.Key.Key_Delete)
+    assert given(window) == (files[1],)
+
+
+def test_what_is_no_picture_is_told_and_what_was_there_stays(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    window = media_window(qtbot, config_dir)
+    first, broken = picture(tmp_path / "red.png"), tmp_path / "broken.png"
+    broken.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    give(qtbot, window, first, str(broken))
+    qtbot.waitUntil(lambda: given(window) == (first,))
+    error = window.parts.messages.error
+    assert error is not None
+    assert error.cause == "broken.png cannot be shown: it is damaged or cut short."
+    assert error.remedy
+    assert window.parts.setup.prompt.editor.toPlainText() != ""
+
+
+def test_a_model_that_hears_asks_for_a_sound_and_takes_one(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    window = media_window(qtbot, config_dir, HEARS)
+    bar = window.findChildren(type_of_bar(), "mediaBar")[0]
+    assert bar.wanted.text() == "storyteller writes down what it hears: give it a sound."
+    assert [kind for kind, button in bar.buttons.items() if button.isVisible()] == ["sound"]
+    bar.buttons["sound"].opened.emit()
+    assert not bar.buttons["sound"].record.isEnabled()
+    assert 'pip install "tokenscope[sound]"' in bar.buttons["sound"].record.toolTip()
+    window.parts.runs.run()
+    assert window.parts.messages.error is not None
+    assert window.session.run is None
+    for name in ("one.wav", "two.wav"):
+        give(qtbot, window, sound(tmp_path / name))
+    assert [Path(path).name for path in given(window)] == ["two.wav"]
+    assert not bar.wanted.isVisible()
+
+
+def test_pictures_and_files_are_pasted_as_such_and_words_as_words(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path
+) -> None:
+    window = media_window(qtbot, config_dir)
+    editor = window.parts.setup.prompt.editor
+    editor.clear()
+    for make in (_image, lambda data: data.setUrls([QUrl.fromLocalFile(picture(tmp_path / "a.png"))]), _words):
+        data = QMimeData()
+        make(data)
+        assert editor.canInsertFromMimeData(data)
+        editor.insertFromMimeData(data)
+    assert editor.toPlainText() == "words"
+    pasted, dropped = given(window)
+    assert Path(pasted).parent.name == "media"
+    assert QImage(pasted).size() == QImage(5, 5, QImage.Format.Format_RGB32).size()
+    assert dropped == str(tmp_path / "a.png")
+
+
+def _image(data: QMimeData) -> None:
+    image = QImage(5, 5, QImage.Format.Format_RGB32)
+    image.fill(Qt.GlobalColor.green)
+    data.setImageData(image)
+
+
+def _words(data: QMimeData) -> None:
+    """As an office program copies them: with a picture of them."""
+    data.setText("words")
+    data.setImageData(QImage(5, 5, QImage.Format.Format_RGB32))
+
+
+def test_what_was_given_is_there_again_and_a_file_that_is_gone_says_so(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path
+) -> None:
+    window = media_window(qtbot, config_dir)
+    path = picture(tmp_path / "red.png")
+    give(qtbot, window, path)
+    window.close()
+    Path(path).unlink()
+    again = media_window(qtbot, config_dir)
+    qtbot.waitUntil(lambda: again.parts.lasting.media.of(path).is_known)
+    assert given(again) == (path,)
+    assert "There is no file" in cards(again)[0].reason.text()
+    assert again.parts.messages.error is None
+    assert again.parts.media.problems
+
+
+class Device:
+    """What sounddevice gives: a stream whose callback is called by hand."""
+
+    def __init__(self, rate: int, callback: Callable[..., None], **_kind: object) -> None:
+        self.callback, self.is_open = callback, False
+        type(self).last = self
+
+    def start(self) -> None:
+        self.is_open = True
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
+    library = types.ModuleType("sounddevice")
+    library.__spec__ = types.SimpleNamespace(name="sounddevice")
+    library.RawInputStream = library.OutputStream = Device
+    monkeypatch.setitem(sys.modules, "sounddevice", library)
+    return Device
+
+
+def test_what_a_microphone_hears_is_kept_and_can_be_heard(qtbot: QtBot, config_dir: Path, device: type[Device]) -> None:
+    window = media_window(qtbot, config_dir, HEARS)
+    bar = window.findChildren(type_of_bar(), "mediaBar")[0]
+    tools = window.parts.media._make()[1]
+    dialog = tools.record()
+    device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
+    qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50%")
+    settle(dialog)
+    assert faults(dialog) == []
+    dialog.stop.click()
+    qtbot.waitUntil(lambda: bool(bar.cards) and bar.cards[0].medium.is_known)
+    assert bar.cards[0].facts.text() == "500 ms · 16,000 Hz"
+    assert not device.last.is_open
+    with qtbot.waitSignal(bar.playWanted):
+        bar.cards[0].play.click()
+    qtbot.waitUntil(lambda: device.last.is_open)
+    out = np.empty((24000, 1), np.float32)
+    device.last.callback(out, 24000, None, None)
+    assert abs(float(out[9000, 0]) - 0.5) < 0.01
+    qtbot.waitUntil(lambda: not device.last.is_open)
+    assert not bar.cards[0].play.isChecked()
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_nothing_of_the_cards_is_cut(qtbot: QtBot, config_dir: Path, tmp_path: Path, font: str, scale: float) -> None:
+    window = media_window(qtbot, config_dir, HEARS)
+    window.parts.appearance.set_font_scale(scale)
+    window.resize(900, 600)
+    give(qtbot, window, picture(tmp_path / "a picture with a very long name that goes on.png"))
+    settle(window)
+    assert "\n".join(faults(window.parts.setup)) == ""
+
+
+def test_a_waveform_keeps_its_peaks() -> None:
+    samples = np.zeros(100_000, np.float32)
+    samples[54_321], samples[99_999] = 0.5, -1.0
+    peaks = peaks_of(samples)
+    assert max(high for _low, high in peaks) == 0.5
+    assert peaks[-1][0] == -1.0
+    assert peaks_of(samples[:3]) == ((0.0, 0.0),) * 3
