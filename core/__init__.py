@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from core.models.catalog import ModelEntry
     from core.models.model import LoadedModel, wrap
     from core.models.takes import Takes
+    from core.native.building import Quickened, quicken
     from core.processors.order import usual_stages
     from core.processors.wording import stage_label, stage_phrase
     from core.remote.model import RemoteModel
@@ -68,6 +69,7 @@ __all__ = [
     "ModelEntry",
     "Occluded",
     "PrefixStore",
+    "Quickened",
     "RemoteModel",
     "Request",
     "Result",
@@ -118,6 +120,7 @@ __all__ = [
     "occlusion",
     "page",
     "page_text",
+    "quicken",
     "record",
     "remote",
     "replay",
@@ -169,6 +172,7 @@ _HOMES = {
     "ModelEntry": "core.models.catalog",
     "Occluded": "core.inside.occlusion",
     "PrefixStore": "core.caches.prefixes.store",
+    "Quickened": "core.native.building",
     "RemoteModel": "core.remote.model",
     "Request": "core.request",
     "Result": "core.running",
@@ -211,6 +215,7 @@ _HOMES = {
     "neutral_token": "core.inside.neutral",
     "occlude": "core.inside.occlusion",
     "occlusion": "core.inside.occlusion",
+    "quicken": "core.native.building",
     "page": "core.trace.page.write",
     "page_text": "core.trace.page.write",
     "record": "core.trace.recorder",

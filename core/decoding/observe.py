@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, fields, make_dataclass, replace
 import torch
 
 from core.decoding.funnel import Heading
+from core.decoding.quick_reading import FIXED, read_quickly
 from core.events import Alternative, Stage
 from core.models.text import Pieces
 
-_FIXED = 7
+_FIXED = FIXED
 """Figures every reading begins with: raw and processed log-probability, how many tokens are likelier by the model
 alone and after processing, negative entropy, varentropy, chosen token."""
 
@@ -47,6 +48,15 @@ def read_step(
     `chosen`: token ids [B]. One transfer brings all figures to the host. `top_n` 0 reads the chosen token only.
     """
     top_n = min(top_n, scores[0].shape[-1])
+    rows = read_quickly(scores, chosen, top_n) or _read_by_torch(scores, chosen, top_n)
+    readings = [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
+    if len(scores) == 1:
+        return readings
+    return [_with_final_top(reading, scores[0][n], scores[-1][n], pieces) for n, reading in enumerate(readings)]
+
+
+def _read_by_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[list[float]]:
+    """A row of figures for each text."""
     raw = torch.log_softmax(scores[0], -1)
     final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
     probabilities = raw.exp()
@@ -57,11 +67,8 @@ def read_step(
         if len(scores) > 1:
             columns += [final.gather(1, top.indices), _stage_columns(scores, probabilities, top_n)]
     # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
-    rows = torch.cat(columns, dim=1).tolist()
-    readings = [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
-    if final is raw:
-        return readings
-    return [_with_final_top(reading, raw[n], final[n], pieces) for n, reading in enumerate(readings)]
+    rows: list[list[float]] = torch.cat(columns, dim=1).tolist()
+    return rows
 
 
 def _fixed_columns(
@@ -118,8 +125,8 @@ def _reading(row: list[float], top_n: int, names: Sequence[Heading], pieces: Pie
     return Reading(int(token), raw, final, rank, entropy, tuple(found), funnel, final_rank, varentropy)
 
 
-def _with_final_top(reading: Reading, raw: torch.Tensor, final: torch.Tensor, pieces: Pieces) -> Reading:
-    """The reading with the likeliest after processing among the alternatives too; log-probabilities [V].
+def _with_final_top(reading: Reading, logits: torch.Tensor, scores: torch.Tensor, pieces: Pieces) -> Reading:
+    """The reading with the likeliest after processing among the alternatives too; logits and last scores, [V].
 
     They are nearly always there already: only what changes the order of tokens brings others in.
     """
@@ -129,6 +136,7 @@ def _with_final_top(reading: Reading, raw: torch.Tensor, final: torch.Tensor, pi
     missing = [token for token, _ in reading.funnel[-1].top if token not in known]
     if not missing:
         return reading
+    raw, final = torch.log_softmax(logits, -1), torch.log_softmax(scores, -1)
     index = torch.tensor(missing, device=raw.device)
     own = raw[index]
     ranks = (raw[None] > own[:, None]).sum(1) + 1

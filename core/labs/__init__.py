@@ -7,9 +7,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.labs import preference, scale, speed
+    from core.labs import preference, scale
 
-__all__ = ["preference", "scale", "speed"]
+__all__ = ["preference", "scale"]
 
 
 def __getattr__(name: str) -> ModuleType:

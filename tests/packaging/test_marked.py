@@ -59,6 +59,13 @@ ALLOWED = (
         "why a lean pass steps aside: for the log",
     ),
     Allowed(
+        "core/decoding/forward/quick_parts.py",
+        r"[a-z -]+",
+        "why a quick step steps aside: for the log",
+    ),
+    Allowed("core/native/library.py", r"\{…\} is of another version", "for the log"),
+    Allowed("core/native/place.py", r"CPU part|Features|model name", "what Linux calls it"),
+    Allowed(
         "core/decoding/speculation/drafters/spelling.py", r"The Fox said.*", "a text that two tokenizers are tried on"
     ),
     Allowed("core/models/packed/layers.py", r"in_features=.*", "how torch prints a layer"),

@@ -69,6 +69,11 @@ def lean_decoder(model: LoadedModel) -> LeanDecoder | None:
     return tried.decoder
 
 
+def forget_lean(model: LoadedModel) -> None:
+    """The parts of its module were moved: what was made of them is made anew."""
+    model.remembered.pop(_KEY, None)
+
+
 def _may(model: LoadedModel) -> bool:
     return (
         not model.is_encoder_decoder

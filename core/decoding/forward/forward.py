@@ -17,6 +17,7 @@ from core.caches.tensors.reading import counts_otherwise, memory_of
 from core.caches.tensors.sink import SinkCache
 from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.lean_compiled import compiled_step
+from core.decoding.forward.quick_step import quick_step
 from core.errors import StrategyError
 from core.models.model import LoadedModel
 from resources.language import tr
@@ -88,7 +89,7 @@ class Forward:
         self._counts_otherwise = counts_otherwise(model)
         self._reads_anew = cache is None and memory_of(model) == "none"
         self._lean = lean_pass(model, cache)
-        self._step = compiled_step(model, cache)
+        self._step = single_step(model, cache)
 
     @property
     def follows_rows(self) -> bool:
@@ -137,14 +138,15 @@ class Forward:
             return self._in_pieces(ids, keep, hidden, extra)
         if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
             self.cache.make_room(ids.shape[1])
-        if self._step is not None and not hidden and not extra and self._step.serves(ids, self.cache):
-            self.passes += 1
-            return Output(self._step(ids, self.cache), None)
         mask = extra.get("attention_mask")
-        if self._lean is not None and not hidden and not isinstance(mask, dict):
-            self.passes += 1
-            logits = self._lean(ids, self.cache, keep, mask, extra.get("position_ids"))
-            return Output(logits, None)
+        if not hidden and not isinstance(mask, dict):
+            positions = extra.get("position_ids")
+            if self._step is not None and self._step.serves(ids, self.cache, bool(extra)):
+                self.passes += 1
+                return Output(self._step(ids, self.cache, keep, mask, positions), None)
+            if self._lean is not None:
+                self.passes += 1
+                return Output(self._lean(ids, self.cache, keep, mask, positions), None)
         outputs = self._run(ids, keep, hidden, extra)
         self.passes += 1
         self._began = True
@@ -158,7 +160,7 @@ class Forward:
         """Take over a filled cache: the next call continues the text it holds."""
         self.cache = cache
         self._lean = lean_pass(self.model, cache)
-        self._step = compiled_step(self.model, cache)
+        self._step = single_step(self.model, cache)
         self._began = True
 
     def _longest_pass(self) -> int | None:
@@ -237,6 +239,22 @@ class Forward:
         outputs = network(**{**inputs, **kwargs})
         self._extra = network._update_model_kwargs_for_generation(outputs, self._extra, is_encoder_decoder=False)
         return outputs
+
+
+class _Step(Protocol):
+    """A pass that takes few tokens, and is the quickest there is for them."""
+
+    def serves(self, ids: torch.Tensor, cache: Any, is_placed: bool = False) -> bool: ...
+
+    def __call__(
+        self, ids: torch.Tensor, cache: Any, keep: int = 1, mask: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> torch.Tensor: ...  # fmt: skip
+
+
+def single_step(model: LoadedModel, cache: object) -> _Step | None:
+    """The compiled step for a cache that wants one, else the quick one where it is built."""
+    return compiled_step(model, cache) or quick_step(model, cache)
 
 
 def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> None:

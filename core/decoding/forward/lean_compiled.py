@@ -26,16 +26,19 @@ class CompiledStep:
         mode = "reduce-overhead" if lean.embed.device.type == "cuda" else "default"
         self._compiled = torch.compile(self._step, dynamic=False, fullgraph=True, mode=mode)
 
-    def serves(self, ids: torch.Tensor, cache: AllFixed) -> bool:
-        """Whether it can read `ids` [B, n]: one token behind a prompt that was read."""
-        return ids.shape[1] == 1 and bool(cache.layers[0].is_initialized)
+    def serves(self, ids: torch.Tensor, cache: AllFixed, is_placed: bool = False) -> bool:
+        """Whether it can read `ids` [B, n]: one token behind a prompt that was read, in its usual place."""
+        return ids.shape[1] == 1 and not is_placed and bool(cache.layers[0].is_initialized)
 
     def is_current(self, lean: LeanLlama) -> bool:
         """Whether it was made from this pass."""
         return self._lean is lean
 
-    def __call__(self, ids: torch.Tensor, cache: AllFixed) -> torch.Tensor:
-        """Logits [B, 1, V]; the cache gains the token."""
+    def __call__(
+        self, ids: torch.Tensor, cache: AllFixed, keep: int = 1, mask: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """Logits [1, 1, V]; the cache gains the token."""
         layers = cache.layers
         room, place = layers[0].max_cache_len, layers[0].cumulative_length
         cos, sin = self._lean.angles(room)

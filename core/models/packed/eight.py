@@ -51,40 +51,50 @@ class Blocked:
     """Packed by oneDNN in blocks that suit this processor; products of whole numbers by its own kernels."""
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
-        self._scales = scales
+        self.scales = scales
         self._zeros = torch.zeros(len(scales), dtype=torch.int32)
         self._packed: torch.Tensor = torch.ops.onednn.qlinear_prepack(numbers, None)
 
     @property
     def nbytes(self) -> int:
         """One byte a weight, and a scale and a zero point of four for each row."""
-        return self._packed.numel() + 8 * len(self._scales)
+        return self._packed.numel() + 8 * len(self.scales)
 
     def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """float32 [M, N]."""
         both = torch.ops.onednn.qlinear_pointwise(
-            halves, 1.0, 0, self._packed, self._scales, self._zeros, None, 1.0, 0, torch.float32, "none", [], ""
+            halves, 1.0, 0, self._packed, self.scales, self._zeros, None, 1.0, 0, torch.float32, "none", [], ""
         )
         coarse, fine = both.chunk(2)
         return torch.add(coarse, fine, alpha=1 / _FINER).mul_(steps)
+
+    def columns(self, start: int, count: int, inputs: int) -> torch.Tensor:
+        """int8 [count, N]: the numbers themselves, of `count` of the `inputs` columns."""
+        units = torch.zeros(count, inputs, dtype=torch.int8)
+        units[range(count), range(start, start + count)] = 1
+        exact: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
+            units, 1.0, 0, self._packed, torch.ones_like(self.scales), self._zeros, None, 1.0, 0, torch.float32,
+            "none", [], "",
+        )  # fmt: skip
+        return exact.to(torch.int8)
 
 
 class Plain:
     """Whole numbers as they are, multiplied by what every build of torch has. Slower; the same results."""
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
-        self._numbers, self._scales = numbers, scales
+        self.numbers, self.scales = numbers, scales
 
     @property
     def nbytes(self) -> int:
         """One byte a weight, and a scale of four for each row."""
-        return self._numbers.numel() + 4 * len(self._scales)
+        return self.numbers.numel() + 4 * len(self.scales)
 
     def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """float32 [M, N]."""
-        both = torch._int_mm(halves, self._numbers.t()).float()
+        both = torch._int_mm(halves, self.numbers.t()).float()
         coarse, fine = both.chunk(2)
-        return torch.add(coarse, fine, alpha=1 / _FINER).mul_(self._scales).mul_(steps)
+        return torch.add(coarse, fine, alpha=1 / _FINER).mul_(self.scales).mul_(steps)
 
 
 def pack_eight(numbers: torch.Tensor, scales: torch.Tensor) -> Matrix:

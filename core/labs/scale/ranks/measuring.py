@@ -11,7 +11,7 @@ from pathlib import Path
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale.parts import Parts
-from core.labs.scale.ranks.messages import Counted, Failed, Job, Message, Reached, decoded, encoded
+from core.labs.scale.ranks.messages import Counted, Failed, Job, Reached
 from core.labs.scale.ranks.predicted import Size, predicted, sent
 from core.labs.scale.ranks.processes import Ranks
 from core.labs.scale.states import checked, traffic
@@ -85,7 +85,7 @@ def measuring(
     folder, sizes = _read(model_name)
     expected = predicted(sizes, processes, scheme)
     _check_room(expected)
-    place = free_port(port)
+    place = _free_port(port)
     jobs = [Job(str(folder), scheme, rank, processes, place, STEPS, LENGTH) for rank in range(processes)]
     watch = _Watch(jobs, cancel or threading.Event())
     yield from watch.follow()
@@ -104,7 +104,7 @@ class _Watch:
 
     def follow(self) -> Iterator[Progress]:
         """Progress of all. Raises ScaleError, OutOfMemoryError."""
-        with Ranks[Message]([encoded(job) for job in self.jobs], decoded) as ranks:
+        with Ranks(self.jobs) as ranks:
             while len(self.counted) < len(self.jobs) and not self.cancel.is_set():
                 told = ranks.hear(_LOOK_S)
                 match told:
@@ -118,7 +118,7 @@ class _Watch:
                     case (rank, None) if rank not in self.counted:
                         raise self._died(rank, ranks)
 
-    def _failed(self, rank: int, failed: Failed, ranks: Ranks[Message]) -> Exception:
+    def _failed(self, rank: int, failed: Failed, ranks: Ranks) -> Exception:
         if failed.is_memory:
             return OutOfMemoryError(
                 tr("Memory ended in process {rank} of {all}.").format(rank=rank + 1, all=len(self.jobs)),
@@ -133,7 +133,7 @@ class _Watch:
             ranks.wrote(rank),
         )
 
-    def _died(self, rank: int, ranks: Ranks[Message]) -> Exception:
+    def _died(self, rank: int, ranks: Ranks) -> Exception:
         step = self.reached[rank].step if rank in self.reached else 0
         code = ranks.code(rank)
         values = {"rank": rank + 1, "all": len(self.jobs), "step": step, "code": code}
@@ -173,7 +173,7 @@ def _check_room(expected: tuple[Parts, ...]) -> None:
         )
 
 
-def free_port(port: int) -> int:
+def _free_port(port: int) -> int:
     """A port of this machine that nobody listens on; 0 for any. Raises ScaleError where it is taken."""
     with socket.socket() as tried:
         try:

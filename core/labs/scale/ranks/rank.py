@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
 from typing import BinaryIO
 
 import msgspec
 
-from core.labs.scale.ranks.channel import end_with_parent, own_stdout
 from core.labs.scale.ranks.messages import Failed, Job, Message, Reached, encoded
 
 
@@ -45,9 +45,22 @@ def _is_memory(error: Exception) -> bool:
     return is_out_of_memory(error)
 
 
+def _end_with_parent() -> None:
+    """Nothing is ever written to it: it ends when the other side does, however that came about."""
+    sys.stdin.buffer.read()
+    os._exit(2)
+
+
+def _own_stdout() -> BinaryIO:
+    """Where messages go; from here on nothing else does."""
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return stream
+
+
 if __name__ == "__main__":
-    end_with_parent()
-    teller = Teller(own_stdout())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    teller = Teller(_own_stdout())
     code = main(msgspec.json.decode(sys.argv[1], type=Job), teller)
     sys.stderr.flush()
     os._exit(code)  # threads of the backend are left as they are: nothing is lost with them

@@ -1,0 +1,144 @@
+"""A decoder's anatomy as the quick step reads it: addresses of its own weights, and what keeps them alive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from core.decoding.forward.anatomy import Anatomy, Layer, Unfamiliar
+from core.decoding.forward.parts import Change, Eights, Floats, Gated, LayerNorm, Plain, RootMeanSquare
+from core.models.packed.rows import Rows
+from core.native import description
+
+_ACTS: dict[str, Change] = {
+    "silu": F.silu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_erf": F.gelu,
+    "relu": F.relu,
+}
+_KINDS = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_Pair = tuple[torch.Tensor, torch.Tensor | None]
+
+
+class QuickParts:
+    """`model` holds addresses only: the tensors behind them live as long as this does."""
+
+    def __init__(self, parts: Anatomy, dtype: torch.dtype, hidden: int, copies: bool) -> None:
+        """`copies`: matrices that lie another way may be copied. Raises Unfamiliar."""
+        _refuse(parts.attention_cap is not None, "capped attention")
+        self._kept: list[torch.Tensor] = []
+        self._parts, self._dtype, self._copies = parts, dtype, copies
+        self._layers = (description.Layer * len(parts.layers))(*map(self._layer, parts.layers))
+        act = {_act_of(layer.mlp) for layer in parts.layers}
+        _refuse(len(act) != 1, "several activations")
+        (head,) = self._matrices(parts.head)
+        self.vocabulary: int = head.outputs
+        self._length = 0
+        self.model = description.Model(
+            layers=len(parts.layers), hidden=hidden, heads=parts.heads, kv_heads=parts.kv_heads, width=parts.width,
+            act=description.ACTS[act.pop()], rounds=int(dtype == torch.bfloat16), scaling=parts.scaling,
+            logit_cap=parts.logit_cap or 0.0, layer=self._layers, norm=self._norm(parts.norm), head=head,
+        )  # fmt: skip
+
+    def reach(self, length: int) -> None:
+        """Have angles for so many positions."""
+        if length <= self._length or not self._parts.ropes:
+            return
+        self._length = max(512, 2 * length)
+        self._tables = {kind: self._table(kind) for kind in self._parts.ropes}
+        for own, layer in zip(self._layers, self._parts.layers, strict=True):
+            if layer.rope in self._tables:
+                cos, sin = self._tables[layer.rope]
+                own.cos, own.sin, own.turned = cos.data_ptr(), sin.data_ptr(), cos.shape[-1]
+
+    def _table(self, kind: str) -> tuple[torch.Tensor, torch.Tensor]:
+        """float32 cos, and sin with its first half negated, [length, rotated width], as exact as the weights are."""
+        cos, sin = self._parts.ropes[kind](torch.arange(self._length)[None])
+        half = sin.shape[-1] // 2
+        signed = torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
+        return tuple(table.to(self._dtype).float().contiguous() for table in (cos[0], signed))  # type: ignore[return-value]
+
+    def _layer(self, layer: Layer) -> Any:
+        mlp = layer.mlp
+        if not isinstance(mlp, (Gated, Plain)):
+            raise Unfamiliar("a feed-forward half of another kind")
+        up = self._matrices(mlp.gate_up if isinstance(mlp, Gated) else mlp.up)
+        project = self._matrices(layer.project, layer.interleaved)
+        (out,), (down,) = self._matrices(layer.out), self._matrices(mlp.down)
+        return description.Layer(
+            norm=self._norm(layer.norm), q_norm=self._norm(layer.q_norm), k_norm=self._norm(layer.k_norm),
+            norm_out=self._norm(layer.norm_out), norm_mlp=self._norm(layer.norm_mlp),
+            norm_mlp_out=self._norm(layer.norm_mlp_out), projections=len(project),
+            project=(description.Matrix * 3)(*project), out=out, ups=len(up), up=(description.Matrix * 2)(*up),
+            down=down, gated=isinstance(mlp, Gated), parallel=layer.parallel, window=layer.window or 0,
+        )  # fmt: skip
+
+    def _norm(self, norm: Change | None) -> Any:
+        if norm is None:
+            return description.Norm()
+        if isinstance(norm, RootMeanSquare):
+            kind, bias = "root_mean_square", None
+        elif isinstance(norm, LayerNorm):
+            kind, bias = "layer_norm", norm.bias
+        else:
+            raise Unfamiliar("a norm of another kind")
+        return description.Norm(description.NORMS[kind], self._float(norm.weight), self._float(bias), norm.eps)
+
+    def _matrices(self, maps: Change, interleaved: bool = False) -> list[Any]:
+        if isinstance(maps, Floats):
+            return [self._floats(pair, interleaved) for pair in maps.parts]
+        _refuse(interleaved or not isinstance(maps, Eights), "linear maps of another kind")
+        assert isinstance(maps, Eights)
+        pairs = zip(maps.matrices, maps.biases, strict=True)
+        return [_rows(matrix).described(self._float(bias)) for matrix, bias in pairs]
+
+    def _floats(self, pair: _Pair, interleaved: bool) -> Any:
+        weight, bias = pair
+        if interleaved:
+            weight, bias = self._by_kind(weight), None if bias is None else self._by_kind(bias)
+        _refuse(weight.dtype not in _KINDS or weight.device.type != "cpu", "weights of another kind")
+        if not weight.is_contiguous():
+            _refuse(not self._copies, "a large matrix that lies another way")
+            weight = weight.contiguous()
+        self._kept.append(weight)
+        return description.Matrix(
+            description.WEIGHTS[_KINDS[weight.dtype]], *weight.shape, weight.data_ptr(), self._float(bias)
+        )
+
+    def _by_kind(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Rows that lie head by head (query, key and value of each), kind by kind."""
+        _refuse(not self._copies, "a large matrix that lies another way")
+        heads = tensor.view(self._parts.heads, 3, self._parts.width, *tensor.shape[1:])
+        return heads.transpose(0, 1).reshape(tensor.shape)
+
+    def _float(self, tensor: torch.Tensor | None) -> int | None:
+        """The address of the same in float32."""
+        if tensor is None:
+            return None
+        exact = tensor.detach().float().contiguous()
+        self._kept.append(exact)
+        return exact.data_ptr()
+
+
+def _rows(matrix: object) -> Rows:
+    if not isinstance(matrix, Rows):
+        raise Unfamiliar("packed in blocks")
+    return matrix
+
+
+def _act_of(mlp: object) -> str:
+    """Which activation it is, by what it does to a few numbers."""
+    assert isinstance(mlp, (Gated, Plain))
+    probe = torch.linspace(-4.0, 4.0, 64)
+    found = mlp.act(probe)
+    for name, act in _ACTS.items():
+        if torch.allclose(act(probe), found, rtol=0, atol=2e-6):
+            return name
+    raise Unfamiliar("an activation of another kind")
+
+
+def _refuse(wrong: bool, why: str) -> None:
+    if wrong:
+        raise Unfamiliar(why)

@@ -1,0 +1,216 @@
+"""The quick step: a pass over a few tokens in machine code that was built for this machine.
+
+It reads the module's own weights and does its operations in their order, as the lean pass does; what is gained is the
+time between them. It serves what a lean pass serves, for few tokens on caches whose keys and values lie one behind the
+other, and is held against the module before it is used. Of the rows and tokens of one pass each gets, to the last bit,
+what it would get alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, StaticCache
+
+from core.caches.tensors.fixed import FixedLayer
+from core.decoding.forward.anatomy import Anatomy, Unfamiliar, anatomy_of
+from core.decoding.forward.choosing import LeanPass, forget_lean, lean_pass
+from core.decoding.forward.lean import LARGEST, agrees, size_of
+from core.decoding.forward.quick_parts import QuickParts
+from core.models.model import LoadedModel
+from core.models.packed.layers import PackedLinear
+from core.models.packed.rows import Rows, in_rows
+from core.native import description
+from core.native.library import Library, library
+
+log = logging.getLogger(__name__)
+
+MOST = 16
+"""Tokens of all texts that it takes at once; torch's products are quicker for more."""
+_KEY = "quick_step"
+
+
+class _Stores:
+    """Where keys and values of every layer lie, before a pass and after it."""
+
+    def __init__(self, layers: int) -> None:
+        pointers, numbers = ctypes.c_void_p * layers, ctypes.c_int64 * layers
+        self.old_keys, self.old_values, self.new_keys, self.new_values = (pointers() for _ in range(4))
+        self.old_places, self.new_places = numbers(), numbers()
+        self.held: list[torch.Tensor] = []
+        """Storages that nobody else holds any more while they are read."""
+
+    def grow(self, index: int, layer: DynamicLayer, count: int) -> None:
+        """Storages of a growing layer, made anew as `torch.cat` makes them."""
+        keys, values = layer.keys, layer.values
+        assert keys is not None
+        assert values is not None
+        texts, heads, past, width = keys.shape
+        if not _is_in_rows(keys) or values.stride() != keys.stride():
+            keys, values = keys.contiguous(), values.contiguous()
+        layer.keys = keys.new_empty(texts, heads, past + count, width)
+        layer.values = keys.new_empty(texts, heads, past + count, width)
+        self.held += (keys, values)
+        self._note(index, (keys, values), (layer.keys, layer.values))
+
+    def fill(self, index: int, layer: FixedLayer, count: int) -> None:
+        """The storages of a layer of fixed size, as they are."""
+        self._note(index, (layer.keys, layer.values), (layer.keys, layer.values))
+        layer.cumulative_length.add_(count)
+
+    def _note(self, index: int, old: tuple[torch.Tensor, torch.Tensor], new: tuple[torch.Tensor, torch.Tensor]) -> None:
+        self.old_keys[index], self.old_values[index] = old[0].data_ptr(), old[1].data_ptr()
+        self.new_keys[index], self.new_values[index] = new[0].data_ptr(), new[1].data_ptr()
+        self.old_places[index], self.new_places[index] = old[0].stride(1) // old[0].shape[3], new[0].shape[2]
+
+
+def _is_in_rows(states: torch.Tensor) -> bool:
+    """Whether [B, H, T, D] lies token behind token, head behind head, with or without room between the heads."""
+    texts, heads, _, width = states.shape
+    by_text, by_head, by_token, by_number = states.stride()
+    return by_number == 1 and by_token == width and by_head % width == 0 and (texts == 1 or by_text == heads * by_head)
+
+
+class QuickStep:
+    """`__call__(ids [B, n], cache)` gives float32 logits [B, keep, V] as the module would, and extends the cache."""
+
+    def __init__(self, found: Library, lean: LeanPass, parts: Anatomy, quick: QuickParts) -> None:
+        self._library, self._lean, self._parts, self._quick = found, lean, parts, quick
+        self._stores = _Stores(len(parts.layers))
+        self._pass = description.Pass(**{
+            name: ctypes.addressof(getattr(self._stores, name))
+            for name in ("old_keys", "old_values", "new_keys", "new_values", "old_places", "new_places")
+        })  # fmt: skip
+        self._has_windows = any(layer.window for layer in parts.layers)
+
+    def is_of(self, lean: LeanPass) -> bool:
+        """Whether it was made from the same weights."""
+        return self._lean is lean
+
+    def serves(self, ids: torch.Tensor, cache: Cache, is_placed: bool = False) -> bool:
+        """Whether it can read `ids` [B, n]: a few tokens behind a prompt that was read, with room for them.
+
+        `is_placed`: with a mask or positions of their own; then of one text, where no layer has a window.
+        """
+        layers = cache.layers
+        if ids.numel() > MOST or len(layers) != len(self._parts.layers):
+            return False
+        if is_placed and (len(ids) > 1 or self._has_windows):
+            return False
+        if isinstance(cache, StaticCache):
+            return not self._has_windows and all(_has_room(layer, ids) for layer in layers)
+        return all(type(layer) is DynamicLayer and layer.is_initialized for layer in layers) and _is_filled(
+            layers[0], ids
+        )
+
+    def __call__(
+        self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """Logits of the last `keep` tokens of each row, of all with 0.
+
+        `mask`: additive [.., n, P + n], default causal; `positions` [1, n], default following the cache.
+        """
+        (texts, count), past, keep = ids.shape, int(cache.get_seq_length()), keep or ids.shape[1]
+        places = None if positions is None else positions.reshape(-1).to(torch.int64).contiguous()
+        sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
+        hidden, logits = self._embed(ids, past, places), torch.empty(texts, keep, self._quick.vocabulary)
+        self._quick.reach(past + count)
+        self._place(cache, count)
+        one = self._pass
+        one.texts, one.count, one.past, one.keep, one.threads = texts, count, past, keep, torch.get_num_threads()
+        one.hidden, one.logits = hidden.data_ptr(), logits.data_ptr()
+        one.mask = None if sees is None else sees.data_ptr()
+        one.positions = None if places is None else places.data_ptr()
+        self._library.step(self._quick.model, one)
+        self._stores.held.clear()
+        return logits
+
+    def _place(self, cache: Cache, count: int) -> None:
+        """Make room for the keys and values of `count` tokens, and note where it is."""
+        for index, layer in enumerate(cache.layers):
+            if isinstance(layer, FixedLayer):
+                self._stores.fill(index, layer, count)
+            elif isinstance(layer, DynamicLayer):
+                self._stores.grow(index, layer, count)
+
+    def _embed(self, ids: torch.Tensor, past: int, places: torch.Tensor | None) -> torch.Tensor:
+        """float32 [B, n, D], not shared with anything."""
+        hidden = self._parts.embed(ids)
+        if self._parts.positions is not None:
+            table, start = self._parts.positions
+            places = torch.arange(past, past + ids.shape[1]) if places is None else places
+            hidden = hidden + F.embedding(places + start, table)
+        return hidden.float().contiguous()
+
+
+def _has_room(layer: object, ids: torch.Tensor) -> bool:
+    return (
+        type(layer) is FixedLayer and layer.is_initialized and layer.keys.shape[0] == len(ids)
+        and 0 < layer.length <= layer.max_cache_len - ids.shape[1]
+    )  # fmt: skip
+
+
+def _is_filled(layer: Any, ids: torch.Tensor) -> bool:
+    keys: torch.Tensor = layer.keys
+    return keys.dim() == 4 and keys.shape[0] == len(ids) and keys.shape[2] > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """What came of it, with the lean pass that there was."""
+
+    lean: LeanPass
+    step: QuickStep | None
+
+
+def quick_step(model: LoadedModel, cache: object) -> QuickStep | None:
+    """The quick step of a model for a cache, where it is built, and both have one. Made once and kept with the model,
+    made anew when its weights were changed, put aside when it was touched."""
+    found = library()
+    if found is None or model.device.type != "cpu" or not isinstance(cache, (DynamicCache, StaticCache)):
+        return None
+    lean = lean_pass(model, cache)
+    if lean is None:
+        return None
+    tried: _Tried | None = model.remembered.get(_KEY)
+    if tried is None or tried.lean is not lean:
+        model.remembered[_KEY] = tried = _try(model, cache, lean, found)
+    return tried.step
+
+
+def _try(model: LoadedModel, cache: object, lean: LeanPass, found: Library) -> _Tried:
+    """A step that comes to the same as the module, if there is one."""
+    if _put_in_rows(model, found):
+        forget_lean(model)
+        lean = lean_pass(model, cache) or lean
+    network: Any = model.model
+    try:
+        parts = anatomy_of(network, False)
+        copies = size_of(network) <= LARGEST
+        step = QuickStep(found, lean, parts, QuickParts(parts, model.dtype, network.config.hidden_size, copies))
+    except Unfamiliar as error:
+        log.debug("no quick step for %s: %s", type(network).__name__, error)
+        return _Tried(lean, None)
+
+    def either(ids: torch.Tensor, cache: Cache, keep: int = 1) -> torch.Tensor:
+        return step(ids, cache, keep) if step.serves(ids, cache) else lean(ids, cache, keep)
+
+    return _Tried(lean, step if agrees(either, model) else None)
+
+
+def _put_in_rows(model: LoadedModel, found: Library) -> bool:
+    """Have weights in eight bits lie as the quick step reads them; whether any were moved."""
+    packed = [module for module in model.model.modules() if isinstance(module, PackedLinear)]
+    if any(module.eight is None for module in packed):
+        return False  # in four bits: the kernel of torch alone knows how they lie
+    moved = False
+    for module in packed:
+        if module.eight is not None and not isinstance(module.eight, Rows):
+            module.eight, moved = in_rows(module.eight, module.in_features, found), True
+    return moved

@@ -1,0 +1,57 @@
+"""What the quick step reads, field by field as `source/parts.h` has it."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_double, c_int64, c_void_p
+
+NORMS = {"none": 0, "root_mean_square": 1, "layer_norm": 2}
+WEIGHTS = {"float32": 0, "bfloat16": 1, "int8": 2}
+ACTS = {"silu": 0, "gelu_tanh": 1, "gelu_erf": 2, "relu": 3}
+
+
+class Norm(ctypes.Structure):
+    """Weight and bias [width] in float32."""
+
+    _fields_ = (("kind", c_int64), ("weight", c_void_p), ("bias", c_void_p), ("eps", c_double))
+
+
+class Matrix(ctypes.Structure):
+    """Weights [outputs, inputs] of a kind of WEIGHTS, row behind row; float32 bias, and scales of int8, [outputs]."""
+
+    _fields_ = (
+        ("kind", c_int64), ("outputs", c_int64), ("inputs", c_int64), ("weights", c_void_p), ("bias", c_void_p),
+        ("scales", c_void_p), ("sums", c_void_p),
+    )  # fmt: skip
+
+
+class Layer(ctypes.Structure):
+    """One layer."""
+
+    _fields_ = (
+        ("norm", Norm), ("q_norm", Norm), ("k_norm", Norm), ("norm_out", Norm), ("norm_mlp", Norm),
+        ("norm_mlp_out", Norm), ("projections", c_int64), ("project", Matrix * 3), ("out", Matrix), ("ups", c_int64),
+        ("up", Matrix * 2), ("down", Matrix), ("gated", c_int64), ("parallel", c_int64), ("window", c_int64),
+        ("turned", c_int64), ("cos", c_void_p), ("sin", c_void_p),
+    )  # fmt: skip
+
+
+class Model(ctypes.Structure):
+    """A whole decoder behind its embedding."""
+
+    _fields_ = (
+        ("layers", c_int64), ("hidden", c_int64), ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64),
+        ("act", c_int64), ("rounds", c_int64), ("scaling", c_double), ("logit_cap", c_double),
+        ("layer", POINTER(Layer)), ("norm", Norm), ("head", Matrix),
+    )  # fmt: skip
+
+
+class Pass(ctypes.Structure):
+    """One pass over a few tokens: sizes, what goes in, what comes out, where keys and values lie."""
+
+    _fields_ = (
+        ("texts", c_int64), ("count", c_int64), ("past", c_int64), ("keep", c_int64), ("threads", c_int64),
+        ("hidden", c_void_p), ("logits", c_void_p), ("old_keys", c_void_p), ("old_values", c_void_p),
+        ("new_keys", c_void_p), ("new_values", c_void_p), ("old_places", c_void_p), ("new_places", c_void_p),
+        ("mask", c_void_p), ("positions", c_void_p),
+    )  # fmt: skip

@@ -1,0 +1,94 @@
+"""The built library, once it is there: opened with its first use, its functions with their types."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from ctypes import POINTER, c_int64, c_void_p
+from pathlib import Path
+
+from core.native.description import Matrix, Model, Pass
+from core.native.place import is_ours, place
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the functions below; a library that says otherwise is not used."""
+
+
+class Library:
+    """The functions of `source/tokenscope.cpp`. Pointers are addresses of contiguous memory.
+
+    Each raises MemoryError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError where it cannot be opened or is another version."""
+        loaded = ctypes.CDLL(str(path))
+        loaded.tokenscope_version.restype = c_int64
+        if loaded.tokenscope_version() != VERSION:
+            raise OSError(f"{path.name} is of another version")
+        self._step, self._multiply, self._read = (
+            loaded.tokenscope_step, loaded.tokenscope_multiply, loaded.tokenscope_read,
+        )  # fmt: skip
+        self._step.argtypes = (POINTER(Model), POINTER(Pass))
+        self._multiply.argtypes = (POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p, c_int64)
+        self._read.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
+        for function in (self._step, self._multiply, self._read):
+            function.restype = c_int64
+
+    def step(self, model: Model, a_pass: Pass) -> None:
+        """Go through the model: logits are written, and keys and values gain the tokens."""
+        _check(self._step(model, a_pass))
+
+    def multiply(self, matrix: Matrix, halves: int, steps: int, rows: int, found: int, threads: int) -> None:
+        """float32 [rows, outputs] of split vectors: int8 [2 · rows, inputs], and float32 steps [rows]."""
+        _check(self._multiply(matrix, halves, steps, rows, found, threads))
+
+    def read(self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, found: int) -> None:
+        """Figures of `rows` steps: `scores` are float32 [rows, vocabulary] before the first stage and behind each,
+        `chosen` int64 [rows], `found` float32 [rows, `columns`]."""
+        pointers = (c_void_p * len(scores))(*scores)
+        _check(self._read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, found))
+
+
+def _check(failed: int) -> None:
+    if failed:
+        raise MemoryError
+
+
+class _Shelf:
+    """The one library of this process, or that there is none."""
+
+    def __init__(self) -> None:
+        self.is_on = True
+        self.library: Library | None = None
+        self._refused: Path | None = None
+
+    def find(self) -> Library | None:
+        """Looks for it until it is there; one that cannot be opened is not tried again."""
+        if self.library is None:
+            path = place()
+            if path is not None and path != self._refused and path.is_file():
+                self._open(path)
+        return self.library
+
+    def _open(self, path: Path) -> None:
+        try:
+            self.library = Library(path) if is_ours(path) else None
+        except (OSError, AttributeError):
+            log.info("the built step cannot be opened; torch goes through the model", exc_info=True)
+        self._refused = path if self.library is None else None
+
+
+_SHELF = _Shelf()
+
+
+def library() -> Library | None:
+    """The built library, where it is there and switched on."""
+    return _SHELF.find() if _SHELF.is_on else None
+
+
+def switch(on: bool) -> None:
+    """Use what is built, or leave it."""
+    _SHELF.is_on = on

@@ -1,0 +1,95 @@
+// Sixteen floats at a time, on any processor: the compiler turns them into what its instructions hold.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+constexpr long LANES = 16;
+typedef float Lanes __attribute__((vector_size(64)));
+typedef int32_t Whole __attribute__((vector_size(64)));
+typedef uint32_t Bits __attribute__((vector_size(64)));
+typedef uint16_t Halves __attribute__((vector_size(32)));
+typedef uint16_t bfloat16;
+
+inline Lanes all(float value) { return value - Lanes{}; }
+
+inline Lanes load(const float* place) {
+    Lanes lanes;
+    std::memcpy(&lanes, place, sizeof lanes);
+    return lanes;
+}
+
+inline Lanes load(const bfloat16* place) {
+    Halves halves;
+    std::memcpy(&halves, place, sizeof halves);
+    const Bits bits = __builtin_convertvector(halves, Bits) << 16;
+    return (Lanes)bits;
+}
+
+inline float one(const float* place) { return *place; }
+
+inline float one(const bfloat16* place) {
+    const uint32_t bits = uint32_t(*place) << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+inline void store(float* place, Lanes lanes) { std::memcpy(place, &lanes, sizeof lanes); }
+
+// The nearest bfloat16, the even one of two (as torch rounds).
+inline bfloat16 nearest(float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    if (std::isnan(value)) return 0x7fc0;
+    return bfloat16((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+inline float sum(Lanes lanes) {
+    float part[LANES], total[4] = {0, 0, 0, 0};
+    std::memcpy(part, &lanes, sizeof part);
+    for (int i = 0; i < LANES; i += 4)
+        for (int j = 0; j < 4; ++j) total[j] += part[i + j];
+    return (total[0] + total[2]) + (total[1] + total[3]);
+}
+
+inline Lanes greater(Lanes a, Lanes b) {
+    const Whole which = a > b;
+    return (Lanes)(((Whole)a & which) | ((Whole)b & ~which));
+}
+
+inline float greatest(const float* values, long count) {
+    float most = values[0];
+    long i = 0;
+    if (count >= LANES) {
+        Lanes lanes = load(values);
+        for (; i + LANES <= count; i += LANES) lanes = greater(load(values + i), lanes);
+        for (int j = 0; j < LANES; ++j) most = lanes[j] > most ? lanes[j] : most;
+    }
+    for (; i < count; ++i) most = values[i] > most ? values[i] : most;
+    return most;
+}
+
+// e^x to about one unit in the last place, by the series of Cephes (S. Moshier); 0 below -87.3.
+inline Lanes power(Lanes x) {
+    const Whole gone = x < all(-87.3f);
+    x = greater(x, all(-87.3f));
+    const Lanes top = all(88.0f);
+    x = -greater(-x, -top);
+    const Lanes shifter = all(12582912.0f);  // 1.5 · 2²³: what is added to it is rounded to whole numbers
+    const Lanes whole = (x * all(1.44269504088896341f) + shifter) - shifter;
+    x = x - whole * all(0.693359375f);
+    x = x + whole * all(2.12194440e-4f);
+    Lanes y = all(1.9875691500e-4f);
+    y = y * x + all(1.3981999507e-3f);
+    y = y * x + all(8.3334519073e-3f);
+    y = y * x + all(4.1665795894e-2f);
+    y = y * x + all(1.6666665459e-1f);
+    y = y * x + all(5.0000001201e-1f);
+    y = y * x * x + x + all(1.0f);
+    const Whole exponent = (__builtin_convertvector(whole, Whole) + 127) << 23;
+    return (Lanes)((Whole)(y * (Lanes)exponent) & ~gone);
+}
+
+inline float power(float x) { return power(all(x))[0]; }

@@ -1,0 +1,50 @@
+// The quick step of Tokenscope: a decoder's pass over a few tokens, and the reading of what came of it, without an
+// interpreter between their operations. Built on the user's machine for its own processor (core/native/building.py).
+#include "readings.h"
+#include "step.h"
+
+#if defined(_WIN32)
+#define TOKENSCOPE extern "C" __declspec(dllexport)
+#else
+#define TOKENSCOPE extern "C" __attribute__((visibility("default")))
+#endif
+
+// Which version of these functions this is; Python asks before it calls any other.
+TOKENSCOPE int64_t tokenscope_version() { return 1; }
+
+// Goes through the model; 0, or 1 where memory ended.
+TOKENSCOPE int64_t tokenscope_step(const Model* model, const Pass* pass) try {
+    static thread_local Rooms rooms;
+    for (long number = 0; number < model->layers; ++number) through(*model, model->layer[number], number, *pass, rooms);
+    score(*model, *pass, rooms);
+    return 0;
+} catch (...) {
+    return 1;
+}
+
+// Products [rows, outputs] of split vectors, int8 [2 * rows, inputs] with float32 steps [rows], with a matrix of int8.
+TOKENSCOPE int64_t tokenscope_multiply(
+    const Matrix* matrix, const int8_t* halves, const float* steps, int64_t rows, float* found, int64_t threads
+) try {
+    Vectors of{nullptr, long(rows), long(matrix->inputs), {}, {}, {}};
+    of.take(halves, steps);
+    multiply(*matrix, of, found, matrix->outputs, threads);
+    return 0;
+} catch (...) {
+    return 1;
+}
+
+// Figures of `rows` texts' steps, one row each; `scores`: [stages + 1] of [rows, vocabulary].
+TOKENSCOPE int64_t tokenscope_read(
+    const float* const* scores, int64_t stages, int64_t rows, int64_t vocabulary, const int64_t* chosen, int64_t n, float* found
+) try {
+    static thread_local Shares shares;
+    std::vector<const float*> own(stages + 1);
+    for (long row = 0; row < rows; ++row) {
+        for (long stage = 0; stage <= stages; ++stage) own[stage] = scores[stage] + row * vocabulary;
+        found = write_step(Step{own.data(), long(stages), long(vocabulary), long(chosen[row]), long(n)}, shares, found);
+    }
+    return 0;
+} catch (...) {
+    return 1;
+}

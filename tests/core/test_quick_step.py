@@ -1,0 +1,273 @@
+"""The quick step writes what the module writes, steps aside whenever it could not, and is built safely."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import DynamicCache, GenerationConfig
+
+import core
+from core.caches.tensors.accounting import measure_storages
+from core.decoding import observe
+from core.decoding.forward.choosing import lean_pass
+from core.decoding.forward.quick_step import QuickStep, quick_step
+from core.decoding.quick_reading import read_quickly
+from core.native import building, library, place
+from tests.core import tiny
+from tests.core.test_lean import family, qwen2
+
+pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
+FAMILIES = ("llama", "qwen3", "qwen2", "mistral", "gpt2", "gemma3", "opt", "gpt_neox", "phi3")
+GREEDY = GenerationConfig(max_new_tokens=24, do_sample=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where it is built for these tests, hardly optimised: in a second."""
+    path = tmp_path_factory.mktemp("built")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(path))
+        patch.setattr(building, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in building.FLAGS))
+        assert core.quicken().state == "built"
+        yield path
+
+
+@pytest.fixture
+def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The built step, found by this test alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setattr(library, "_SHELF", library._Shelf())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_stays() -> Iterator[None]:
+    before = library._SHELF
+    yield
+    library._SHELF = before
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model on the disk."""
+    path = tmp_path_factory.mktemp("tiny")
+    tiny.shared("llama").model.save_pretrained(path)
+    return path
+
+
+def model_of(kind: str) -> core.LoadedModel:
+    return qwen2() if kind == "qwen2" else family(kind)
+
+
+def step_of(model: core.LoadedModel) -> QuickStep:
+    step = quick_step(model, DynamicCache())
+    assert step is not None
+    return step
+
+
+def calls_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Tokens of every pass that it takes from now on."""
+    calls: list[int] = []
+    original = QuickStep.__call__
+
+    def counted(self: QuickStep, ids: torch.Tensor, cache: Any, *more: Any) -> torch.Tensor:
+        calls.append(ids.numel())
+        return original(self, ids, cache, *more)
+
+    monkeypatch.setattr(QuickStep, "__call__", counted)
+    return calls
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("kind", FAMILIES)
+@torch.inference_mode()
+def test_same_logits_and_tokens(kind: str) -> None:
+    """In uneven portions of two rows, past every window; the same tokens as `generate`."""
+    model = model_of(kind)
+    lean, step = lean_pass(model, DynamicCache()), step_of(model)
+    assert lean is not None
+    ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
+    for portion in ids.split([12, 1, 5, 1, 7, 4], 1):
+        wanted = model.model(portion, past_key_values=theirs).logits
+        is_served = step.serves(portion, mine)
+        assert is_served == (portion.shape[1] < 12)
+        torch.testing.assert_close((step if is_served else lean)(portion, mine, 0), wanted, rtol=1e-4, atol=2e-4)
+    assert measure_storages(mine) == measure_storages(theirs)
+    prompt = tiny.prompt()
+    assert core.run(model, core.Request(prompt, GREEDY)).sequences == tiny.reference(model, prompt, GREEDY)
+
+
+_RUNS: dict[str, dict[str, Any]] = {
+    "sampling": {"do_sample": True, "temperature": 0.8, "top_k": 12, "top_p": 0.9, "num_return_sequences": 3},
+    "beams": {"num_beams": 4, "num_return_sequences": 4},
+    "bans": {"no_repeat_ngram_size": 2, "repetition_penalty": 1.2},
+}
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+@pytest.mark.parametrize("name", _RUNS)
+def test_the_same_run_as_without(name: str, cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts and figures of every step: ranks and ids equal, probabilities to what floats hold."""
+    model = tiny.shared("llama")
+    request = core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=12, **_RUNS[name]), cache=cache, seed=3)
+    step_of(model)  # it is tried before its first use
+    calls = calls_of(monkeypatch)
+    mine = core.run(model, request)
+    assert len(calls) == 11
+    library.switch(False)
+    theirs = core.run(model, request)
+    assert mine.sequences == theirs.sequences
+    for one, other in zip(told(mine), told(theirs), strict=True):
+        assert [(a.id, a.rank) for a in one.alternatives] == [(a.id, a.rank) for a in other.alternatives]
+        assert [(s.name, s.survivors) for s in one.funnel] == [(s.name, s.survivors) for s in other.funnel]
+        figures = [(e.probability, e.raw_log_probability, e.entropy, e.varentropy) for e in (one, other)]
+        assert figures[0] == pytest.approx(figures[1], abs=2e-4)
+
+
+def told(result: core.Result) -> list[core.events.TokenChosen]:
+    return [event for event in result.events if isinstance(event, core.events.TokenChosen)]
+
+
+@pytest.mark.usefixtures("built")
+@torch.inference_mode()
+def test_a_tree_and_a_chain_behind_the_text() -> None:
+    """Two children of one parent in one pass equal two passes of their own; a masked chain equals a plain one."""
+    model, text, low = tiny.shared("llama"), tiny.prompt(12), torch.finfo(torch.float32).min
+    lean, step, cache, plain = lean_pass(model, DynamicCache()), step_of(model), DynamicCache(), DynamicCache()
+    assert lean is not None
+    mask = torch.tensor([[0.0] * 12 + [0, low], [0.0] * 12 + [low, 0]])[None, None]
+    for one in (cache, plain):
+        lean(torch.tensor([text]), one)
+    mine = step(torch.tensor([[8, 9]]), cache, 0, mask, torch.tensor([[12, 12]]))
+    theirs = [model.model(torch.tensor([[*text, child]])).logits[0, -1] for child in (8, 9)]
+    torch.testing.assert_close(mine[0], torch.stack(theirs), rtol=1e-4, atol=1e-4)
+    cache.crop(-2)
+    chain, below = torch.tensor([[8, 9, 4]]), torch.full((3, 15), low).triu(13)
+    assert torch.equal(step(chain, cache, 0, below, torch.tensor([[12, 13, 14]])), step(chain, plain, 0))
+
+
+@pytest.mark.usefixtures("built")
+def test_drafts_are_read_by_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, prompt = tiny.shared("llama"), tiny.prompt(6) * 3
+    step_of(model)
+    calls = calls_of(monkeypatch)
+    request = core.Request(prompt, GREEDY, strategy="prompt_lookup")
+    assert core.run(model, request).sequences == tiny.reference(model, prompt, GREEDY)
+    assert max(calls) > 1
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("weights", ["float32", "bfloat16", "int8"])
+@torch.inference_mode()
+def test_other_weights_and_each_token_as_alone(weights: str, kept: Path) -> None:
+    """To the last bit: four tokens at once, four rows at once, and one by one."""
+    model = core.load(kept, weights=weights)
+    step, lean = step_of(model), lean_pass(model, DynamicCache())
+    assert lean is not None
+    ids, more = torch.tensor([tiny.prompt(40)]), torch.tensor([[7, 8, 9, 10]])
+    wanted = model.model(torch.cat([ids, more], 1)).logits[:, -4:].float()
+    single, at_once, rows = DynamicCache(), DynamicCache(), DynamicCache()
+    for cache in (single, at_once, rows):
+        lean(ids, cache)
+    rows.batch_repeat_interleave(4)
+    singly = torch.cat([step(token, single) for token in more.split(1, 1)], 1)
+    assert (singly - wanted).abs().max() < (0.04 if weights == "bfloat16" else 1e-4) * wanted.abs().max()
+    assert torch.equal(step(more, at_once, 0), singly)
+    assert torch.equal(step(more[:, :1].expand(4, 1), rows), singly[:, :1].expand(4, -1, -1))
+
+
+@pytest.mark.usefixtures("built")
+@torch.inference_mode()
+def test_packed_numbers_are_moved_not_changed(kept: Path) -> None:
+    model = core.load(kept, weights="int8")
+    ids, held = torch.tensor([tiny.prompt(50)]), model.weight_bytes
+    before = [model.model(portion).logits for portion in (ids, ids[:, :3])]
+    step_of(model)
+    after = [model.model(portion).logits for portion in (ids, ids[:, :3])]
+    torch.testing.assert_close(after, before, rtol=0, atol=0)
+    assert model.weight_bytes == held
+
+
+@pytest.mark.usefixtures("built")
+@torch.no_grad()
+def test_it_follows_changed_weights_and_steps_aside_for_hooks() -> None:
+    model = tiny.make("llama")
+    first = step_of(model)
+    assert quick_step(model, DynamicCache()) is first
+    model.model.lm_head.weight.mul_(0.5)
+    assert step_of(model) is not first
+    handle = model.model.model.layers[0].register_forward_hook(lambda *_: None)
+    assert quick_step(model, DynamicCache()) is None
+    handle.remove()
+    assert quick_step(tiny.shared("t5"), DynamicCache()) is None
+    assert quick_step(tiny.make("gemma2"), DynamicCache()) is None  # its attention is capped
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("top_n", [0, 5])
+def test_readings_are_those_of_torch(top_n: int) -> None:
+    raw = 4 * torch.randn(3, 77, generator=torch.Generator().manual_seed(0))
+    fewer = (raw / 0.7).masked_fill(raw < 1.0, -torch.inf)
+    for scores in ([raw], [raw, raw / 0.7], [raw, raw / 0.7, fewer]):
+        chosen = scores[-1].argmax(-1)
+        mine = read_quickly(scores, chosen, top_n)
+        torch.testing.assert_close(torch.tensor(mine), torch.tensor(observe._read_by_torch(scores, chosen, top_n)))
+
+
+@pytest.mark.usefixtures("built")
+def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: Path) -> None:
+    assert core.quicken().state == "ready"
+    (path,) = (folder / "tokenscope" / "native").iterdir()
+    assert path.stat().st_mode & 0o077 == 0
+    path.chmod(0o722)
+    library._SHELF = library._Shelf()
+    assert library.library() is None
+    path.chmod(0o700)
+    library._SHELF = library._Shelf()
+    assert library.library() is not None
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine where nothing is built."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library, "_SHELF", library._Shelf())
+    return tmp_path / "tokenscope" / "native"
+
+
+def test_what_keeps_it_from_being_built_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "MAIN", elsewhere / "nowhere.cpp")
+    failed = core.quicken()
+    assert failed.state == "failed"
+    assert "nowhere.cpp" in failed.details
+    assert list(elsewhere.iterdir()) == []
+    monkeypatch.setattr(building, "compiler", lambda: None)
+    assert core.quicken().state == "no_compiler"
+    monkeypatch.setenv(place.SWITCH, "0")
+    assert core.quicken().state == "off"
+
+
+def test_it_can_be_broken_off(elsewhere: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    assert core.quicken(cancel).state == "cancelled"
+    assert list(elsewhere.iterdir()) == []
+    assert library.library() is None
+
+
+def test_a_damaged_library_is_left_alone_and_old_ones_go(elsewhere: Path) -> None:
+    elsewhere.mkdir(parents=True, mode=0o700)
+    path = place.place()
+    assert path is not None
+    path.write_bytes(b"no library")
+    path.chmod(0o700)
+    assert library.library() is None
+    for number in range(6):
+        (elsewhere / f"step-{number}.so").touch()
+    building._tidy(elsewhere)
+    assert len(list(elsewhere.iterdir())) == 4
