@@ -13,7 +13,7 @@ import pytest
 import core
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale import Measured, Progress, measure, measuring
-from core.labs.scale.ranks import measuring as inside
+from core.labs.scale.ranks import watch as inside
 from core.labs.scale.ranks.predicted import predicted, sent
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.labs.scale_run import ScaleRun
@@ -120,11 +120,15 @@ def test_nothing_is_cut(view: ScaleView, name: str, size: float) -> None:
 
 PARTS = scale.Parts(parameters=400, gradients=200, optimizer=400, buffers=200)
 MEASURED = scale.Measured("zero2", (PARTS, PARTS), (PARTS, PARTS), (800, 800), 800, 800, (9.0, 8.0), (9.0, 8.0), 0.1)
+PIPED = scale.Measured(
+    "gpipe", (PARTS, PARTS), (PARTS, PARTS), (800, 700), 800, 0, (9.0, 8.0), (9.0, 8.0), 0.1, (800, 700), 1e-7,
+    scale.schedule(2, 3, forward=20, backward=45, update=8), scale.schedule(2, 3, forward=15, backward=30, update=5),
+)  # fmt: skip
 STOPPED = threading.Event()
 
 
 def measuring(
-    model: str, scheme: str, processes: int, cancel: threading.Event
+    model: str, scheme: str, processes: int, options: scale.Options, cancel: threading.Event
 ) -> Iterator[scale.Progress | scale.Measured]:
     """In the core's place: waits to be stopped, fails or measures, as the scheme asks."""
     yield scale.Progress(0, "step", 2, 3, 4711)
@@ -134,7 +138,7 @@ def measuring(
     elif scheme == "zero1":
         raise ScaleError("Process 2 of 2 ended in step 1, with code -9.", "Try it again.", "what it wrote")
     else:
-        yield MEASURED
+        yield PIPED if scheme == "gpipe" else MEASURED
 
 
 def test_a_measurement_is_run_stopped_and_told(view: ScaleView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +165,26 @@ def test_a_measurement_is_run_stopped_and_told(view: ScaleView, qtbot: QtBot, mo
     qtbot.waitUntil(lambda: page.measured is not None and not page.is_running)
     assert page.sentence.text().startswith("Every process held the predicted bytes exactly: 1.2 kB on the fullest.")
     assert [row.expected for row in page.bars.rows] == [1200, 1200]
+    settle(view)
+    assert faults(view) == []
+
+
+def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> None:
+    view.show_page("run")
+    page = view.run
+    micro = page.form.findChild(QSpinBox, "scale.micro")
+    assert isinstance(micro, QSpinBox)
+    assert not micro.isEnabled()
+    page.form.set("scheme", "gpipe")
+    assert micro.isEnabled()
+    page.started()
+    page.go_on(PIPED)
+    page.ended(None)
+    assert "took 268 ms, 24 % idle; the schedule says 185 ms and 24 %" in page.sentence.text()
+    assert "one process, to 1.0e-07" in page.sentence.text()
+    assert page.lanes.expected.place_of(100) == page.lanes.found.place_of(100)
+    page.lanes.found.picked.emit(30)
+    assert page.lanes.moment.text().splitlines()[1].startswith("Device 2 computes micro-batch 1 forward")
     settle(view)
     assert faults(view) == []
 

@@ -33,8 +33,8 @@ class ScaleRun(QObject):
         page.stopWanted.connect(self.stop)
         page.destroyed.connect(partial(_end, self._under_way))
 
-    @Slot(str, str, int)
-    def start(self, model: str, scheme: str, processes: int) -> None:
+    @Slot(str, str, int, object)
+    def start(self, model: str, scheme: str, processes: int, options: scale.Options) -> None:
         """Begin, unless one is under way."""
         if self._under_way:
             return
@@ -42,7 +42,7 @@ class ScaleRun(QObject):
 
         def work(errand: Errand) -> None:
             try:
-                for event in scale.measuring(model, scheme, processes, cancel=errand.stop):
+                for event in scale.measuring(model, scheme, processes, options=options, cancel=errand.stop):
                     errand.tell(page.go_on, event)
                 errand.tell(page.ended, None)
             except TokenscopeError as error:

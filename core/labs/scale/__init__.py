@@ -11,9 +11,13 @@ from __future__ import annotations
 from core.labs.scale import words
 from core.labs.scale.cluster import Cluster, Layout, Reckoning, Traffic, Training, reckon
 from core.labs.scale.fitting import Remedy, remedies
+from core.labs.scale.options import MOST_MICRO_BATCHES, Options
 from core.labs.scale.parts import Parts
+from core.labs.scale.ranks.expected import PIPELINES, RUNS
 from core.labs.scale.ranks.measuring import MOST as MOST_PROCESSES
-from core.labs.scale.ranks.measuring import STEPS, Measured, Progress, measure, measuring
+from core.labs.scale.ranks.measuring import STEPS, measure, measuring
+from core.labs.scale.ranks.result import Measured
+from core.labs.scale.ranks.watch import Progress
 from core.labs.scale.ranks.words import explain_measured, explain_progress
 from core.labs.scale.ring import Chunk, Hand, RingStep, ring
 from core.labs.scale.ring_words import RING_TITLES, explain_hand, explain_ring
@@ -22,9 +26,12 @@ from core.labs.scale.states import PRECISIONS, SCHEMES, plan, traffic
 from core.labs.scale.timetable import Box, idle_share, schedule
 
 __all__ = [
+    "MOST_MICRO_BATCHES",
     "MOST_PROCESSES",
+    "PIPELINES",
     "PRECISIONS",
     "RING_TITLES",
+    "RUNS",
     "SCHEMES",
     "SHAPES",
     "STEPS",
@@ -34,6 +41,7 @@ __all__ = [
     "Hand",
     "Layout",
     "Measured",
+    "Options",
     "Parts",
     "Progress",
     "Reckoning",

@@ -18,15 +18,15 @@ KINDS = ("gpipe", "1f1b", "pipedream")
 WEIGHTS = ("stashed", "synced", "latest")
 """PipeDream's backward: by the weights of its forward; by those of the first stage's forward, at every stage; by
 whatever stands there now."""
-FORWARD, BACKWARD, UPDATE, SEND = "forward", "backward", "update", "send"
+FORWARD, BACKWARD, UPDATE, SEND, WAIT = "forward", "backward", "update", "send", "wait"
 
 
 @dataclass(frozen=True)
 class Box:
     """What one device does from `start` to `stop`, in units of time; devices and micro-batches count from 0.
 
-    `kind` is forward, backward, update or send; `version` is how often the weights that it uses (or makes) had been
-    updated.
+    `kind` is forward, backward, update or send, and, where it was measured, wait; `version` is how often the weights
+    that it uses (or makes) had been updated.
     """
 
     device: int
@@ -57,7 +57,7 @@ def idle_share(boxes: Sequence[Box], since: float = 0, until: float | None = Non
     end = max((box.stop for box in boxes), default=0.0) if until is None else until
     devices = len({box.device for box in boxes})
     whole = devices * (end - since)
-    busy = sum(max(0.0, min(box.stop, end) - max(box.start, since)) for box in boxes if box.kind != SEND)
+    busy = sum(max(0.0, min(box.stop, end) - max(box.start, since)) for box in boxes if box.kind not in (SEND, WAIT))
     return 1 - busy / whole if whole > 0 else 0.0
 
 

@@ -7,7 +7,7 @@ from core.explain.sentence import Figure, Saying, Sentence, together
 from core.labs.scale.cluster import Layout, Reckoning, Training
 from core.labs.scale.fitting import Remedy
 from core.labs.scale.states import PRECISIONS
-from core.labs.scale.timetable import BACKWARD, FORWARD, SEND, UPDATE, Box
+from core.labs.scale.timetable import BACKWARD, FORWARD, SEND, UPDATE, WAIT, Box
 from resources.language import mark, tr
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -118,6 +118,10 @@ SCHEME_TITLES = {
     "zero2": mark("ZeRO-2: gradients too"),
     "zero3": mark("ZeRO-3: parameters too"),
 }
+RUN_TITLES = SCHEME_TITLES | {
+    "gpipe": mark("Pipeline: GPipe"),
+    "1f1b": mark("Pipeline: 1F1B"),
+}
 KIND_TITLES = {"gpipe": mark("GPipe"), "1f1b": mark("1F1B"), "pipedream": mark("PipeDream")}
 WEIGHTS_TITLES = {
     "stashed": mark("Its forward's: stashing"),
@@ -186,6 +190,11 @@ _BOXES = {
         mark("Device {device} hands part {number} to its neighbour."),
         mark("Device {device} sends micro-batch {number} to its neighbour."),
         mark("Send of micro-batch {number} from stage {device}: t = {start} … {stop}."),
+    ),
+    WAIT: Saying(
+        mark("Device {device} waits for part {number}."),
+        mark("Device {device} waits for micro-batch {number} to come from its neighbour."),
+        mark("Stage {device} waits for micro-batch {number}: t = {start} … {stop}."),
     ),
 }
 _WAITS = Saying(

@@ -16,7 +16,9 @@ from resources.language import tr
 
 LANE, UNIT, NAME, HEAD = 44, 22, 78, 26
 """Pixels at 100 %: height of a lane, the least width of a unit of time, the names' width, the head's height."""
-COLORS = {"forward": "kept", "backward": "finished", "update": "accent", "send": "best"}
+COLORS = {"forward": "kept", "backward": "finished", "update": "accent", "send": "best", "wait": "refused"}
+THIN = ("update", "send", "wait")
+"""A moment, or a way: no computing."""
 
 
 class Lanes(QWidget, Spoken):
@@ -35,6 +37,7 @@ class Lanes(QWidget, Spoken):
         self._devices, self._end, self._cursor = 1, 1.0, 0.0
         self._shows_versions = False
         self._left = 0
+        self._wide = 0
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -42,11 +45,12 @@ class Lanes(QWidget, Spoken):
         self.updateGeometry()
         self.update()
 
-    def show_boxes(self, boxes: Sequence[scale.Box]) -> None:
-        """Draw another schedule."""
-        self._boxes = boxes
+    def show_boxes(self, boxes: Sequence[scale.Box], until: float = 0.0, wide: int = 0) -> None:
+        """Draw another schedule: as far as `until` where it ends before, at least so `wide` (pixels at 100 %) where its
+        times are no small whole numbers."""
+        self._boxes, self._wide = boxes, wide
         self._devices = max((box.device for box in boxes), default=0) + 1
-        self._end = max((box.stop for box in boxes), default=1.0) or 1.0
+        self._end = max([until, *(box.stop for box in boxes)]) or 1.0
         self._shows_versions = len({box.version for box in boxes if box.kind in ("forward", "backward")}) > 1
         self.updateGeometry()
         self.update()
@@ -70,7 +74,8 @@ class Lanes(QWidget, Spoken):
     def sizeHint(self) -> QSize:
         """Room for numbers in the narrowest box."""
         px = self._theme.px
-        return QSize(px(NAME) + round(self._end * px(UNIT)) + px(8), self._height)
+        wide = px(self._wide) if self._wide else round(self._end * px(UNIT))
+        return QSize(px(NAME) + wide + px(8), self._height)
 
     def minimumSizeHint(self) -> QSize:
         """All of it: it is scrolled."""
@@ -101,7 +106,7 @@ class Lanes(QWidget, Spoken):
         px = self._theme.px
         top = px(HEAD) + box.device * px(LANE)
         left, width = self._x(box.start), (box.stop - box.start) * self._unit
-        if box.kind in ("update", "send"):  # a moment, or a way: thin, at the foot of the lane
+        if box.kind in THIN:  # at the foot of the lane
             return QRectF(left, top + px(LANE - 9), max(px(3), width), px(6))
         return QRectF(left + 1, top + px(3), width - 2, px(LANE - 14))
 
@@ -139,7 +144,7 @@ class Lanes(QWidget, Spoken):
     def _paint_box(self, painter: QPainter, box: scale.Box, rect: QRectF) -> None:
         theme, color = self._theme, COLORS[box.kind]
         share = 1.0 if box.start < self._cursor or box.stop <= self._cursor else 0.25
-        if box.kind in ("update", "send"):
+        if box.kind in THIN:
             painter.fillRect(rect, theme.color(color, share))
             return
         painter.setPen(QPen(theme.color(color, share), theme.px(1.4)))
@@ -165,7 +170,7 @@ class Lanes(QWidget, Spoken):
     def _paint_key(self, painter: QPainter) -> None:
         theme, x = self._theme, float(self._left + self._theme.px(NAME))
         painter.setFont(theme.font(12))
-        titles = {"forward": tr("forward"), "backward": tr("backward"), "update": tr("update"), "send": tr("sending")}
+        titles = _titles()
         for kind in (kind for kind in titles if any(box.kind == kind for box in self._boxes)):
             painter.fillRect(QRectF(x, theme.px(6), theme.px(10), theme.px(10)), theme.color(COLORS[kind]))
             painter.setPen(theme.color("muted"))
@@ -178,6 +183,13 @@ class Lanes(QWidget, Spoken):
         """Go to the moment that is clicked at."""
         time = (event.position().x() - self._theme.px(NAME)) / self._unit
         self.picked.emit(min(max(time, 0.0), self._end))
+
+
+def _titles() -> dict[str, str]:
+    return {
+        "forward": tr("forward"), "backward": tr("backward"), "update": tr("update"), "send": tr("sending"),
+        "wait": tr("waiting"),
+    }  # fmt: skip
 
 
 def _place(rect: Callable[[scale.Box], QRectF], box: scale.Box) -> QRect:

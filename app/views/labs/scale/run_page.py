@@ -9,6 +9,8 @@ from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
+from app.views.labs.scale.both_lanes import BothLanes
+from app.views.labs.scale.form import Form
 from app.views.labs.scale.page import Page
 from app.widgets.wrapped_label import WrappedLabel
 from core import catalog
@@ -24,9 +26,9 @@ _STAGES = ("starts", "alone", "joins", "step")
 
 
 class RunPage(Page):
-    """`runWanted(model, scheme, processes)`, `stopWanted`; whoever runs it tells how it goes."""
+    """`runWanted(model, scheme, processes, options)`, `stopWanted`; whoever runs it tells how it goes."""
 
-    runWanted = Signal(str, str, int)
+    runWanted = Signal(str, str, int, object)
     stopWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -35,11 +37,8 @@ class RunPage(Page):
         self._told: dict[int, scale.Progress] = {}
         self._error: TokenscopeError | None = None
         self.is_running = False
-        models = [(entry.name, entry.title) for entry in catalog.bundled()]
-        self.form.add_choice("model", tr("Model"), models)
-        titles = scale.words.SCHEME_TITLES
-        self.form.add_choice("scheme", tr("States among copies"), [(name, tr(title)) for name, title in titles.items()])
-        self.form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
+        _add_settings(self.form)
+        self.form.changed.connect(self._fit_settings)
         self.button = QPushButton(self)
         self.button.setObjectName("scaleRun")
         self.button.setProperty("role", "primary")
@@ -57,7 +56,8 @@ class RunPage(Page):
         self.details.setObjectName("scaleDetails")
         self.details.setProperty("role", "muted")
         self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        for part in (self.bar, self.progress, self.legend, self.bars, self.details):
+        self.lanes = BothLanes(self)
+        for part in (self.bar, self.progress, self.legend, self.bars, self.lanes, self.details):
             self.body.addWidget(part)
         self.body.addStretch(1)
         self.words_changed()
@@ -66,6 +66,7 @@ class RunPage(Page):
         """Take other colours and sizes."""
         super().set_theme(theme)
         self.bars.set_theme(theme)
+        self.lanes.set_theme(theme)
 
     def started(self) -> None:
         """It has begun."""
@@ -91,6 +92,7 @@ class RunPage(Page):
     def words_changed(self) -> None:
         """Say it all again."""
         self.form.enable(not self.is_running)
+        self._fit_settings()
         self.button.setText(tr("Stop") if self.is_running else tr("Run it"))
         self.say(self._sentence())
         told = [scale.explain_progress(self._told[rank]) for rank in sorted(self._told)] if self.is_running else []
@@ -103,6 +105,7 @@ class RunPage(Page):
         self.bars.show_rows(rows)
         self.bars.setVisible(bool(rows))
         self.legend.show_parts(self.bars.parts)
+        self.lanes.show_measured(self.measured)
         self.details.setText(self._error.details if self._error is not None else "")
         self.details.setVisible(bool(self.details.text()))
 
@@ -119,7 +122,24 @@ class RunPage(Page):
             self.stopWanted.emit()
         else:
             form = self.form
-            self.runWanted.emit(form.text("model"), form.text("scheme"), form.number("processes"))
+            options = scale.Options(form.number("micro"), form.is_ticked("recompute"))
+            self.runWanted.emit(form.text("model"), form.text("scheme"), form.number("processes"), options)
+
+    @Slot()
+    def _fit_settings(self) -> None:
+        """What a scheme does not ask for cannot be set."""
+        is_pipeline = self.form.text("scheme") in scale.PIPELINES
+        for name in ("micro", "recompute"):
+            self.form.enable_one(name, is_pipeline and not self.is_running)
+
+
+def _add_settings(form: Form) -> None:
+    form.add_choice("model", tr("Model"), [(entry.name, entry.title) for entry in catalog.bundled()])
+    titles = scale.words.RUN_TITLES
+    form.add_choice("scheme", tr("How the work is divided"), [(name, tr(title)) for name, title in titles.items()])
+    form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
+    form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MOST_MICRO_BATCHES)
+    form.add_tick("recompute", tr("Compute activations again"))
 
 
 def _place(event: scale.Progress) -> int:

@@ -15,6 +15,7 @@ _SENT = {
     "c10d::_allgather_base_": (0, 1),
     "c10d::_reduce_scatter_base_": (1, 1),
     "c10d::broadcast_": (0, 1),
+    "c10d::send": (0, 1),
 }
 """Which argument holds the whole tensor, and how often it goes around a ring: an all-reduce is a reduce-scatter and an
 all-gather, as ZeRO's paper counts them."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from core.labs.scale.options import Options
+from core.labs.scale.timetable import Box
+
 
 class Job(msgspec.Struct, frozen=True):
     """What one process is to do. Ranks count from 0; rank 0 also trains alone, for comparison."""
@@ -16,6 +19,9 @@ class Job(msgspec.Struct, frozen=True):
     port: int
     steps: int
     length: int
+    options: Options = Options()
+    is_tied: bool = False
+    """Whether the table of tokens is the matrix that gives words, too."""
 
 
 class Reached(msgspec.Struct, frozen=True, tag="reached"):
@@ -31,10 +37,17 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
     parts: dict[str, int]
     traffic: dict[str, int]
     losses: list[float]
+    """From those ranks that have them."""
     alone: list[float]
-    """Of one process with the whole batch; from rank 0 only."""
+    """Of one process with the whole batch; from rank 0 all steps."""
     seconds: float
     """The last step."""
+    difference: float = 0.0
+    """Of the gradients from those of one process, as a share of the greatest."""
+    boxes: list[Box] = []
+    """What was done when in the last step, in milliseconds on the machine's clock."""
+    costs: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Milliseconds that one process takes for a micro-batch forward, backward, and for an update."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

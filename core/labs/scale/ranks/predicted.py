@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import prod
 
 from core.labs.scale.parts import Parts
+from core.labs.scale.ranks.outline import Size
 
 FLOAT = 4
 """Bytes of a number, and of the step counter that AdamW keeps for each tensor."""
-Size = tuple[int, ...]
 
 
 def predicted(sizes: Sequence[Size], processes: int, scheme: str) -> tuple[Parts, ...]:
@@ -31,15 +31,15 @@ def _of_rank(sizes: Sequence[Size], whole: Sequence[int], processes: int, scheme
     everything = FLOAT * sum(whole)
     if scheme in ("ddp", "zero1"):
         mine = whole if scheme == "ddp" else _assigned(whole, processes)[rank]
-        return Parts(everything, everything, _adam(sum(mine), len(mine)))
+        return Parts(everything, everything, adam(sum(mine), len(mine)))
     share = sum(_mine(size[0], processes, rank) * prod(size[1:]) for size in sizes)
-    optimizer = _adam(share, len(sizes))
+    optimizer = adam(share, len(sizes))
     if scheme == "zero2":  # the engine keeps its own share beside the gathered whole
         return Parts(everything, FLOAT * share, optimizer, buffers=FLOAT * share)
     return Parts(FLOAT * share, FLOAT * share, optimizer)
 
 
-def _adam(count: int, tensors: int) -> int:
+def adam(count: int, tensors: int) -> int:
     """Momentum, variance, and a counter for each tensor."""
     return FLOAT * (2 * count + tensors)
 

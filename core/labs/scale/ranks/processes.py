@@ -6,41 +6,47 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, Queue
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
 import core
 from core.errors import ScaleError
-from core.labs.scale.ranks.messages import Job, Message, decoded, encoded
 from resources.language import tr
+
+M = TypeVar("M")
 
 _KEPT_LINES = 40
 """Of what a process writes to stderr."""
 
 
-class Told(NamedTuple):
+class Told(NamedTuple, Generic[M]):
     """What a process said; None when it has said all: it has ended."""
 
     rank: int
-    message: Message | None
+    message: M | None
 
 
-class Ranks:
+class Ranks(Generic[M]):
     """A process for each job. Ends them, whatever happens, when the `with` is left."""
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self._jobs = jobs
+    def __init__(
+        self, jobs: Sequence[bytes], decoded: Callable[[bytes], M | None],
+        module: str = "core.labs.scale.ranks.rank",
+    ) -> None:  # fmt: skip
+        """`module` is run with each job's line as its argument; `decoded` reads a line of what it says, None for one
+        that is no message."""
+        self._jobs, self._decoded, self._module = jobs, decoded, module
         self._running: list[subprocess.Popen[bytes]] = []
-        self._told: Queue[Told] = Queue()
+        self._told: Queue[Told[M]] = Queue()
         self._threads: list[threading.Thread] = []
         self._wrote: list[list[str]] = [[] for _ in jobs]
 
-    def __enter__(self) -> Ranks:
+    def __enter__(self) -> Ranks[M]:
         try:
-            for job in self._jobs:
-                self._start(job)
+            for rank, job in enumerate(self._jobs):
+                self._start(rank, job)
         except OSError as error:
             self._end()
             raise ScaleError(tr("A process could not be started: {reason}.").format(reason=error.strerror)) from error
@@ -54,7 +60,7 @@ class Ranks:
         """Of the processes, by rank."""
         return tuple(process.pid for process in self._running)
 
-    def hear(self, seconds: float) -> Told | None:
+    def hear(self, seconds: float) -> Told[M] | None:
         """What any of them says next; None where none does in that time."""
         try:
             return self._told.get(timeout=seconds)
@@ -69,22 +75,22 @@ class Ranks:
         """The last of what it wrote for programmers."""
         return "\n".join(self._wrote[rank][-_KEPT_LINES:])
 
-    def _start(self, job: Job) -> None:
-        command = [sys.executable, "-m", "core.labs.scale.ranks.rank", encoded(job).decode().strip()]
+    def _start(self, rank: int, job: bytes) -> None:
+        command = [sys.executable, "-m", self._module, job.decode().strip()]
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=_surroundings())
         self._running.append(process)
         assert process.stdout is not None
         assert process.stderr is not None
         for work, stream in ((self._listen, process.stdout), (self._keep, process.stderr)):
-            thread = threading.Thread(target=work, args=(job.rank, stream), daemon=True)
+            thread = threading.Thread(target=work, args=(rank, stream), daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def _listen(self, rank: int, stream: BinaryIO) -> None:
         with stream:
             for line in stream:
-                message = decoded(line)
+                message = self._decoded(line)
                 if message is not None:
                     self._told.put(Told(rank, message))
         self._told.put(Told(rank, None))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import traceback
+from collections.abc import Callable
 from typing import BinaryIO
 
 import msgspec
 
+from core.labs.scale.ranks.channel import end_with_parent, own_stdout
+from core.labs.scale.ranks.expected import PIPELINES
 from core.labs.scale.ranks.messages import Failed, Job, Message, Reached, encoded
 
 
@@ -26,17 +28,26 @@ class Teller:
 
 
 def main(job: Job, tell: Teller) -> int:
-    """Train as told. Gives back the exit code."""
+    """Do as told. Gives back the exit code."""
     tell(Reached("starts"))
     try:
-        from core.labs.scale.ranks.training import train
-
-        train(job, tell)
+        runner(job.scheme)(job, tell)
     except Exception as error:
         traceback.print_exc()
         tell(Failed(f"{type(error).__name__}: {error}", _is_memory(error)))
         return 1
     return 0
+
+
+def runner(scheme: str) -> Callable[[Job, Teller], None]:
+    """What a scheme is run by; torch is imported with it."""
+    if scheme in PIPELINES:
+        from core.labs.scale.ranks.piping import run
+
+        return run
+    from core.labs.scale.ranks.training import train
+
+    return train
 
 
 def _is_memory(error: Exception) -> bool:
@@ -45,22 +56,9 @@ def _is_memory(error: Exception) -> bool:
     return is_out_of_memory(error)
 
 
-def _end_with_parent() -> None:
-    """Nothing is ever written to it: it ends when the other side does, however that came about."""
-    sys.stdin.buffer.read()
-    os._exit(2)
-
-
-def _own_stdout() -> BinaryIO:
-    """Where messages go; from here on nothing else does."""
-    stream = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return stream
-
-
 if __name__ == "__main__":
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    teller = Teller(_own_stdout())
+    end_with_parent()
+    teller = Teller(own_stdout())
     code = main(msgspec.json.decode(sys.argv[1], type=Job), teller)
     sys.stderr.flush()
     os._exit(code)  # threads of the backend are left as they are: nothing is lost with them

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from datetime import timedelta
 from typing import NamedTuple
 
 import torch
@@ -18,11 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from core.labs.scale.ranks.counting import TrafficHook, held, state_bytes
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached
-from core.models.model import LoadedModel, load
-
-RATE = 1e-3
-PATIENCE = timedelta(seconds=60)
-"""How long a collective waits for a process that does not come."""
+from core.labs.scale.ranks.together import RATE, join, loaded, texts
 
 
 class Trainee(NamedTuple):
@@ -41,16 +35,15 @@ class Trainee(NamedTuple):
 
 def train(job: Job, tell: Callable[[Message], None]) -> None:
     """Train `job.steps` steps with the others; the last one is counted."""
-    torch.set_num_threads(1)
-    loaded = _loaded(job)
-    batch = _batch(loaded, job)
+    model = loaded(job).model
+    batch = texts(model, job.processes, job.length)
     alone: list[float] = []
     if job.rank == 0:
         tell(Reached("alone"))
-        alone = _alone(deepcopy(loaded.model), batch, job)
+        alone = _alone(deepcopy(model), batch, job)
     tell(Reached("joins"))
-    _join(job)
-    trainee = _SCHEMES[job.scheme](loaded.model)
+    join(job)
+    trainee = _SCHEMES[job.scheme](model)
     hook, seconds = TrafficHook(), 0.0
     losses: list[float] = []
     parts: dict[str, int] = {}
@@ -87,24 +80,6 @@ def _alone(model: torch.nn.Module, batch: torch.Tensor, job: Job) -> list[float]
     """The losses of one process that reads all texts at once."""
     trainee = Trainee(model, model, torch.optim.AdamW(model.parameters(), lr=RATE))
     return [float(_step(trainee, batch)[0]) for _ in range(job.steps)]
-
-
-def _loaded(job: Job) -> LoadedModel:
-    loaded = load(job.folder, device="cpu", dtype="float32")
-    loaded.model.requires_grad_(True)
-    loaded.model.config.use_cache = False
-    return loaded
-
-
-def _batch(loaded: LoadedModel, job: Job) -> torch.Tensor:
-    """Token ids [processes, length], a text for each process: any will do, the same for all that ask."""
-    most = int(loaded.model.config.get_text_config().vocab_size)
-    return torch.randint(most, (job.processes, job.length), generator=torch.Generator().manual_seed(0))
-
-
-def _join(job: Job) -> None:
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(job.port))
-    dist.init_process_group("gloo", rank=job.rank, world_size=job.processes, timeout=PATIENCE)
 
 
 def _mean(loss: torch.Tensor, processes: int) -> float:

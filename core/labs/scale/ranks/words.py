@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from core.explain.sentence import Figure, Saying, Sentence, together
-from core.labs.scale.ranks.measuring import Measured, Progress
+from core.labs.scale.ranks.pipeline_words import explain_pipeline
+from core.labs.scale.ranks.result import Measured
+from core.labs.scale.ranks.watch import Progress
 from core.labs.scale.words import decimal
 from resources.language import mark, tr
 
@@ -13,6 +15,13 @@ _EQUAL = Saying(
     mark(
         "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + {gradients} + {optimizer} "
         "+ {buffers} = {whole} bytes."
+    ),
+)
+_EQUAL_ACTIVE = Saying(
+    *_EQUAL[:2],
+    mark(
+        "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + {gradients} + {optimizer} "
+        "+ {activations} (kept for the way back) = {whole} bytes."
     ),
 )
 _DIFFERENT = Saying(
@@ -51,13 +60,16 @@ ROUNDING = 1e-4
 
 def explain_measured(found: Measured) -> Sentence:
     """Bytes, traffic and loss, each beside what it is held against."""
+    if found.boxes:
+        return together(_bytes(found), explain_pipeline(found), _loss(found))
     return together(_bytes(found), _SHARE.say() if found.scheme == "zero2" else "", _traffic(found), _loss(found))
 
 
 def _bytes(found: Measured) -> Sentence:
     number = max(range(len(found.ranks)), key=lambda rank: found.ranks[rank].total)
     fullest, reckoned = found.ranks[number], found.predicted[number]
-    return (_EQUAL if found.ranks == found.predicted else _DIFFERENT).say(
+    equal = _EQUAL_ACTIVE if fullest.activations else _EQUAL
+    return (equal if found.ranks == found.predicted else _DIFFERENT).say(
         bytes=decimal(fullest.total),
         predicted=decimal(reckoned.total),
         count=str(len(found.ranks)),

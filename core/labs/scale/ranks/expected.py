@@ -1,0 +1,82 @@
+"""What every rank is to hold and to send, whichever scheme it is run by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.errors import ParameterError
+from core.labs.scale.options import Options
+from core.labs.scale.parts import Parts
+from core.labs.scale.ranks import activations
+from core.labs.scale.ranks.outline import Outline, Size, count
+from core.labs.scale.ranks.predicted import FLOAT, adam, predicted, sent
+from core.labs.scale.states import SCHEMES, traffic
+from resources.language import tr
+
+PIPELINES = ("gpipe", "1f1b")
+RUNS = (*SCHEMES, *PIPELINES)
+"""What `measure` can run."""
+PIPELINE_LENGTH = 64
+"""Tokens of each micro-batch of a pipeline."""
+LENGTH = 32
+"""Tokens of each text elsewhere."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """By rank: bytes held, bytes sent a step. `paper`: bytes sent as ZeRO's paper has them, 0 where it says nothing."""
+
+    ranks: tuple[Parts, ...]
+    traffic: tuple[int, ...]
+    paper: int = 0
+
+
+def expected(model: Outline, scheme: str, processes: int, options: Options) -> Expected:
+    """The formulas. Raises ParameterError for what cannot be run so."""
+    if scheme in PIPELINES:
+        return _pipeline(model, scheme, processes, options)
+    each = sent(model.sizes, processes, scheme) if processes > 1 else 0
+    paper = traffic(FLOAT * count(model.sizes), processes, scheme)
+    return Expected(predicted(model.sizes, processes, scheme), (each,) * processes, paper)
+
+
+def length(scheme: str) -> int:
+    """Tokens of a text."""
+    return PIPELINE_LENGTH if scheme in PIPELINES else LENGTH
+
+
+def _pipeline(model: Outline, scheme: str, stages: int, options: Options) -> Expected:
+    micro_batches = options.micro_batches
+    if scheme == "1f1b" and micro_batches < stages:
+        raise ParameterError(
+            tr("1F1B needs at least as many micro-batches as stages: {count} are fewer than {stages}.").format(
+                count=micro_batches, stages=stages
+            ),
+            tr("Take more micro-batches, or fewer processes."),
+            "micro_batches",
+        )
+    cut = model.stages(stages)
+    ranks = (_staged(model, scheme, stage, cut, options) for stage in range(stages))
+    return Expected(tuple(ranks), tuple(_handed(model, stage, stages, micro_batches) for stage in range(stages)))
+
+
+def _staged(model: Outline, scheme: str, stage: int, cut: Sequence[Sequence[Size]], options: Options) -> Parts:
+    """States of one stage's tensors, and what its micro-batches under way leave behind."""
+    sizes, count_of = cut[stage], options.micro_batches
+    under_way = count_of if scheme == "gpipe" else min(len(cut) - stage, count_of)
+    kept = activations.stage(
+        model.shape, PIPELINE_LENGTH, stage, len(cut),
+        micro_batches=count_of, under_way=under_way, recompute=options.recompute,
+    )  # fmt: skip
+    whole = FLOAT * count(sizes)
+    return Parts(whole, whole, adam(count(sizes), len(sizes)), kept)
+
+
+def _handed(model: Outline, stage: int, stages: int, micro_batches: int) -> int:
+    """Bytes that a stage sends: activations on, gradients back, and the gradient of a table that two stages have."""
+    shape = model.shape
+    neighbours = (stage > 0) + (stage < stages - 1)
+    shares = stages > 1 and model.is_tied and stage in (0, stages - 1)
+    table = shape.table_parameters if shares else 0
+    return FLOAT * (neighbours * micro_batches * PIPELINE_LENGTH * shape.width + table)

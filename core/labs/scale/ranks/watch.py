@@ -1,0 +1,79 @@
+"""Listening to the processes until all have counted, one has failed, or somebody wants it to stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from core.errors import OutOfMemoryError, ScaleError
+from core.labs.scale.ranks.messages import Counted, Failed, Job, Message, Reached, decoded, encoded
+from core.labs.scale.ranks.processes import Ranks
+from resources.language import tr
+
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A process has come so far: `starts`, `alone`, `joins`, `step`. Ranks count from 0, steps from 1."""
+
+    rank: int
+    stage: str
+    step: int
+    steps: int
+    process: int
+    """The system's id of it."""
+
+
+@dataclass
+class Watch:
+    """Listens until every rank has counted, one has failed, or somebody wants it to stop."""
+
+    jobs: Sequence[Job]
+    cancel: threading.Event
+    counted: dict[int, Counted] = field(default_factory=dict)
+    reached: dict[int, Reached] = field(default_factory=dict)
+
+    def follow(self) -> Iterator[Progress]:
+        """Progress of all. Raises ScaleError, OutOfMemoryError."""
+        with Ranks[Message]([encoded(job) for job in self.jobs], decoded) as ranks:
+            while len(self.counted) < len(self.jobs) and not self.cancel.is_set():
+                told = ranks.hear(_LOOK_S)
+                match told:
+                    case (rank, Reached() as reached):
+                        self.reached[rank] = reached
+                        yield Progress(rank, reached.stage, reached.step, self.jobs[rank].steps, ranks.ids[rank])
+                    case (rank, Counted() as counted):
+                        self.counted[rank] = counted
+                    case (rank, Failed() as failed):
+                        raise self._failed(rank, failed, ranks)
+                    case (rank, None) if rank not in self.counted:
+                        raise self._died(rank, ranks)
+
+    def _failed(self, rank: int, failed: Failed, ranks: Ranks[Message]) -> Exception:
+        if failed.is_memory:
+            return OutOfMemoryError(
+                tr("Memory ended in process {rank} of {all}.").format(rank=rank + 1, all=len(self.jobs)),
+                tr("Take fewer processes, or a smaller model."),
+                ranks.wrote(rank),
+            )
+        return ScaleError(
+            tr("Process {rank} of {all} could not go on: {words}").format(
+                rank=rank + 1, all=len(self.jobs), words=failed.words.splitlines()[0]
+            ),
+            tr("The others were ended; nothing is left running. Try it again."),
+            ranks.wrote(rank),
+        )
+
+    def _died(self, rank: int, ranks: Ranks[Message]) -> Exception:
+        step = self.reached[rank].step if rank in self.reached else 0
+        code = ranks.code(rank)
+        values = {"rank": rank + 1, "all": len(self.jobs), "step": step, "code": code}
+        cause = (
+            tr("Process {rank} of {all} ended in step {step}, with code {code}.")
+            if step
+            else tr("Process {rank} of {all} ended before the first step, with code {code}.")
+        )
+        remedy = tr("The others were ended; nothing is left running. Try it again.")
+        return ScaleError(cause.format(**values), remedy, ranks.wrote(rank))

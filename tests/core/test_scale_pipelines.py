@@ -1,0 +1,105 @@
+"""Pipelines for real: stages in processes of this machine, held against one process and against the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.errors import ParameterError
+from core.labs.scale import Measured, Options, measure, schedule
+from core.labs.scale.ranks import activations
+from core.labs.scale.shape import Shape
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of random weights, with three layers and a storyteller's words."""
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from core.models import catalog
+
+    folder = tmp_path_factory.mktemp("tiny")
+    size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4}
+    LlamaForCausalLM(LlamaConfig(vocab_size=2048, tie_word_embeddings=True, **size)).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(catalog.locate("storyteller")).save_pretrained(folder)
+    return folder
+
+
+def check(found: Measured) -> None:
+    """To the byte, and as one process."""
+    assert found.ranks == found.predicted
+    assert found.traffic == found.expected_traffic
+    assert found.losses == pytest.approx(found.alone, rel=1e-5)
+    assert found.difference < 1e-5
+
+
+def order(found: Measured) -> list[list[tuple[str, int]]]:
+    """What each device did, in its order; waiting left out."""
+    return [_order(found, device) for device in range(len(found.ranks))]
+
+
+def _order(found: Measured, device: int) -> list[tuple[str, int]]:
+    mine = (box for box in found.boxes if box.device == device and box.kind != "wait")
+    return [(box.kind, box.micro_batch) for box in mine]
+
+
+def planned(stages: int, options: Options, kind: str) -> Iterator[list[tuple[str, int]]]:
+    """What the schedule says, in the same form."""
+    boxes = schedule(stages, options.micro_batches, kind, weights=options.weights)
+    for device in range(stages):
+        mine = (box for box in boxes if box.device == device)
+        yield [(box.kind, box.micro_batch) for box in mine]
+
+
+def test_a_pipeline_is_one_process(tiny: Path) -> None:
+    options = Options(micro_batches=3, recompute=True)
+    found = measure(str(tiny), "gpipe", 2, options=options)
+    check(found)
+    assert order(found) == list(planned(2, options, "gpipe"))
+    assert found.seconds > 0
+
+
+@pytest.mark.slow
+def test_one_forward_one_backward_on_the_bundled_model() -> None:
+    options = Options(micro_batches=5)
+    found = measure("storyteller", "1f1b", 3, options=options)
+    check(found)
+    assert order(found) == list(planned(3, options, "1f1b"))
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("kind", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("processes", [1, 2, 3, 4])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_every_pipeline(tiny: Path, kind: str, processes: int, recompute: bool) -> None:
+    if processes == 4:
+        with pytest.raises(ParameterError, match="3 layers, too few for 4 stages"):
+            measure(str(tiny), kind, processes)
+    else:
+        check(measure(str(tiny), kind, processes, options=Options(4, recompute)))
+
+
+def test_activations_by_hand() -> None:
+    """Width 4, one head of 4, inner 8, 10 words, 2 tokens: a layer keeps 2 · 13 + 8 + 8 + 1 + 32 = 75 numbers a token,
+    its stage 8 for positions, the last 13 + 10 more, and the sum of the loss."""
+    shape = Shape("tiny", 2, 4, 1, 1, 4, 8, 10)
+    assert activations.layer(shape) == 75
+    first = activations.stage(shape, 2, 0, 2, micro_batches=3, under_way=3, recompute=False)
+    assert first == 3 * (4 * 2 * 83) + 8 * 2 * 3
+    last = activations.stage(shape, 2, 1, 2, micro_batches=3, under_way=1, recompute=False)
+    assert last == 4 * 2 * 83 + 4 * (2 * 23 + 1) + 8 * 2 * 3
+    again = activations.stage(shape, 2, 0, 2, micro_batches=3, under_way=3, recompute=True)
+    assert again == 3 * 32 + 4 * 2 * 83 - 32 + 48
+
+
+def test_what_cannot_be_run_is_refused_before_anything_is_started() -> None:
+    with pytest.raises(ParameterError, match="2 are fewer than 3"):
+        measure("storyteller", "1f1b", 3, options=Options(2))
+    with pytest.raises(ParameterError, match="summarizer cannot be cut"):
+        measure("summarizer", "gpipe", 2)
+    with pytest.raises(ParameterError, match="At most 16 micro-batches"):
+        measure("storyteller", "gpipe", 2, options=Options(17))
+    with pytest.raises(ParameterError, match="no scheme 'zigzag'"):
+        measure("storyteller", "zigzag", 2)
