@@ -22,6 +22,7 @@ class TextBlock(QWidget):
         if role:
             self.label.setProperty("role", role)
         self._least = self._height = 0
+        self._heights: dict[tuple[int, str], int] = {}
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -35,6 +36,7 @@ class TextBlock(QWidget):
         if text == self.label.text():
             return
         self.label.setText(text)
+        self._heights.clear()
         self._check()
 
     def set_least_height(self, pixels: int) -> None:
@@ -45,6 +47,7 @@ class TextBlock(QWidget):
     def refit(self) -> None:
         """Measure again, after the font has changed."""
         self._height = -1
+        self._heights.clear()
         self._check()
 
     def _check(self) -> None:
@@ -54,8 +57,11 @@ class TextBlock(QWidget):
             self.updateGeometry()
 
     def heightForWidth(self, width: int) -> int:
-        """Height of the wrapped text, or the least one."""
-        return max(self._least, self.label.heightForWidth(max(1, width)))
+        """Height of the wrapped text, or the least one. Layouts ask several times over for the same width."""
+        asked = width, self.label.font().key()
+        if asked not in self._heights:
+            self._heights[asked] = self.label.heightForWidth(max(1, width))
+        return max(self._least, self._heights[asked])
 
     def sizeHint(self) -> QSize:
         """Wide enough for a few words."""

@@ -14,6 +14,7 @@ from app.state.run import Run
 from app.views.base import View
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
+from app.window.in_sight import InSight
 
 if TYPE_CHECKING:
     from app.state.inside import Influence
@@ -39,6 +40,7 @@ class ViewFeed(QObject):
         super().__init__(centre)
         self._session, self._centre, self._inspector, self._timeline = session, centre, inspector, timeline
         self._models: ModelChoice | None = None
+        self._in_sight: dict[View, InSight] = {}
         for view in self._views():
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)
@@ -51,9 +53,9 @@ class ViewFeed(QObject):
     def connect_view(self, view: View) -> None:
         """Feed a view from the session, and obey what the reader does in it."""
         session = self._session
+        self._in_sight[view] = InSight(view, session)
         session.runStarted.connect(view.show_run)
         session.runShown.connect(view.show_run)
-        session.eventsArrived.connect(view.events_arrived)
         session.cursorMoved.connect(view.cursor_moved)
         session.selectionChanged.connect(view.selection_changed)
         self._obey(view)
@@ -142,10 +144,8 @@ class ViewFeed(QObject):
     @Slot(object)
     def on_finished(self, _outcome: object) -> None:
         """Views learn that no more events come, however the run ended."""
-        run = self._session.run
         for view in self._views():
-            if run is not None:
-                view.events_arrived(run, ())
+            self._in_sight[view].end(self._session.run)
 
     @Slot(object)
     def on_shown(self, _run: Run) -> None:

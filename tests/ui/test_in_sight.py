@@ -1,0 +1,78 @@
+"""A page in the background is handed a run's events when it comes into sight, and all of them."""
+
+import pytest
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QStackedWidget
+from pytestqt.qtbot import QtBot
+
+from app.views.base import View
+from app.window.in_sight import InSight
+
+
+class Session(QObject):
+    """The signals that it listens to."""
+
+    runStarted = Signal(object)
+    runShown = Signal(object)
+    cursorMoved = Signal(object)
+    selectionChanged = Signal(object)
+    eventsArrived = Signal(object, object)
+
+
+class Page(View):
+    """Notes what it is told."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.told: list[object] = []
+
+    def events_arrived(self, run: object, events: object) -> None:
+        self.told.append((run, list(events)))  # type: ignore[call-overload]
+
+    def cursor_moved(self, run: object) -> None:
+        self.told.append("cursor")
+
+
+@pytest.fixture
+def pages(qtbot: QtBot) -> tuple[QStackedWidget, Page, Page, Session, InSight]:
+    """Two pages in a stack, the first in front, and the session that both follow."""
+    stack, front, back, session = QStackedWidget(), Page("front"), Page("back"), Session()
+    for page in (front, back):
+        stack.addWidget(page)
+    feeds = [InSight(page, session) for page in (front, back)]  # type: ignore[arg-type]
+    session.cursorMoved.connect(back.cursor_moved)
+    qtbot.addWidget(stack)
+    return stack, front, back, session, feeds[1]
+
+
+def test_events_wait_for_a_page_until_it_is_seen(pages) -> None:
+    stack, front, back, session, _ = pages
+    session.eventsArrived.emit("run", (1, 2))
+    session.eventsArrived.emit("run", (3,))
+    assert front.told == [("run", [1, 2]), ("run", [3])]
+    assert back.told == []
+    stack.show()
+    stack.setCurrentWidget(back)
+    assert back.told == [("run", [1, 2, 3])]
+    session.eventsArrived.emit("run", (4,))
+    assert back.told[1:] == [("run", [4])]
+    assert front.told[2:] == []
+
+
+def test_nothing_else_is_said_of_a_run_before_its_events(pages) -> None:
+    _, _, back, session, feed = pages
+    session.eventsArrived.emit("run", (1,))
+    session.cursorMoved.emit("run")
+    assert back.told == [("run", [1]), "cursor"]
+    session.eventsArrived.emit("run", (2,))
+    feed.end("run")
+    assert back.told[2:] == [("run", [2]), ("run", [])]
+
+
+def test_the_events_of_a_run_that_is_shown_no_more_are_forgotten(pages) -> None:
+    stack, _, back, session, _ = pages
+    session.eventsArrived.emit("old", (1,))
+    session.runStarted.emit("new")
+    stack.show()
+    stack.setCurrentWidget(back)
+    assert back.told == []
