@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import GenerationConfig
-from transformers.modeling_utils import load_state_dict
 
 from core.errors import UnpackableError
+from core.models.lightly import load_state_dict
 from core.models.packed.kinds import PACKED
 from core.models.packed.quantizer import PackedConfig, PackedQuantizer
 from core.models.packed.reading import stored_tensors

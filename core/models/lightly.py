@@ -1,0 +1,46 @@
+"""transformers' models, imported without torch's compiler.
+
+Its caches import hqq, whose decorators call `torch.compile`, which loads the whole compiler: a fifth of all that the
+first model waits for. Compiling is put off until something that was so decorated is called.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+@contextmanager
+def compiling_put_off() -> Iterator[None]:
+    """`torch.compile` loads nothing meanwhile; what it is given compiles itself when it is first called."""
+    really = torch.compile
+
+    def later(model: Callable[..., Any] | None = None, **options: Any) -> Any:
+        if model is None:
+            return functools.partial(later, **options)
+
+        @functools.cache
+        def compiled() -> Callable[..., Any]:
+            return really(model, **options)
+
+        @functools.wraps(model)
+        def call(*args: Any, **settings: Any) -> Any:
+            return compiled()(*args, **settings)
+
+        return call
+
+    torch.compile = later
+    try:
+        yield
+    finally:
+        torch.compile = really
+
+
+with compiling_put_off():
+    from transformers.modeling_utils import load_state_dict
+
+__all__ = ["compiling_put_off", "load_state_dict"]
