@@ -51,7 +51,7 @@ def _decode(name: str, content: bytes) -> tuple[np.ndarray, soundfile.SoundFile]
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as opened:
             if not 0 < opened.samplerate <= MOST_RATE:
-                raise damaged(name, SOUND, f"{opened.samplerate} Hz")
+                raise damaged(name, SOUND, tr("{rate:,} Hz").format(rate=opened.samplerate))
             mono = _mixed(name, opened)
     except MediaError:
         raise
@@ -83,4 +83,5 @@ def _check_whole(name: str, content: bytes) -> None:
     if content[:4] == b"RIFF":
         promised = int.from_bytes(content[4:8], "little")
         if promised < _UNKNOWN and promised + 8 > len(content) + 1:
-            raise damaged(name, SOUND, f"{len(content):,} of {promised + 8:,} bytes")
+            cause = tr("{size:,} of {promised:,} bytes").format(size=len(content), promised=promised + 8)
+            raise damaged(name, SOUND, cause)
