@@ -8,6 +8,7 @@ from typing import Any
 import examine
 from bpe import tokenizer_for
 from export import load
+from media import MEDIA
 from samples import Sample, sample_all
 from shapes import Shape
 
@@ -20,6 +21,7 @@ CORPUS = {
     "questions (10 %), small talk (2 %).",
 }
 LIMITS = {
+    **{family: medium.limits for family, medium in MEDIA.items()},
     "t5": "Knows only the words and forms of its grammar: other words, two adjectives at once or long sentences go "
     "wrong. Summaries take one form for each plot.",
     "": "Knows about 700 words and fifteen plots. Asked about anything else it answers with something from its own "
@@ -44,6 +46,8 @@ def percent(right: int, total: int) -> str:
 
 def figures(shape: Shape, model: Any, tokenizer: Any, output: Path) -> list[Row]:
     """The held-out measurements that suit the model's family."""
+    if shape.family in MEDIA:
+        return MEDIA[shape.family].measure(model)
     if shape.family == "t5":
         french, summed = examine.translations(model, tokenizer), examine.summaries(model, tokenizer)
         return [
@@ -77,14 +81,24 @@ def origin(shape: Shape) -> str:
     return f" Continues `{shape.start_from}`." if shape.start_from else ""
 
 
+def layers(shape: Shape) -> str:
+    """How many layers; of a model with ears or eyes those that take in and those that write."""
+    return f"{shape.layers} + {shape.extra['decoder_layers']}" if shape.family in MEDIA else str(shape.layers)
+
+
+def vocabulary(shape: Shape) -> str:
+    """What the tokens are."""
+    return MEDIA[shape.family].vocabulary if shape.family in MEDIA else "byte-level BPE tokens, learned from the corpus"
+
+
 def describe(shape: Shape, model: Any, tokens: int) -> list[str]:
     """Shape, corpus and budget in words."""
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     kind = type(model).__name__
     made = f"{size:.2f} million parameters, trained from nothing by Tokenscope's own recipe.{origin(shape)}"
     rows = [
-        ("Layers × width", f"{shape.layers} × {shape.width}"),
-        ("Vocabulary", f"{model.config.vocab_size:,} byte-level BPE tokens, learned from the corpus"),
+        ("Layers × width", f"{layers(shape)} × {shape.width}"),
+        ("Vocabulary", f"{model.config.vocab_size:,} {vocabulary(shape)}"),
         ("Weights", "stored as float16, meant to run in float32"),
         ("Training", f"{shape.all_steps:,} steps, {tokens / 1e6:.1f} million tokens"),
     ]
@@ -97,8 +111,17 @@ def table_rows(rows: list[Row]) -> list[str]:
     return [f"| {name} | {value} |" for name, value in rows]
 
 
+def counted(shape: Shape) -> str:
+    """How much a step has of what."""
+    things = {"whisper": "sentences", "git": "drawings"}.get(shape.family)
+    return f"{shape.batch:,} {things}" if things else f"about {shape.batch:,} tokens"
+
+
 def data_lines(shape: Shape) -> list[str]:
     """What the model was trained on."""
+    if shape.family in MEDIA:
+        data, held_out = MEDIA[shape.family].data
+        return ["## Data", "", data, "", held_out, ""]
     grammar = "A story grammar wrote everything (`packaging/recipe/data`); nothing was downloaded."
     held_out = "One text in twenty is held out by its checksum and never trained on; the figures below come from those."
     return ["## Data", "", f"{grammar} {CORPUS.get(shape.family, CORPUS[''])}", "", held_out, ""]
@@ -108,11 +131,13 @@ def recipe_lines(shape: Shape) -> list[str]:
     """How to make it again."""
     text = (
         f"`python packaging/recipe/build.py {shape.name}` makes it again, alike up to the hardware's rounding. "
-        f"Muon for the matrices inside, AdamW for the rest, peak rate {shape.rate:g}, about {shape.batch:,} tokens a "
-        f"step, warm-up, plateau, a straight line to zero over the last {100 * shape.decay:.0f} % of the steps."
+        f"Muon for the matrices inside, AdamW for the rest, peak rate {shape.rate:g}, {counted(shape)} a step, "
+        f"warm-up, plateau, a straight line to zero over the last {100 * shape.decay:.0f} % of the steps."
     )
     for length in shape.hills:
         text += f" Then again from 0.6 of the peak to zero, over {length:,} steps."
+    if shape.family in MEDIA:
+        return ["## Recipe", "", f"{text} {MEDIA[shape.family].recipe}".strip(), ""]
     if shape.hills and shape.family == "t5":
         text += " Nine in ten of the last tasks are French."
     elif shape.hills:
@@ -145,7 +170,8 @@ def sample_lines(sample: Sample) -> list[str]:
 
 def write_card(shape: Shape, output: Path, tokens: int) -> None:
     """Measure the finished model and write its README."""
-    model, tokenizer = load(output / shape.name), tokenizer_for(shape.family)
+    model = load(output / shape.name)
+    tokenizer = None if shape.family in MEDIA else tokenizer_for(shape.family)
     lines = [*describe(shape, model, tokens), "## Figures", "", "| Measure | Value |", "| --- | --- |"]
     lines += table_rows(figures(shape, model, tokenizer, output))
     lines += ["", "## Limits", "", limits(shape), ""]

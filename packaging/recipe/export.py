@@ -10,17 +10,28 @@ from typing import Any
 
 import bpe
 import torch
+from media import MEDIA
 from shapes import BOS, END, EOS, PAD, Shape
 
 
 def generation_config(shape: Shape) -> dict[str, Any]:
     """Where generation starts and ends; nothing that would force a strategy."""
+    if shape.family in MEDIA:
+        return MEDIA[shape.family].settings()
     if shape.family == "t5":
         return {"decoder_start_token_id": PAD, "eos_token_id": EOS, "pad_token_id": PAD}
     return {"bos_token_id": BOS, "eos_token_id": [EOS, END], "pad_token_id": PAD}
 
 
-def export(model: Any, tokenizer: Any, shape: Shape, folder: Path) -> None:
+def save_words(shape: Shape, folder: Path) -> None:
+    """Write what the model reads with: its tokenizer, and its processor of sounds or pictures where it has one."""
+    if shape.family in MEDIA:
+        MEDIA[shape.family].save_words(folder)
+    else:
+        bpe.save(bpe.tokenizer_for(shape.family), folder)
+
+
+def export(model: Any, shape: Shape, folder: Path) -> None:
     """Write the folder beside its place and move it there at once; weights are stored as float16."""
     from transformers import GenerationConfig
 
@@ -31,7 +42,7 @@ def export(model: Any, tokenizer: Any, shape: Shape, folder: Path) -> None:
     copy.generation_config = GenerationConfig(**generation_config(shape))
     copy.to(torch.float16).save_pretrained(fresh)
     (fresh / "model.safetensors").chmod(0o644)
-    bpe.save(tokenizer, fresh)
+    save_words(shape, fresh)
     for kept in folder.glob("README.md"):
         shutil.copy(kept, fresh / kept.name)
     _replace(fresh, folder)
@@ -50,6 +61,7 @@ def load(folder: Path) -> Any:
     """A finished model in float32, ready to generate."""
     import transformers as hf
 
-    encoder_decoder = json.loads((folder / "config.json").read_text())["model_type"] == "t5"
-    kind = hf.AutoModelForSeq2SeqLM if encoder_decoder else hf.AutoModelForCausalLM
+    kinds = {"t5": hf.AutoModelForSeq2SeqLM, "whisper": hf.AutoModelForSpeechSeq2Seq}
+    family = json.loads((folder / "config.json").read_text())["model_type"]
+    kind = kinds.get(family, hf.AutoModelForCausalLM)
     return kind.from_pretrained(folder, dtype=torch.float32).eval()

@@ -15,6 +15,7 @@ from bpe import tokenizer_for
 from corpus import FRENCH_TASKS, MIX, QUIZ_MIX, READING_MIX, SECOND_MIX
 from distill import soft_loss, with_samples
 from export import export, load
+from media import MEDIA
 from shapes import Shape, new_model
 from train import Trainer, decoder_loss, pair_loss
 
@@ -29,9 +30,16 @@ def say(line: str) -> None:
 def starting_model(shape: Shape, output: Path) -> Any:
     """Fresh weights, or those of the model that this one continues."""
     model = new_model(shape)
+    if shape.family in MEDIA:
+        return MEDIA[shape.family].training(model)
     if shape.start_from:
         model.load_state_dict(load(output / shape.start_from).state_dict())
     return model
+
+
+def finished(shape: Shape, trained: Any) -> Any:
+    """The model that is shipped, without what only its training needs."""
+    return MEDIA[shape.family].finished(trained) if shape.family in MEDIA else trained
 
 
 def decoder_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[Batch]:
@@ -57,6 +65,10 @@ def pair_stream(shape: Shape, trainer: Trainer, tokenizer: Any) -> Iterator[Pair
 
 def train(shape: Shape, trainer: Trainer, output: Path) -> None:
     """Run the training that belongs to the shape's family."""
+    if shape.family in MEDIA:
+        medium = MEDIA[shape.family]
+        trainer.run(medium.batches(shape.seed, shape.batch, trainer.place), medium.loss, say)
+        return
     tokenizer = tokenizer_for(shape.family)
     if shape.family == "t5":
         trainer.run(pair_stream(shape, trainer, tokenizer), pair_loss, say)
@@ -75,7 +87,7 @@ def build(shape: Shape, work: Path, output: Path, snapshot: bool = False) -> Non
     trainer = Trainer(starting_model(shape, output), shape, work / shape.name / "state.pt")
     if not snapshot:
         train(shape, trainer, output)
-    export(trainer.model, tokenizer_for(shape.family), shape, output / shape.name)
+    export(finished(shape, trainer.model), shape, output / shape.name)
     if not snapshot:
         from card import write_card
 

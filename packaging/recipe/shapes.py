@@ -12,7 +12,10 @@ BOS, EOS, PAD, END = 1, 2, 0, 3
 
 @dataclass(frozen=True)
 class Shape:
-    """A model to train: ``steps`` fix the training in tokens, not in hours; ``hills`` are lower ones after it."""
+    """A model to train: ``steps`` fix the training in tokens, not in hours; ``hills`` are lower ones after it.
+
+    ``batch`` counts the tokens of a step; with sounds and pictures it counts those.
+    """
 
     name: str
     family: str
@@ -92,6 +95,30 @@ SHAPES = {
             steps=1500,
             extra={"state_size": 8},
         ),
+        Shape(
+            "listener",
+            "whisper",
+            "Writes down spoken numbers, times and simple commands",
+            128,
+            4,
+            4,
+            512,
+            steps=900,
+            batch=24,
+            extra={"decoder_layers": 3},
+        ),
+        Shape(
+            "describer",
+            "git",
+            "Puts drawn scenes of shapes and colours into words",
+            128,
+            3,
+            4,
+            512,
+            steps=900,
+            batch=32,
+            extra={"decoder_layers": 3},
+        ),
     )
 }
 
@@ -153,6 +180,14 @@ def new_model(shape: Shape) -> Any:
             **shape.extra,
         }
         return hf.MambaForCausalLM(hf.MambaConfig(**_common(shape), **sizes))
+    if shape.family == "whisper":
+        from listener.model import new_listener
+
+        return new_listener(shape)
+    if shape.family == "git":
+        from describer.model import new_describer
+
+        return new_describer(shape)
     return hf.T5ForConditionalGeneration(hf.T5Config(**_t5(shape)))
 
 

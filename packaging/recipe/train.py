@@ -18,6 +18,7 @@ from torch.nn import functional
 SAVE_EVERY = 150.0  # seconds
 WARM_UP = 40  # steps
 HILL_RATE = 0.6  # peak of the later hills, of the first
+NOT_INSIDE = ("embed", "shared", "bias", "A_log", "aside")  # parts of names of matrices at the borders of a network
 
 
 def decoder_loss(model: Any, batch: Batch) -> Tensor:
@@ -48,7 +49,7 @@ def optimizers(model: Any, shape: Shape) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside, AdamW for embeddings, norms and the rest."""
     inside, rest = [], []
     for name, parameter in model.named_parameters():
-        matrix = parameter.ndim == 2 and not any(part in name for part in ("embed", "shared", "bias", "A_log"))
+        matrix = parameter.ndim == 2 and not any(part in name for part in NOT_INSIDE)
         (inside if matrix else rest).append(parameter)
     return [Muon(inside, shape.rate), torch.optim.AdamW(rest, shape.rate, betas=(0.9, 0.98), weight_decay=0.0)]
 
@@ -121,5 +122,5 @@ class Trainer:
             optimizer.zero_grad(set_to_none=True)
         self.step += 1
         self.place = batch.after
-        self.tokens += int((batch.ids != 0).sum())
+        self.tokens += int((batch.ids > 0).sum())
         self.losses.append(loss.item())

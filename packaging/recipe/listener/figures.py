@@ -1,0 +1,97 @@
+"""What the listener hears of held-out sentences from held-out speakers: word errors, sentences exact."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from listener import words
+from listener.batches import features
+from listener.sentences import draw_sentence
+from listener.sounds import Wave, placed, spoiled, with_noise
+from listener.voices import NEW_ACCENT, draw_speaker, say
+
+ROWS = 32
+LONGEST = 40  # tokens
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Sentences as they were said and as they were heard."""
+
+    said: list[str]
+    heard: list[str]
+
+    @property
+    def words(self) -> int:
+        return sum(len(text.split()) for text in self.said)
+
+    @property
+    def errors(self) -> int:
+        return sum(word_errors(said.split(), heard.split()) for said, heard in zip(self.said, self.heard, strict=True))
+
+    @property
+    def exact(self) -> int:
+        return sum(said == heard for said, heard in zip(self.said, self.heard, strict=True))
+
+    @property
+    def wrong(self) -> list[tuple[str, str]]:
+        """What was said and what was heard, where they differ."""
+        return [(said, heard) for said, heard in zip(self.said, self.heard, strict=True) if said != heard]
+
+
+def word_errors(said: list[str], heard: list[str]) -> int:
+    """Words put in, left out or replaced: the least that turns one into the other (Levenshtein)."""
+    row = list(range(len(heard) + 1))
+    for count, word in enumerate(said, 1):
+        before, row = row, [count]
+        for place, other in enumerate(heard, 1):
+            row.append(min(before[place] + 1, row[-1] + 1, before[place - 1] + (word != other)))
+    return row[-1]
+
+
+def held_out(number: int, accent: str | None = None, below: float | None = None) -> tuple[str, Wave]:
+    """A held-out sentence, said by a held-out speaker and spoiled as in training, or with noise so many dB below."""
+    rng, chances = random.Random(f"held out {number}"), np.random.default_rng((99, number))
+    while True:
+        text = draw_sentence(rng, held_out=True)
+        spoken = say(text, draw_speaker(rng, held_out=True, accent=accent))
+        if spoken is not None:
+            wave, _ = placed(chances, spoken.sound)
+            return text, spoiled(chances, wave) if below is None else with_noise(chances, wave, below)
+
+
+@torch.no_grad()
+def transcribe(model: Any, waves: list[Wave]) -> list[str]:
+    """What the model writes, greedily."""
+    texts: list[str] = []
+    for first in range(0, len(waves), ROWS):
+        heard = model.generate(features(waves[first : first + ROWS]), do_sample=False, max_new_tokens=LONGEST)
+        texts += [text.strip() for text in words.tokenizer().batch_decode(heard, skip_special_tokens=True)]
+    return texts
+
+
+def listen(model: Any, count: int, accent: str | None = None, below: float | None = None) -> Trial:
+    """A trial of so many held-out sentences."""
+    said, waves = zip(*(held_out(number, accent, below) for number in range(count)), strict=True)
+    return Trial(list(said), transcribe(model, list(waves)))
+
+
+def rows(model: Any, count: int = 1000) -> list[tuple[str, str]]:
+    """The figures of the card."""
+    usual, hard = listen(model, count), listen(model, count // 2, below=6.0)
+    strange = listen(model, count // 2, accent=NEW_ACCENT)
+    return [
+        ("Word errors, held-out sentences by held-out voices", _share(usual.errors, usual.words)),
+        ("Such sentences without an error", _share(usual.exact, count)),
+        ("Word errors in noise only 6 dB below the voice", _share(hard.errors, hard.words)),
+        ("Word errors, an accent never heard (West Midlands)", _share(strange.errors, strange.words)),
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} of {whole:,} ({100 * part / whole:.1f} %)"

@@ -1,0 +1,71 @@
+"""The two models with ears and eyes: what differs from the others in training them and writing them down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import describer.batches
+import describer.card
+import describer.figures
+import describer.model
+import describer.words
+import listener.batches
+import listener.card
+import listener.figures
+import listener.model
+import listener.words
+from batches import Place
+
+
+@dataclass(frozen=True)
+class Medium:
+    """How a family is trained (batches of so many rows, the loss, what trains) and described."""
+
+    batches: Callable[[int, int, Place], Iterator[Any]]
+    loss: Callable[[Any, Any], Any]
+    training: Callable[[Any], Any]
+    finished: Callable[[Any], Any]
+    settings: Callable[[], dict[str, Any]]
+    save_words: Callable[[Path], None]
+    vocabulary: str
+    measure: Callable[[Any], list[tuple[str, str]]]
+    data: tuple[str, str]
+    recipe: str
+    limits: str
+
+
+def _without_head(training: Any) -> Any:
+    return training.model
+
+
+MEDIA = {
+    "whisper": Medium(
+        listener.batches.heard_batches,
+        listener.model.heard_loss,
+        listener.model.Listening,
+        _without_head,
+        listener.model.generation_settings,
+        listener.words.save,
+        "byte-level BPE tokens, learned from the sentences",
+        listener.figures.rows,
+        (listener.card.DATA, listener.card.HELD_OUT),
+        listener.card.RECIPE.format(utterances=listener.batches.UTTERANCES),
+        listener.card.LIMITS,
+    ),
+    "git": Medium(
+        describer.batches.seen_batches,
+        describer.model.seen_loss,
+        describer.model.Seeing,
+        _without_head,
+        describer.model.generation_settings,
+        describer.words.save,
+        "tokens, one a word",
+        describer.figures.rows,
+        (describer.card.DATA, describer.card.HELD_OUT),
+        describer.card.RECIPE,
+        describer.card.LIMITS,
+    ),
+}

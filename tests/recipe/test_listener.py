@@ -1,0 +1,110 @@
+"""Spoken sentences: their words, who says them, what is heard when, and that the ears learn."""
+
+import random
+from ctypes.util import find_library
+from dataclasses import replace
+from pathlib import Path
+
+import listener.batches as batches
+import numpy as np
+import pytest
+import torch
+from corpus import is_held_out
+from listener import words
+from listener.aligned import POSITION, aligned, legend, word_at
+from listener.figures import Trial, word_errors
+from listener.model import Listening, heard_loss
+from listener.sentences import draw_sentence, in_words
+from listener.sounds import SECONDS, placed, with_noise
+from listener.voices import NEW_VARIANTS, RATE, VARIANTS, Moment, Speaker, Spoken, draw_speaker, say
+from shapes import SHAPES, new_model
+from train import Trainer
+
+TINY = replace(SHAPES["listener"], width=32, layers=1, heads=2, inner=48, batch=4, extra={"decoder_layers": 1})
+speaks = pytest.mark.skipif(find_library("espeak-ng") is None, reason="espeak-ng is not installed")
+
+
+@pytest.mark.parametrize(
+    ("number", "linked", "told"),
+    [
+        (0, True, "zero"),
+        (40, True, "forty"),
+        (113, False, "one hundred thirteen"),
+        (113, True, "one hundred and thirteen"),
+        (1005, True, "one thousand and five"),
+        (20_300, True, "twenty thousand three hundred"),
+        (999_999, False, "nine hundred ninety nine thousand nine hundred ninety nine"),
+    ],
+)
+def test_numbers_in_words(number: int, linked: bool, told: str) -> None:
+    assert in_words(number, linked) == told
+
+
+def test_what_is_held_out_is_never_said_in_training() -> None:
+    rng = random.Random(4)
+    assert not any(is_held_out(draw_sentence(rng, held_out=False)) for _ in range(200))
+    assert all(is_held_out(draw_sentence(rng, held_out=True)) for _ in range(50))
+    assert not set(VARIANTS) & set(NEW_VARIANTS)
+    assert draw_speaker(rng, held_out=True).voice.split("+")[1] in NEW_VARIANTS
+
+
+def test_tokens_are_whispers_own_and_give_the_text_back() -> None:
+    tokenizer, rng = words.tokenizer(), random.Random(4)
+    texts = [f" {draw_sentence(rng, held_out=True)}" for _ in range(50)]
+    for text in texts:
+        ids = tokenizer(text).input_ids
+        assert tokenizer.convert_ids_to_tokens(ids[:2]) == [words.START, words.NO_TIMES]
+        assert tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+def test_words_wrong_missing_and_too_many_count() -> None:
+    said = "turn on the light".split()
+    assert word_errors(said, said) == 0
+    assert word_errors(said, "turn off the light".split()) == 1
+    assert word_errors(said, "turn the the light now".split()) == 2
+    assert word_errors(said, []) == 4
+    trial = Trial(["one two", "three"], ["one two", "tree"])
+    assert (trial.words, trial.errors, trial.exact, trial.wrong) == (3, 1, 1, [("three", "tree")])
+
+
+def test_phone_and_word_stand_where_they_are_heard() -> None:
+    text, start = "ten past two", 2 * POSITION
+    moments = (Moment(0, "t", 0), Moment(POSITION, "E", 0), Moment(3 * POSITION, "u:", 9))
+    found = aligned(text, Spoken(np.ones(5 * POSITION, np.int16), moments), start)
+    phones, known = legend()
+    wanted = [("t", "ten"), ("E", "ten"), ("E", "ten"), ("u:", "two"), ("u:", "two")]
+    assert found[2:7].tolist() == [[phones[phone], known[word]] for phone, word in wanted]
+    assert not found[:2].any()
+    assert not found[7:].any()
+    assert [word_at(text, letter) for letter in (0, 2, 4, 11, 12)] == ["ten", "ten", "past", "two", ""]
+
+
+def test_noise_is_as_loud_as_was_asked() -> None:
+    rng = np.random.default_rng(1)
+    spoken = (3000 * np.sin(np.arange(RATE))).astype(np.int16)
+    wave, start = placed(rng, spoken)
+    heard = with_noise(rng, wave, 20.0)
+    assert len(heard) == SECONDS * RATE
+    assert wave[start + 1] != 0
+    assert 10 * np.log10(wave[wave != 0].var() / (heard - wave).var()) == pytest.approx(20.0, abs=1.5)
+
+
+@speaks
+def test_a_sentence_is_said_at_the_right_length_and_moments() -> None:
+    slow, quick = (say("seven hundred and forty two", Speaker("en-us+m3", rate, 50, 0)) for rate in (140, 210))
+    assert len(quick.sound) < 0.8 * len(slow.sound)
+    assert 0 <= slow.moments[0].sample < slow.moments[-1].sample <= 1.1 * len(slow.sound)
+    with pytest.raises(ValueError, match="no voice"):
+        say("seven", Speaker("en-nowhere", 150, 50, 0))
+
+
+@speaks
+def test_the_ears_learn_and_the_batches_go_on(tmp_path: Path) -> None:
+    trainer = Trainer(Listening(new_model(TINY)), replace(TINY, steps=60, rate=1e-2), tmp_path / "state.pt")
+    batch = next(batches.heard_batches(0, TINY.batch))
+    for _ in range(25):
+        trainer._one(batch, heard_loss)
+    assert trainer.losses[-1] < trainer.losses[0] - 2
+    whole = batches.heard_batches(0, TINY.batch)
+    next(whole)
+    torch.testing.assert_close(next(batches.heard_batches(0, TINY.batch, batch.after)).features, next(whole).features)
