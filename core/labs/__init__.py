@@ -7,9 +7,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.labs import preference, scale
+    from core.labs import preference, scale, speed
 
-__all__ = ["preference", "scale"]
+__all__ = ["preference", "scale", "speed"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,0 +1,45 @@
+"""The Speed view's measurement: the ways to lower latency, on a model of one's own, beside what memory allows.
+
+    for event in core.labs.speed.measuring(core.labs.speed.Asked("storyteller"), cancel): ...
+
+Importing this imports no torch; the measuring runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+from core.labs.speed.beside import measuring
+from core.labs.speed.events import (
+    WAYS,
+    Asked,
+    Begun,
+    Done,
+    Event,
+    Ground,
+    LeftOut,
+    Measured,
+    Planned,
+    Row,
+    Way,
+)
+from core.labs.speed.words import TITLES, explain_ground, explain_way, row_title, speed_words, times
+
+__all__ = [
+    "TITLES",
+    "WAYS",
+    "Asked",
+    "Begun",
+    "Done",
+    "Event",
+    "Ground",
+    "LeftOut",
+    "Measured",
+    "Planned",
+    "Row",
+    "Way",
+    "explain_ground",
+    "explain_way",
+    "measuring",
+    "row_title",
+    "speed_words",
+    "times",
+]

@@ -1,0 +1,51 @@
+"""The measurement in a process of its own: it holds no memory of ours, and ends at once. Imports no torch."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import msgspec
+
+from core.errors import ScaleError
+from core.labs.scale.ranks.processes import Ranks
+from core.labs.speed.events import Asked, Done, Event
+from core.labs.speed.messages import Failed, Job, decoded
+from resources import language
+from resources.language import tr
+
+_LOOK_S = 0.1
+
+
+def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[Event]:
+    """Everything that is measured, as it is; ends without `Done` once `cancel` is set. No process outlives it.
+
+    A packed program, which cannot start another Python, measures in this process. Raises TokenscopeError.
+    """
+    cancel = cancel or threading.Event()
+    if getattr(sys, "frozen", False):
+        from core.labs.speed import rows
+
+        yield from rows.measuring(asked, cancel)
+        return
+    job = msgspec.json.encode(Job(asked, language.current()))
+    with Ranks[Event | Failed]([job], decoded, "core.labs.speed.process") as ranks:
+        while not cancel.is_set():
+            match ranks.hear(_LOOK_S):
+                case (_, Failed() as failed):
+                    raise ScaleError(failed.cause, failed.remedy, failed.details)
+                case (_, None):
+                    raise _ended(ranks)
+                case (_, event) if event is not None:
+                    yield event
+                    if isinstance(event, Done):
+                        return
+
+
+def _ended(ranks: Ranks[Event | Failed]) -> ScaleError:
+    return ScaleError(
+        tr("The measuring process ended with code {code}.").format(code=ranks.code(0)),
+        tr("Nothing is left running. Close other programs if memory is short, and try it again."),
+        ranks.wrote(0),
+    )

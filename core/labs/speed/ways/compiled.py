@@ -1,0 +1,29 @@
+"""The step translated into machine code for this model and this size of cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from core.caches import registry
+from core.errors import CacheError
+from core.labs.speed.events import Measured, Row
+from core.labs.speed.subject import Subject
+
+PLAIN, STATIC, COMPILED = "dynamic", "static", "compiled"
+ROWS = (PLAIN, STATIC, COMPILED)
+
+
+def measure(subject: Subject, row: Row, _done: Mapping[str, Measured]) -> Measured:
+    """A cache that grows, one of fixed size, one of fixed size under a compiled step. Raises TokenscopeError,
+    Stopped."""
+    base = subject.base
+    if row.name == PLAIN:
+        return subject.measured(row, subject.plain, base)
+    options = {"compile": row.name == COMPILED}
+    if reason := registry["static"].why_not(base, frozenset(), options):
+        raise CacheError(reason)
+    request = replace(subject.request(), cache="static", cache_options=options)
+    timed = subject.timed(base, request, warm=subject.tokens)
+    found = subject.measured(row, timed, base, subject.plain_speed)
+    return replace(found, same=timed.last.sequences == subject.plain.last.sequences)

@@ -1,0 +1,21 @@
+"""Weights of fewer bits: a pass reads fewer bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.labs.speed.events import Measured, Row
+from core.labs.speed.subject import Subject
+
+ROWS = ("float32", "bfloat16", "int8", "int4")
+
+
+def measure(subject: Subject, row: Row, done: Mapping[str, Measured]) -> Measured:
+    """The model with its weights kept as `row.name`. Raises TokenscopeError, Stopped."""
+    base = subject.base
+    first = done.get(ROWS[0])
+    against = first.speed if first is not None else 0.0
+    if row.name == base.weights:
+        return subject.measured(row, subject.plain, base, against)
+    model = subject.loaded(row.name)
+    return subject.measured(row, subject.timed(model), model, against)

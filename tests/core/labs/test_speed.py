@@ -1,0 +1,191 @@
+"""The ways to lower latency, measured: rows and reasons, sentences against their figures, nothing left running."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import core
+from core.labs import speed
+from core.labs.speed import Asked, Measured, Row
+from core.labs.speed.messages import Failed, decoded, encoded
+from core.labs.speed.rows import measuring, planned
+from core.labs.speed.subject import Subject
+from core.labs.speed.ways import parallel
+from resources import depth
+
+QUICK = Asked("storyteller", threads=1, seconds=0.01, repeats=1)
+
+
+def ended(asked: Asked) -> dict[str, Measured | speed.LeftOut]:
+    """What became of each row, by its name; measured in this process."""
+    events = list(measuring(asked, threading.Event()))
+    assert events[0] == planned(asked)
+    assert isinstance(events[-1], speed.Done)
+    found = {one.row.name: one for one in events if isinstance(one, (Measured, speed.LeftOut))}
+    assert [Row(asked.ways[0], name) for name in found] == list(planned(asked).rows)
+    return found
+
+
+def row(way: speed.Way, name: str, *speeds: float, **more: object) -> Measured:
+    return replace(Measured(Row(way, name), speeds, 1_000_000, 500.0), **more)  # type: ignore[arg-type]
+
+
+def test_importing_it_imports_no_torch() -> None:
+    code = "import sys, core; core.labs.speed.Asked('x'); print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"False\n"
+
+
+def test_drafts_write_what_the_plain_way_writes() -> None:
+    found = ended(replace(QUICK, ways=("drafts",)))
+    assert all(isinstance(one, Measured) and one.same is not False for one in found.values())
+    drafted = found["assisted"]
+    assert isinstance(drafted, Measured)
+    assert drafted.per_pass is not None
+    assert drafted.per_pass > 1
+    assert drafted.base > 0
+
+
+def test_what_cannot_be_measured_says_why() -> None:
+    asked = replace(QUICK, model="storyteller-mamba", ways=("drafts",))
+    found = ended(asked)
+    assert isinstance(found["plain"], Measured)
+    lost = found["prompt_lookup"]
+    assert isinstance(lost, speed.LeftOut)
+    assert "recurrent state" in lost.reason
+    nobody = found["assisted"]
+    assert isinstance(nobody, speed.LeftOut)
+    assert nobody.reason.startswith("No smaller model with the tokenizer of storyteller-mamba")
+
+
+def test_what_finds_no_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.labs.speed.subject.free_memory", lambda: 10**6)
+    found = ended(replace(QUICK, ways=("weights",)))
+    assert {type(one) for one in found.values()} == {speed.LeftOut}
+    lost = found["int4"]
+    assert isinstance(lost, speed.LeftOut)
+    assert lost.reason == "Its weights take 21.8 MiB; 977 KiB are free."
+
+
+@pytest.fixture
+def subject() -> Subject:
+    return Subject(QUICK, threading.Event())
+
+
+def test_processes_share_heads_evenly_or_not_at_all(subject: Subject) -> None:
+    with pytest.raises(core.errors.ParameterError, match="6 attention heads cannot be shared evenly by 4"):
+        parallel.measure(subject, Row("parallel", "4"), {})
+
+
+@pytest.mark.slow
+def test_two_processes_write_what_one_writes(subject: Subject) -> None:
+    done: dict[str, Measured] = {}
+    for name in ("1", "2"):
+        done[name] = parallel.measure(subject, Row("parallel", name), done)
+    assert done["2"].same is True
+    assert 0.5 <= done["2"].bytes / done["1"].bytes < 0.51
+    alone = subject.once(subject.base, subject.tokens).sequences[0]
+    assert subject.wrote[Row("parallel", "1")] == tuple(alone)
+
+
+def test_events_cross_as_they_are() -> None:
+    said = [*planned(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
+    for event in (speed.Planned((said[0],)), said[1], speed.LeftOut(said[0], "词"), Failed("a", "b", "c")):  # type: ignore[arg-type]
+        assert decoded(encoded(event)) == event  # type: ignore[arg-type]
+    assert decoded(b'{"kind": "Measured", "val') is None
+    assert decoded(b'{"kind": "Other", "value": 1}') is None
+
+
+def test_stop_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancel, started = threading.Event(), []
+    popen = subprocess.Popen
+
+    def start(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*args, **kwargs))
+        cancel.set()
+        return started[-1]
+
+    monkeypatch.setattr("core.labs.scale.ranks.processes.subprocess.Popen", start)
+    assert list(speed.measuring(QUICK, cancel)) == []
+    assert [process.poll() for process in started] == [-9]
+
+
+@pytest.mark.slow
+def test_a_whole_way_beside() -> None:
+    events = list(speed.measuring(replace(QUICK, ways=("weights",))))
+    assert isinstance(events[-1], speed.Done)
+    assert sum(isinstance(event, Measured) for event in events) == 4
+
+
+def test_a_model_that_is_not_there_is_named() -> None:
+    with pytest.raises(core.errors.ModelNotFoundError):
+        list(measuring(replace(QUICK, model="nobody"), threading.Event()))
+
+
+@pytest.fixture(params=[depth.PLAIN, depth.USUAL, depth.EXACT])
+def at_depth(request: pytest.FixtureRequest) -> Iterator[str]:
+    depth.use(request.param)
+    yield request.param
+    depth.use(depth.USUAL)
+
+
+def test_every_depth_has_its_words(at_depth: str) -> None:
+    rows = {
+        "batch": [row("batch", "1", 10.0), row("batch", "64", 80.0, texts=64)],
+        "weights": [row("weights", "float32", 10.0), row("weights", "int8", 20.0)],
+        "drafts": [row("drafts", "plain", 10.0), row("drafts", "assisted", 20.0, same=True, per_pass=3.0)],
+        "parallel": [row("parallel", "1", 10.0), row("parallel", "2", 5.0, same=True)],
+        "compiled": [row("compiled", "dynamic", 10.0), row("compiled", "compiled", 20.0, same=True)],
+    }  # fmt: skip
+    for way, found in rows.items():
+        told = speed.explain_way(way, found)  # type: ignore[arg-type]
+        assert "{" not in told
+        assert told.figures or at_depth != depth.EXACT
+
+
+def test_sentences_are_true_of_the_figures() -> None:
+    one = row("batch", "1", 9.0, 10.0, 11.0)
+    eight = row("batch", "8", 39.0, 40.0, 41.0, texts=8)
+    many = row("batch", "64", 30.0, 31.0, 32.0, texts=64)
+    assert speed.explain_way("batch", [one, eight, many]) == (
+        "Most came with 8 texts at once: 40 tokens/s in all, 4.0 × one text alone. Each text had 5 tokens/s, "
+        "50 % of its speed alone."
+    )
+    noise = row("batch", "2", 10.5, 12.0, 13.0, texts=2)
+    assert speed.explain_way("batch", [one, noise]) == (
+        "More texts at once brought nothing here: one alone came quickest, at 10 tokens/s."
+    )
+    plain = row("weights", "float32", 10.0)
+    packed = row("weights", "int8", 25.0, bytes=260_000)
+    assert speed.explain_way("weights", [plain, packed]) == (
+        "int8 was quickest: 25 tokens/s, 2.5 × float32, in 26 % of its memory."
+    )
+    slow = replace(packed, speeds=(9.0,))
+    assert speed.explain_way("weights", [plain, slow]) == (
+        "Fewer bits brought no speed here: float32 had 10 tokens/s. int8 takes 26 % of its memory."
+    )
+
+
+def test_sentences_say_when_a_text_is_another() -> None:
+    plain = row("drafts", "plain", 10.0)
+    lookup = row("drafts", "prompt_lookup", 12.0, 11.0, same=True, per_pass=1.4)
+    early = row("drafts", "early_exit", 8.0, same=False, per_pass=2.0)
+    assert speed.explain_way("drafts", [plain, lookup]) == (
+        "Prompt lookup was quickest: 11.5 tokens/s, 1.1 × one by one, at 1.4 tokens for each pass of the model. "
+        "All of them wrote the same text."
+    )
+    assert speed.explain_way("drafts", [plain, early]) == (
+        "No guessing ahead paid for itself here: the best, Early exit, reached 0.8 × one by one. "
+        "Early exit wrote another text: near a tie, sums taken in another order decide."
+    )
+    alone, two = row("parallel", "1", 10.0), row("parallel", "2", 4.0, same=True, bytes=500_000)
+    assert speed.explain_way("parallel", [alone, two]) == (
+        "2 processes keep 500 kB of the weights each, and together are 0.4 × as quick as one. Sending and "
+        "waiting in every layer costs them more than the smaller products save. All of them wrote the same text."
+    )
