@@ -16,7 +16,8 @@ from corpus import FRENCH_TASKS, MIX, QUIZ_MIX, READING_MIX, SECOND_MIX
 from distill import soft_loss, with_samples
 from export import export, load
 from media import MEDIA
-from shapes import Shape, new_model
+from networks import new_model
+from shapes import Shape
 from train import Trainer, decoder_loss, pair_loss
 
 HILL_SEED = 1000  # added to the seed for every hill, so that no document comes again

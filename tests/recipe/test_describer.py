@@ -14,7 +14,8 @@ from describer import words
 from describer.drawing import draw, pixels, shown
 from describer.model import Seeing, seen_loss
 from describer.scenes import LEGEND, NEW_PAIRS, Scene, Thing, draw_scene
-from shapes import SHAPES, new_model
+from networks import new_model
+from shapes import SHAPES
 from train import Trainer
 
 TINY = replace(SHAPES["describer"], width=32, layers=1, heads=2, inner=48, batch=6, extra={"decoder_layers": 1})

@@ -17,7 +17,8 @@ from listener.model import Listening, heard_loss
 from listener.sentences import draw_sentence, in_words
 from listener.sounds import SECONDS, placed, with_noise
 from listener.voices import NEW_VARIANTS, RATE, VARIANTS, Moment, Speaker, Spoken, draw_speaker, say
-from shapes import SHAPES, new_model
+from networks import new_model
+from shapes import SHAPES
 from train import Trainer
 
 TINY = replace(SHAPES["listener"], width=32, layers=1, heads=2, inner=48, batch=4, extra={"decoder_layers": 1})

@@ -12,7 +12,8 @@ import torch
 from distill import soft_loss
 from media import MEDIA
 from muon import Muon, orthogonalize
-from shapes import SHAPES, new_model
+from networks import new_model
+from shapes import SHAPES
 from train import WARM_UP, Trainer, decoder_loss, pair_loss, rate_at
 
 TINY = replace(SHAPES["storyteller"], width=32, layers=1, heads=2, inner=48, steps=8, batch=512)

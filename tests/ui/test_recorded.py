@@ -133,7 +133,7 @@ def test_a_file_that_is_dropped_onto_the_window_is_opened(qtbot: QtBot, config_d
     path = tmp_path / "run.tokenscope"
     live = recorded(qtbot, config_dir, path)
     window = open_window(qtbot, config_dir)
-    for name, taken in ((str(tmp_path / "picture.png"), False), (str(path), True)):
+    for name, taken in ((str(tmp_path / "notes.txt"), False), (str(path), True)):
         data = QMimeData()
         data.setUrls([QUrl.fromLocalFile(name)])
         place, copy = QPointF(3, 3), Qt.DropAction.CopyAction

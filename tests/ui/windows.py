@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,8 +19,14 @@ T = TypeVar("T", bound=QObject)
 
 
 def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
-    """A window on the screen; closed when the test ends."""
-    window = build_window(folder, engine or ScriptedEngine())
+    """A window on the screen, its parts made as they are asked for: `whole` makes the rest. Closed when the test ends.
+
+    The program makes them when it has nothing else to do, which takes longer than most tests.
+    """
+    window = build_window(folder, engine or ScriptedEngine(), assembled=False)
+    window.assemble()
+    for make in _later(window):
+        window.painted.disconnect(make)
     qtbot.addWidget(window)
     window.resize(1280, 800)
     with qtbot.waitExposed(window):
@@ -27,9 +34,23 @@ def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None
     return window
 
 
+def whole(window: MainWindow) -> MainWindow:
+    """The same window, with everything in it made."""
+    window.parts.centre.make_all()
+    window.parts.history_panel.make()
+    for make in _later(window):
+        make()
+    return window
+
+
+def _later(window: MainWindow) -> list[Callable[[], None]]:
+    parts = window.parts
+    return [parts.centre.make_the_rest, parts.setup.make_all, parts.inspector.area.make]
+
+
 def find(window: MainWindow, kind: type[T], name: str) -> T:
     """The one part of that name."""
-    found = window.findChildren(kind, name)
+    found = window.findChildren(kind, name) or whole(window).findChildren(kind, name)
     assert len(found) == 1, f"{len(found)} parts are called {name}"
     return found[0]
 
