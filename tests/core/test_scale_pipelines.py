@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from core.errors import ParameterError
 from core.labs.scale import Measured, Options, measure, schedule
 from core.labs.scale.ranks import activations
 from core.labs.scale.shape import Shape
+from core.labs.scale.timetable import Box, most_versions
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,12 @@ def _order(found: Measured, device: int) -> list[tuple[str, int]]:
     return [(box.kind, box.micro_batch) for box in mine]
 
 
+def uses(boxes: Sequence[Box], device: int) -> list[tuple[str, int, int]]:
+    """The same, with the weights' versions."""
+    mine = (box for box in boxes if box.device == device and box.kind != "wait")
+    return [(box.kind, box.micro_batch, box.version) for box in mine]
+
+
 def planned(stages: int, options: Options, kind: str) -> Iterator[list[tuple[str, int]]]:
     """What the schedule says, in the same form."""
     boxes = schedule(stages, options.micro_batches, kind, weights=options.weights)
@@ -61,6 +68,31 @@ def test_a_pipeline_is_one_process(tiny: Path) -> None:
     assert found.seconds > 0
 
 
+@pytest.mark.parametrize(
+    "weights", ["stashed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("synced", "latest"))]
+)
+def test_pipedream_is_what_it_is_defined_to_be(tiny: Path, weights: str) -> None:
+    """Three stages, five micro-batches: the gradients of every update, and each box's version."""
+    options = Options(micro_batches=5, weights=weights)
+    found = measure(str(tiny), "pipedream", 3, options=options)
+    check(found)
+    boxes = schedule(3, 5, "pipedream", weights=weights)
+    assert [uses(found.boxes, device) for device in range(3)] == [uses(boxes, device) for device in range(3)]
+    whole = [parts.parameters for parts in found.ranks]
+    older = {"stashed": (2, 1, 0), "synced": (2, 2, 2), "latest": (0, 0, 0)}[weights]
+    assert [parts.buffers for parts in found.ranks] == [count * each for count, each in zip(older, whole, strict=True)]
+    assert (found.stray > 1e-3) == (weights == "latest")
+
+
+def test_versions_by_hand() -> None:
+    """A long batch has as many as stages are ahead; of a short one, all go forward by the first."""
+    assert most_versions(4, 16) == (4, 3, 2, 1)
+    assert most_versions(4, 16, "synced") == (4, 4, 4, 4)
+    assert most_versions(4, 4) == (2, 3, 2, 1)
+    assert most_versions(4, 2) == (2, 2, 2, 1)
+    assert most_versions(3, 1) == (1, 1, 1)
+
+
 @pytest.mark.slow
 def test_one_forward_one_backward_on_the_bundled_model() -> None:
     options = Options(micro_batches=5)
@@ -70,7 +102,7 @@ def test_one_forward_one_backward_on_the_bundled_model() -> None:
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("kind", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("kind", ["gpipe", "1f1b", "pipedream"])
 @pytest.mark.parametrize("processes", [1, 2, 3, 4])
 @pytest.mark.parametrize("recompute", [False, True])
 def test_every_pipeline(tiny: Path, kind: str, processes: int, recompute: bool) -> None:

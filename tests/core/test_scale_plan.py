@@ -187,6 +187,14 @@ def test_what_was_measured_is_told_as_it_is() -> None:
     said = explain_measured(replace(found, ranks=(parts, less), predicted=(less, less), losses=(9.0, 7.0)))
     assert "held 800 B; 400 B were predicted" in said
     assert "comes to another" in said
+    boxes = schedule(2, 2, "pipedream")
+    dreamed = replace(found, scheme="pipedream", boxes=boxes, expected_boxes=boxes, weights="latest", stray=0.42)
+    said = explain_measured(replace(dreamed, difference=1e-7))
+    assert "PipeDream's by definition, to 1.0e-07" in said
+    assert "off by 42 % of the greatest from those of the forward's weights" in said
+    assert "part ways" not in said
+    assert "part ways" in explain_measured(replace(dreamed, parted=True))
+    assert "The gradients are not those" in explain_measured(replace(dreamed, difference=1e-3))
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,12 @@ def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> 
     assert not micro.isEnabled()
     page.form.set("scheme", "gpipe")
     assert micro.isEnabled()
+    weights, again = (page.form.findChild(QWidget, f"scale.{name}") for name in ("weights", "recompute"))
+    assert weights is not None
+    assert again is not None
+    assert (weights.isEnabled(), again.isEnabled()) == (False, True)
+    page.form.set("scheme", "pipedream")
+    assert (weights.isEnabled(), again.isEnabled()) == (True, False)
     page.started()
     page.go_on(PIPED)
     page.ended(None)

@@ -61,6 +61,15 @@ def idle_share(boxes: Sequence[Box], since: float = 0, until: float | None = Non
     return 1 - busy / whole if whole > 0 else 0.0
 
 
+def most_versions(stages: int, micro_batches: int, weights: str = "stashed") -> tuple[int, ...]:
+    """How many versions of its weights each of PipeDream's stages holds at most, the newest among them: as many as
+    micro-batches are under way, fewer where a batch is too short for that. With vertical sync all as the first."""
+    if weights == "latest":
+        return (1,) * stages
+    ahead = [min(stages - (0 if weights == "synced" else stage), micro_batches) for stage in range(stages)]
+    return tuple(min(count, micro_batches - count + 2) for count in ahead)
+
+
 Task = tuple[str, int]
 """Kind and micro-batch."""
 

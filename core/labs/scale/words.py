@@ -121,6 +121,7 @@ SCHEME_TITLES = {
 RUN_TITLES = SCHEME_TITLES | {
     "gpipe": mark("Pipeline: GPipe"),
     "1f1b": mark("Pipeline: 1F1B"),
+    "pipedream": mark("Pipeline: PipeDream"),
 }
 KIND_TITLES = {"gpipe": mark("GPipe"), "1f1b": mark("1F1B"), "pipedream": mark("PipeDream")}
 WEIGHTS_TITLES = {

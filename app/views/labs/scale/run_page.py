@@ -122,15 +122,18 @@ class RunPage(Page):
             self.stopWanted.emit()
         else:
             form = self.form
-            options = scale.Options(form.number("micro"), form.is_ticked("recompute"))
+            options = scale.Options(form.number("micro"), form.is_ticked("recompute"), form.text("weights"))
             self.runWanted.emit(form.text("model"), form.text("scheme"), form.number("processes"), options)
 
     @Slot()
     def _fit_settings(self) -> None:
         """What a scheme does not ask for cannot be set."""
-        is_pipeline = self.form.text("scheme") in scale.PIPELINES
-        for name in ("micro", "recompute"):
-            self.form.enable_one(name, is_pipeline and not self.is_running)
+        scheme = self.form.text("scheme")
+        is_pipeline, has_versions = scheme in scale.PIPELINES, scheme == "pipedream"
+        for name, asked in (
+            ("micro", is_pipeline), ("recompute", is_pipeline and not has_versions), ("weights", has_versions)
+        ):  # fmt: skip
+            self.form.enable_one(name, asked and not self.is_running)
 
 
 def _add_settings(form: Form) -> None:
@@ -140,6 +143,8 @@ def _add_settings(form: Form) -> None:
     form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
     form.add_number("micro", tr("Micro-batches"), 4, 1, scale.MOST_MICRO_BATCHES)
     form.add_tick("recompute", tr("Compute activations again"))
+    weights = scale.words.WEIGHTS_TITLES
+    form.add_choice("weights", tr("Backward by which weights"), [(name, tr(title)) for name, title in weights.items()])
 
 
 def _place(event: scale.Progress) -> int:

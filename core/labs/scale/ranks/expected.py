@@ -12,9 +12,10 @@ from core.labs.scale.ranks import activations
 from core.labs.scale.ranks.outline import Outline, Size, count
 from core.labs.scale.ranks.predicted import FLOAT, adam, predicted, sent
 from core.labs.scale.states import SCHEMES, traffic
+from core.labs.scale.timetable import KINDS, most_versions
 from resources.language import tr
 
-PIPELINES = ("gpipe", "1f1b")
+PIPELINES = KINDS
 RUNS = (*SCHEMES, *PIPELINES)
 """What `measure` can run."""
 PIPELINE_LENGTH = 64
@@ -30,6 +31,8 @@ class Expected:
     ranks: tuple[Parts, ...]
     traffic: tuple[int, ...]
     paper: int = 0
+    parted: bool = False
+    """Whether tables that the model ties learn apart."""
 
 
 def expected(model: Outline, scheme: str, processes: int, options: Options) -> Expected:
@@ -58,7 +61,9 @@ def _pipeline(model: Outline, scheme: str, stages: int, options: Options) -> Exp
         )
     cut = model.stages(stages)
     ranks = (_staged(model, scheme, stage, cut, options) for stage in range(stages))
-    return Expected(tuple(ranks), tuple(_handed(model, stage, stages, micro_batches) for stage in range(stages)))
+    sums = scheme != "pipedream" and model.is_tied  # PipeDream has no moment for it: its tables part
+    handed = (_handed(model, stage, stages, micro_batches, sums) for stage in range(stages))
+    return Expected(tuple(ranks), tuple(handed), parted=stages > 1 and model.is_tied and not sums)
 
 
 def _staged(model: Outline, scheme: str, stage: int, cut: Sequence[Sequence[Size]], options: Options) -> Parts:
@@ -67,16 +72,20 @@ def _staged(model: Outline, scheme: str, stage: int, cut: Sequence[Sequence[Size
     under_way = count_of if scheme == "gpipe" else min(len(cut) - stage, count_of)
     kept = activations.stage(
         model.shape, PIPELINE_LENGTH, stage, len(cut),
-        micro_batches=count_of, under_way=under_way, recompute=options.recompute,
+        micro_batches=count_of, under_way=under_way, recompute=options.recompute and scheme != "pipedream",
     )  # fmt: skip
     whole = FLOAT * count(sizes)
+    if scheme == "pipedream":  # plain descent, which keeps nothing beside
+        others = most_versions(len(cut), count_of, options.weights)[stage] - 1
+        return Parts(whole, whole, 0, kept, others * whole)
     return Parts(whole, whole, adam(count(sizes), len(sizes)), kept)
 
 
-def _handed(model: Outline, stage: int, stages: int, micro_batches: int) -> int:
-    """Bytes that a stage sends: activations on, gradients back, and the gradient of a table that two stages have."""
+def _handed(model: Outline, stage: int, stages: int, micro_batches: int, sums: bool) -> int:
+    """Bytes that a stage sends: activations on, gradients back, and, where it `sums`, the gradient of a table that two
+    stages have."""
     shape = model.shape
     neighbours = (stage > 0) + (stage < stages - 1)
-    shares = stages > 1 and model.is_tied and stage in (0, stages - 1)
+    shares = sums and stages > 1 and stage in (0, stages - 1)
     table = shape.table_parameters if shares else 0
     return FLOAT * (neighbours * micro_batches * PIPELINE_LENGTH * shape.width + table)

@@ -14,7 +14,7 @@ class Kept:
     """Bytes that are kept `now`, and `most` at once, each storage once; parameters are not counted. While it is on."""
 
     def __init__(self, parameters: Iterable[Tensor]) -> None:
-        self._own = {_place(parameter) for parameter in parameters}
+        self.know(parameters)
         self._holders: Counter[int] = Counter()
         self._hooks = saved_tensors_hooks(self._pack, _unpack)
         self.now = self.most = 0
@@ -25,6 +25,10 @@ class Kept:
 
     def __exit__(self, *error: object) -> None:
         self._hooks.__exit__(*error)
+
+    def know(self, parameters: Iterable[Tensor]) -> None:
+        """Which ones are parameters from here on."""
+        self._own = {_place(parameter) for parameter in parameters}
 
     def let_go(self, place: int, size: int) -> None:
         """One that held this storage is gone."""

@@ -48,6 +48,8 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
     """What was done when in the last step, in milliseconds on the machine's clock."""
     costs: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Milliseconds that one process takes for a micro-batch forward, backward, and for an update."""
+    stray: float = 0.0
+    """Of PipeDream without stashing: how far its gradients are from those of the weights that went forward."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

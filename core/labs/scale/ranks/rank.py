@@ -41,6 +41,10 @@ def main(job: Job, tell: Teller) -> int:
 
 def runner(scheme: str) -> Callable[[Job, Teller], None]:
     """What a scheme is run by; torch is imported with it."""
+    if scheme == "pipedream":
+        from core.labs.scale.ranks.pipedream import run as dream
+
+        return dream
     if scheme in PIPELINES:
         from core.labs.scale.ranks.piping import run
 

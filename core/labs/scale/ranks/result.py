@@ -37,6 +37,13 @@ class Measured:
     """Of pipelines: what each did in the last step, in milliseconds from its beginning, as the clock had it."""
     expected_boxes: tuple[Box, ...] = ()
     """The same by the schedule, from what one process takes, each stage its share."""
+    weights: str = ""
+    """Of PipeDream: by which it went back; one of `timetable.WEIGHTS`."""
+    stray: float = 0.0
+    """Of PipeDream: how far its gradients are from those of the weights that went forward, as a share of the
+    greatest; 0 where it keeps these."""
+    parted: bool = False
+    """Whether tables that the model ties learned apart."""
 
     @property
     def loss(self) -> float:
@@ -60,6 +67,9 @@ def measured(scheme: str, counted: Sequence[Counted], right: Expected, options: 
         max(rank.difference for rank in counted),
         _from_zero([box for rank in counted for box in rank.boxes]),
         _scheduled(scheme, len(counted), options, counted[0].costs) if scheme in PIPELINES else (),
+        options.weights if scheme == "pipedream" else "",
+        counted[0].stray,
+        right.parted,
     )
 
 
@@ -73,7 +83,7 @@ def _from_zero(boxes: Sequence[Box]) -> tuple[Box, ...]:
 def _scheduled(scheme: str, stages: int, options: Options, costs: tuple[float, float, float]) -> tuple[Box, ...]:
     """What the plan says, each stage taking its share of what one process takes."""
     forward, backward, update = (cost / stages for cost in costs)
-    again = forward if options.recompute else 0.0
+    again = forward if options.recompute and scheme != "pipedream" else 0.0
     return schedule(
         stages, options.micro_batches, scheme, forward=forward, backward=backward + again, update=update,
         weights=options.weights,

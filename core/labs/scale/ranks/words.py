@@ -24,6 +24,13 @@ _EQUAL_ACTIVE = Saying(
         "+ {activations} (kept for the way back) = {whole} bytes."
     ),
 )
+_EQUAL_VERSIONS = Saying(
+    *_EQUAL[:2],
+    mark(
+        "Measured = predicted to the byte on all {count} ranks; the fullest: {parameters} + {gradients} + "
+        "{activations} (kept for the way back) + {buffers} (older versions) = {whole} bytes."
+    ),
+)
 _DIFFERENT = Saying(
     mark("The fullest process kept {bytes}; {predicted} were reckoned."),
     mark("The fullest process held {bytes}; {predicted} were predicted."),
@@ -68,7 +75,7 @@ def explain_measured(found: Measured) -> Sentence:
 def _bytes(found: Measured) -> Sentence:
     number = max(range(len(found.ranks)), key=lambda rank: found.ranks[rank].total)
     fullest, reckoned = found.ranks[number], found.predicted[number]
-    equal = _EQUAL_ACTIVE if fullest.activations else _EQUAL
+    equal = _EQUAL_VERSIONS if found.weights else _EQUAL_ACTIVE if fullest.activations else _EQUAL
     return (equal if found.ranks == found.predicted else _DIFFERENT).say(
         bytes=decimal(fullest.total),
         predicted=decimal(reckoned.total),
