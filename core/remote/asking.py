@@ -9,6 +9,7 @@ from typing import Any
 
 from core.defaults import DEFAULTS
 from core.errors import EmptyPromptError, ParameterError, PromptError
+from core.remote import grammars
 from core.remote.kinds import OFF
 from core.remote.model import RemoteModel
 from core.remote.refusals import check_request
@@ -71,6 +72,12 @@ def ask(model: RemoteModel, request: Request) -> Asked:
     settings = _settings(model, strategy, {**given, **request.options}, samples)
     prompt, is_chat = _prompt(model, request)
     before = model.spell(request.beginning) if request.beginning else ""
+    if before and "grammar" in settings:
+        raise ParameterError(
+            tr("An engine begins a grammar anew with its answer: it cannot go on from the middle of a text."),
+            tr("Leave the grammar out, or run it from the start."),
+            "grammar",
+        )
     if is_chat and before:
         raise PromptError(
             tr("The engine writes whole answers of a chat: one cannot go on from its middle."),
@@ -120,10 +127,12 @@ def _body(
         return {**common, **stops, **seed, "generation_config": json.dumps(told)}
     quiet = {"repetition_penalty": OFF["repetition_penalty"], "dry_multiplier": 0.0}
     wanted = {**{name: value for name, value in quiet.items() if name in kind.settings}, **settings}
+    formed = grammars.asked(wanted.pop("grammar"), kind, is_chat) if "grammar" in wanted else {}
     if not samples:
         wanted["temperature"] = 0.0
     theirs = {kind.settings[name]: _theirs(model, name, value) for name, value in wanted.items()}
-    return {**common, **theirs, "seed": request.seed % _SEED, **kind.extras, **_probabilities(model, request, is_chat)}
+    told = _probabilities(model, request, is_chat)
+    return {**common, **theirs, **formed, "seed": request.seed % _SEED, **kind.extras, **told}
 
 
 def _theirs(model: RemoteModel, name: str, value: Any) -> Any:

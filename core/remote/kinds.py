@@ -11,6 +11,8 @@ _COMMON = {
     "max_new_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_strings": "stop",
 }  # fmt: skip
 _SEVERAL = {"num_return_sequences": "n"}
+_GRAMMAR = {"grammar": "grammar"}
+"""What an engine calls it hangs on its kind: `core.remote.grammars`."""
 _SERVERS = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
             "min_new_tokens": "min_tokens", "eos_token_id": "stop_token_ids"}  # fmt: skip
 _LLAMA = {
@@ -65,20 +67,22 @@ _ORDER = ["penalties", "dry", "temperature", "top_k", "top_p", "min_p", "top_n_s
 """Of llama.cpp's stages: that of transformers."""
 
 VLLM = Kind(
-    "vllm", "vLLM", {**_COMMON, **_SEVERAL, **_SERVERS}, {**_CHUNK_USAGE, "return_token_ids": True}, no_top_k=-1,
-    alternatives=20, chat_alternatives=20, takes_ids=True, scores=True,
+    "vllm", "vLLM", {**_COMMON, **_SEVERAL, **_SERVERS, **_GRAMMAR}, {**_CHUNK_USAGE, "return_token_ids": True},
+    no_top_k=-1, alternatives=20, chat_alternatives=20, takes_ids=True, scores=True,
 )  # fmt: skip
 SGLANG = Kind(
-    "sglang", "SGLang", {**_COMMON, **_SEVERAL, **_SERVERS}, _USAGE, no_top_k=-1, alternatives=20, chat_alternatives=20,
-    takes_ids=True, scores=True, after_temperature=True,
+    "sglang", "SGLang", {**_COMMON, **_SEVERAL, **_SERVERS, **_GRAMMAR}, _USAGE, no_top_k=-1, alternatives=20,
+    chat_alternatives=20, takes_ids=True, scores=True, after_temperature=True,
 )  # fmt: skip
 LLAMA_CPP = Kind(
-    "llama.cpp", "llama.cpp", {**_COMMON, **_LLAMA},
+    "llama.cpp", "llama.cpp", {**_COMMON, **_LLAMA, **_GRAMMAR},
     {**_USAGE, "samplers": _ORDER, "repeat_last_n": -1, "timings_per_token": True, "return_tokens": True},
     alternatives=100, chat_alternatives=100, counts_by="n_probs", takes_ids=True,
 )  # fmt: skip
 SERVE = Kind("transformers", "transformers serve", {name: name for name in (*_OF_GENERATE, "stop_strings")},
              in_generate=True)  # fmt: skip
-OTHER = Kind("other", "OpenAI-compatible", {**_COMMON, **_SEVERAL}, _USAGE, alternatives=5, chat_alternatives=20)
+OTHER = Kind(
+    "other", "OpenAI-compatible", {**_COMMON, **_SEVERAL, **_GRAMMAR}, _USAGE, alternatives=5, chat_alternatives=20
+)
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (VLLM, SGLANG, LLAMA_CPP, SERVE, OTHER)}

@@ -161,6 +161,10 @@ class _Run:
                 "{engine} tells text only: what stands here as a token is a piece of text as it came, and nobody tells "
                 "how likely it was."
             ).format(engine=self._model.kind.title))  # fmt: skip
+        if "grammar" in self._asked.settings:
+            yield Notice("not_told", tr(
+                "{engine} keeps to the grammar by itself. Which tokens that forbade, it does not tell."
+            ).format(engine=self._model.kind.title))  # fmt: skip
 
     def _ending(self, part: Part) -> tuple[Ending, str, float | None]:
         if part.stop:

@@ -123,6 +123,59 @@ def test_an_engine_that_refuses_probabilities_is_asked_without(machine: Machine)
     assert len(machine.asked) == 3  # it is not asked for them again
 
 
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+OPENAI = {"type": "json_schema", "json_schema": {"name": "text", "schema": SCHEMA, "strict": True}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "grammar", "sent"),
+    [
+        ("vllm", {"json_schema": json.dumps(SCHEMA)}, {"structured_outputs": {"json": SCHEMA}}),
+        ("vllm", {"regex": "[a-z]+"}, {"structured_outputs": {"regex": "[a-z]+"}}),
+        ("vllm", {"choice": ["a", "b"]}, {"structured_outputs": {"choice": ["a", "b"]}}),
+        ("sglang", {"json_schema": SCHEMA}, {"json_schema": json.dumps(SCHEMA)}),
+        ("sglang", {"regex": "[a-z]+"}, {"regex": "[a-z]+"}),
+        ("sglang", {"choice": ["a.", "b|"]}, {"regex": r"(a\.|b\|)"}),
+        ("llama.cpp", {"json_schema": SCHEMA}, {"json_schema": SCHEMA}),
+        ("llama.cpp", {"choice": ['say "a"', "b"]}, {"grammar": 'root ::= "say \\"a\\"" | "b"'}),
+    ],
+)
+def test_a_grammar_in_each_engines_words(kind: str, grammar: dict[str, object], sent: dict[str, object]) -> None:
+    with fake_machine.running(kind) as machine:
+        events = core.run(model_of(machine), asked(grammar=grammar)).events
+        assert {name: machine.sent.get(name) for name in sent} == sent
+        notices = [event.message for event in events if isinstance(event, Notice)]
+        assert any("keeps to the grammar by itself" in told for told in notices)
+        first = tokens(events)[0]
+        assert math.isnan(first.probability)  # what is left of it behind the grammar nobody tells
+
+
+def test_any_other_engine_keeps_to_a_schema_in_chats() -> None:
+    with fake_machine.running("other") as machine:
+        model = model_of(machine)
+        chat = core.Request(
+            [{"role": "user", "content": "Hi"}], {"max_new_tokens": 5, "grammar": {"json_schema": SCHEMA}}
+        )
+        core.run(model, chat)
+        assert machine.sent["response_format"] == OPENAI
+        with pytest.raises(ParameterError, match="no grammar of this kind: JSON schema"):
+            core.run(model, asked(grammar={"json_schema": SCHEMA}))
+
+
+@pytest.mark.parametrize(("kind", "grammar"), [("vllm", {"lark": 'start: "a"'}), ("llama.cpp", {"regex": "a"})])
+def test_a_grammar_that_an_engine_has_not_is_refused(kind: str, grammar: dict[str, object]) -> None:
+    with fake_machine.running(kind) as machine:
+        with pytest.raises(ParameterError, match="keeps to no grammar of this kind"):
+            core.run(model_of(machine), asked(grammar=grammar))
+        assert not machine.asked
+
+
+def test_a_grammar_begins_with_the_answer(machine: Machine) -> None:
+    request = core.Request("Once", {"max_new_tokens": 5, "grammar": {"choice": ["a"]}}, beginning=[" there"])
+    with pytest.raises(ParameterError, match="begins a grammar anew"):
+        core.run(model_of(machine), request)
+
+
 def test_settings_in_each_engines_words() -> None:
     with fake_machine.running("llama.cpp") as machine:
         core.run(model_of(machine), asked(do_sample=True, temperature=0.7, min_p=0.1, repetition_penalty=1.2))
