@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
     from core.caches.prefixes.store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
+    from core.decoding.forward.quick_step import has_quick_step
     from core.decoding.kept import KeptScores
     from core.decoding.prompt import encode
     from core.decoding.speculation.drafters.fit import why_not_draft
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from core.models.catalog import ModelEntry
     from core.models.model import LoadedModel, wrap
     from core.models.takes import Takes
-    from core.native.building import Quickened, quicken
+    from core.native.building import Quickened, quick_standing, quicken
+    from core.native.library import switch_quick_steps
     from core.processors.order import usual_stages
     from core.processors.wording import stage_label, stage_phrase
     from core.remote.model import RemoteModel
@@ -106,6 +108,7 @@ __all__ = [
     "glossary",
     "grammar_figures",
     "grammar_problem",
+    "has_quick_step",
     "labs",
     "lens",
     "lens_text",
@@ -120,6 +123,7 @@ __all__ = [
     "occlusion",
     "page",
     "page_text",
+    "quick_standing",
     "quicken",
     "record",
     "remote",
@@ -134,6 +138,7 @@ __all__ = [
     "stage_phrase",
     "strategies",
     "stream",
+    "switch_quick_steps",
     "together",
     "trace",
     "usual_stages",
@@ -215,7 +220,10 @@ _HOMES = {
     "neutral_token": "core.inside.neutral",
     "occlude": "core.inside.occlusion",
     "occlusion": "core.inside.occlusion",
+    "quick_standing": "core.native.building",
     "quicken": "core.native.building",
+    "switch_quick_steps": "core.native.library",
+    "has_quick_step": "core.decoding.forward.quick_step",
     "page": "core.trace.page.write",
     "page_text": "core.trace.page.write",
     "record": "core.trace.recorder",

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from core.native.library import library
+from core.native.library import is_switched_on, library
 from core.native.place import FLAGS, MAIN, compiler, folder, place
 from resources.language import tr
 
-State = Literal["ready", "built", "off", "no_compiler", "failed", "cancelled"]
+State = Literal["ready", "missing", "built", "off", "no_compiler", "failed", "cancelled"]
 _KEPT = 4
 """Libraries that stay on the disk: of this program and of others before it, the latest."""
 _LOOK_EVERY = 0.1
@@ -42,14 +42,9 @@ def quicken(cancel: threading.Event | None = None) -> Quickened:
 
     It is looked for under the user's cache, so every later start has it. `cancel` ends the compiler.
     """
-    path = place()
-    if path is None:
-        return Quickened("off", tr("The quick step is switched off."))
-    if library() is not None:
-        return Quickened("ready", tr("The quick step is there."))
-    found = compiler()
-    if found is None:
-        return Quickened("no_compiler", tr("No quick step: this machine has no C++ compiler (g++ or clang++)."))
+    standing, path, found = quick_standing(), place(), compiler()
+    if standing.state != "missing" or path is None or found is None:
+        return standing
     begun = time.monotonic()
     try:
         with _workshop() as shop:
@@ -62,6 +57,17 @@ def quicken(cancel: threading.Event | None = None) -> Quickened:
     if library() is None:
         return Quickened("failed", tr("The quick step was built, but cannot be used here."), seconds)
     return Quickened("built", tr("The quick step was built in {seconds:.0f} s.").format(seconds=seconds), seconds)
+
+
+def quick_standing() -> Quickened:
+    """Whether the quick step is there (`ready`), could be built (`missing`), or why not; builds nothing."""
+    if place() is None or not is_switched_on():
+        return Quickened("off", tr("The quick step is switched off."))
+    if library() is not None:
+        return Quickened("ready", tr("The quick step is there."))
+    if compiler() is None:
+        return Quickened("no_compiler", tr("No quick step: this machine has no C++ compiler (g++ or clang++)."))
+    return Quickened("missing", tr("The quick step is not built yet."))
 
 
 @contextlib.contextmanager

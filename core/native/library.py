@@ -12,7 +12,7 @@ from core.native.place import is_ours, place
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 """Of the functions below; a library that says otherwise is not used."""
 
 
@@ -28,6 +28,8 @@ class Library:
         loaded.tokenscope_version.restype = c_int64
         if loaded.tokenscope_version() != VERSION:
             raise OSError(f"{path.name} is of another version")
+        self.shift = int(loaded.tokenscope_shift())
+        """What is added to each number of a vector in eight bits, so that it has no sign; 0 where it may have one."""
         self._step, self._multiply, self._read = (
             loaded.tokenscope_step, loaded.tokenscope_multiply, loaded.tokenscope_read,
         )  # fmt: skip
@@ -89,6 +91,11 @@ def library() -> Library | None:
     return _SHELF.find() if _SHELF.is_on else None
 
 
-def switch(on: bool) -> None:
-    """Use what is built, or leave it."""
+def is_switched_on() -> bool:
+    """Whether what is built may be used."""
+    return _SHELF.is_on
+
+
+def switch_quick_steps(on: bool) -> None:
+    """Use what is built, from the next run on, or leave it; on at first."""
     _SHELF.is_on = on

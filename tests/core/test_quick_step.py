@@ -119,7 +119,7 @@ def test_the_same_run_as_without(name: str, cache: str, monkeypatch: pytest.Monk
     calls = calls_of(monkeypatch)
     mine = core.run(model, request)
     assert len(calls) == 11
-    library.switch(False)
+    library.switch_quick_steps(False)
     theirs = core.run(model, request)
     assert mine.sequences == theirs.sequences
     for one, other in zip(told(mine), told(theirs), strict=True):

@@ -184,6 +184,12 @@ def quick_step(model: LoadedModel, cache: object) -> QuickStep | None:
     return tried.step
 
 
+@torch.inference_mode()
+def has_quick_step(model: LoadedModel) -> bool:
+    """Whether its steps are taken in machine code; tries it where nobody has, which takes a few passes."""
+    return quick_step(model, DynamicCache()) is not None
+
+
 def _try(model: LoadedModel, cache: object, lean: LeanPass, found: Library) -> _Tried:
     """A step that comes to the same as the module, if there is one."""
     if _put_in_rows(model, found):

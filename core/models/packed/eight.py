@@ -10,6 +10,7 @@ single steps give.
 
 from __future__ import annotations
 
+import functools
 from typing import Protocol
 
 import torch
@@ -18,6 +19,11 @@ _LEVELS = 127
 _FINER = 254
 """Levels of the second number within one step of the first: it reaches half a step to either side."""
 _TINY = 1e-30
+_EXACT = 1024
+"""Products of 127 and 127 whose sum is below 2²⁴, up to which float32 holds every whole number."""
+_PORTION = 2**17
+"""Weights that are turned into floats at a time: as many as stay in a cache."""
+_PROBE = 64
 
 
 def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -80,7 +86,7 @@ class Blocked:
 
 
 class Plain:
-    """Whole numbers as they are, multiplied by what every build of torch has. Slower; the same results."""
+    """Whole numbers as they are, multiplied as floats a portion at a time. Slower; the same results."""
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
         self.numbers, self.scales = numbers, scales
@@ -92,9 +98,20 @@ class Plain:
 
     def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """float32 [M, N]."""
-        both = torch._int_mm(halves, self.numbers.t()).float()
-        coarse, fine = both.chunk(2)
-        return torch.add(coarse, fine, alpha=1 / _FINER).mul_(self.scales).mul_(steps)
+        coarse, fine = _whole_products(halves, self.numbers).float().mul_(self.scales).chunk(2)
+        return torch.add(coarse, fine, alpha=1 / _FINER).mul_(steps)
+
+
+def _whole_products(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """int32 [M, N] of int8 [M, K] and [N, K]: floats add up to `_EXACT` products of eight bits without rounding."""
+    found = torch.empty(len(vectors), len(numbers), dtype=torch.int32)
+    columns = [(first, vectors[:, first : first + _EXACT].float()) for first in range(0, numbers.shape[1], _EXACT)]
+    rows = max(1, _PORTION // numbers.shape[1])
+    for start in range(0, len(numbers), rows):
+        portion = numbers[start : start + rows]
+        parts = [part @ portion[:, first : first + _EXACT].float().t() for first, part in columns]
+        found[:, start : start + rows] = sum(part.to(torch.int32) for part in parts)
+    return found
 
 
 def pack_eight(numbers: torch.Tensor, scales: torch.Tensor) -> Matrix:
@@ -102,6 +119,21 @@ def pack_eight(numbers: torch.Tensor, scales: torch.Tensor) -> Matrix:
     return Blocked(numbers, scales) if has_blocks() else Plain(numbers, scales)
 
 
+@functools.cache
 def has_blocks() -> bool:
-    """Whether oneDNN multiplies whole numbers here: the x86 builds of torch have it."""
-    return torch._C._has_mkldnn and torch.backends.cpu.get_cpu_capability() not in ("NO AVX", "DEFAULT")
+    """Whether oneDNN multiplies whole numbers here, and exactly: processors without instructions for it (VNNI) add
+    pairs of products in sixteen bits, which overflow."""
+    if not torch._C._has_mkldnn or torch.backends.cpu.get_cpu_capability() in ("NO AVX", "DEFAULT"):
+        return False
+    most = torch.full((_PROBE, _PROBE), _LEVELS, dtype=torch.int8)
+    try:
+        found = Blocked(most, torch.ones(_PROBE)).of_split(most[:2], torch.ones(1, 1))
+    except RuntimeError:  # built without that kernel
+        return False
+    wanted = _PROBE * _LEVELS**2
+    return bool((found - wanted * (1 + 1 / _FINER)).abs().max() < _PROBE)
+
+
+def bytes_beside() -> int:
+    """Bytes that a packed matrix keeps for each of its rows."""
+    return 8 if has_blocks() else 4

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from core.models.packed.eight import Matrix, pack_eight, quantize_rows, split
+from core.models.packed.eight import Matrix, bytes_beside, pack_eight, quantize_rows, split
 from core.models.packed.four import GROUP, FourBits, fits_four, pack_four
 
 PORTION = 2**19
@@ -82,7 +82,7 @@ class PackedLinear(Packed):
         if matrix is not None:
             return matrix.nbytes
         numbers = self.out_features * self.in_features
-        return numbers + 8 * self.out_features if self.bits == 8 else numbers // 2 + 4 * (numbers // GROUP)
+        return numbers + bytes_beside() * self.out_features if self.bits == 8 else numbers // 2 + 4 * (numbers // GROUP)
 
     def fill(self, weights: Rows) -> None:
         """Pack what a file holds, [outputs, inputs] or turned, of any float type; what was there is forgotten."""

@@ -25,19 +25,19 @@ class Rows:
 
     def __init__(self, numbers: torch.Tensor, scales: torch.Tensor, library: Library) -> None:
         self._numbers, self._scales, self._library = numbers.contiguous(), scales, library
-        self._sums = self._numbers.sum(1, dtype=torch.int32) * 128
-        """The kernel's vectors are shifted by 128 to have no sign."""
+        self._sums = self._numbers.sum(1, dtype=torch.int32) * library.shift if library.shift else None
+        """What the shift of the kernel's vectors adds to their products."""
 
     @property
     def nbytes(self) -> int:
-        """One byte a weight, and a scale and a sum of four for each row."""
-        return self._numbers.numel() + 8 * len(self._scales)
+        """One byte a weight, and for each row a scale of four, and a sum of four where the kernel wants one."""
+        return self._numbers.numel() + (4 if self._sums is None else 8) * len(self._scales)
 
     def described(self, bias: int | None) -> Any:
         """As the quick step reads it; `bias`: an address, or None."""
         return description.Matrix(
             description.WEIGHTS["int8"], *self._numbers.shape, self._numbers.data_ptr(), bias,
-            self._scales.data_ptr(), self._sums.data_ptr(),
+            self._scales.data_ptr(), None if self._sums is None else self._sums.data_ptr(),
         )  # fmt: skip
 
     def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:

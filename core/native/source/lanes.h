@@ -1,15 +1,21 @@
-// Sixteen floats at a time, on any processor: the compiler turns them into what its instructions hold.
+// As many floats at a time as one instruction of the processor holds: more would be kept in memory between two of them.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
+#if defined(__AVX512F__)
 constexpr long LANES = 16;
-typedef float Lanes __attribute__((vector_size(64)));
-typedef int32_t Whole __attribute__((vector_size(64)));
-typedef uint32_t Bits __attribute__((vector_size(64)));
-typedef uint16_t Halves __attribute__((vector_size(32)));
+#elif defined(__AVX__)
+constexpr long LANES = 8;
+#else
+constexpr long LANES = 4;
+#endif
+typedef float Lanes __attribute__((vector_size(4 * LANES)));
+typedef int32_t Whole __attribute__((vector_size(4 * LANES)));
+typedef uint32_t Bits __attribute__((vector_size(4 * LANES)));
+typedef uint16_t Halves __attribute__((vector_size(2 * LANES)));
 typedef uint16_t bfloat16;
 
 inline Lanes all(float value) { return value - Lanes{}; }

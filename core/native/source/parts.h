@@ -18,7 +18,7 @@ struct Matrix {
     const void* weights;    // [outputs, inputs]
     const float* bias;      // may be null
     const float* scales;    // of int8, one a row
-    const int32_t* sums;    // of int8, 128 times the sum of a row
+    const int32_t* sums;    // of int8, SHIFT times the sum of a row; null where that is none
 };
 
 struct Layer {

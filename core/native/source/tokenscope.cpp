@@ -10,7 +10,10 @@
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-TOKENSCOPE int64_t tokenscope_version() { return 1; }
+TOKENSCOPE int64_t tokenscope_version() { return 2; }
+
+// What is added to each number of a vector in eight bits: sums of a row's weights take it out again.
+TOKENSCOPE int64_t tokenscope_shift() { return SHIFT; }
 
 // Goes through the model; 0, or 1 where memory ended.
 TOKENSCOPE int64_t tokenscope_step(const Model* model, const Pass* pass) try {
