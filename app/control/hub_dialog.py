@@ -116,4 +116,4 @@ class HubDialog(QObject):
 def _mood(model: catalog.HubModel | None) -> str:
     if model is None or not model.judged:
         return "muted"
-    return "finished" if model.fits else "warning"
+    return "finished" if model.fits or model.fits_as else "warning"

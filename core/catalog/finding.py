@@ -20,7 +20,7 @@ from core.models.entry import family, shape
 from core.models.footprint import cache_bytes
 from core.models.json_types import JsonObject
 from core.models.purpose import has_language_head
-from core.models.room import Fit, reckoned
+from core.models.room import BYTES, Fit, reckoned
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ LIMIT = 12
 """Models that a search shows."""
 _ASKED = 4 * LIMIT
 """That the hub is asked for: many write no text."""
-_TOKENS, _BYTES = 2048, 4
-"""Of the text whose keys and values are reckoned in, and of a number as it is loaded on a CPU."""
+_TOKENS = 2048
+"""Of the text whose keys and values are reckoned in."""
+_COARSER = ("bfloat16", "int8", "int4")
 _AT_ONCE = 6
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -91,13 +92,14 @@ def judge(model: HubModel) -> HubModel:
         return replace(model, judged=True, why_not=str(error))
     except TokenscopeError as error:
         return replace(model, judged=True, why_not=error.cause)
-    fit = _room(parameters, config)
+    fits_as, fit = _room(parameters, config)
     return replace(
         model,
         judged=True,
         architecture=shape(config),
         parameters=parameters,
-        fits=fit.ok,
+        fits=fit.ok and not fits_as,
+        fits_as=fits_as,
         needed=fit.needed,
         free=fit.free,
         figures=fit.sentence,
@@ -132,8 +134,17 @@ def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
         return read_config(alone), blueprint(alone, device="cpu").parameters
 
 
-def _room(parameters: int, config: JsonObject) -> Fit:
-    return reckoned(parameters * _BYTES, cache_bytes(config, _TOKENS, _BYTES), _TOKENS)
+def _room(parameters: int, config: JsonObject) -> tuple[str, Fit]:
+    """Whether it fits in float32, or which weights it fits with; where with none, how far float32 is from it."""
+    fits = {kind: _room_as(kind, parameters, config) for kind in _COARSER}
+    full = _room_as("float32", parameters, config)
+    found = "" if full.ok else next((kind for kind, fit in fits.items() if fit.ok), "")
+    return found, fits.get(found, full)
+
+
+def _room_as(kind: str, parameters: int, config: JsonObject) -> Fit:
+    element = 2 if kind == "bfloat16" else 4  # keys and values of packed weights are float32
+    return reckoned(int(parameters * BYTES[kind]), cache_bytes(config, _TOKENS, element), _TOKENS)
 
 
 def _by_name(text: str, names: list[str]) -> tuple[list[HubModel], HubError | None]:

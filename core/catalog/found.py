@@ -46,9 +46,11 @@ class HubModel:
     """Whether the following are known."""
     parameters: int = 0
     fits: bool = False
-    """It can be loaded here, and there is memory for it."""
+    """It can be loaded here, and there is memory for it, in float32."""
+    fits_as: str = ""
+    """Where it does not: the weights (bfloat16, int8, int4) in which there is memory for it, the finest that do."""
     needed: int = 0
-    """Bytes of memory, loaded in float32, with the keys and values of a text of 2,048 tokens."""
+    """Bytes of memory, loaded in float32 or as `fits_as` says, with the keys and values of a text of 2,048 tokens."""
     free: int = 0
     """Bytes that were free then."""
     figures: str = ""

@@ -20,7 +20,7 @@ import pytest
 
 import core
 from core import errors
-from core.catalog import Progress, hub, shelf, transfer
+from core.catalog import Progress, finding, hub, shelf, transfer
 from core.catalog.found import HubFile
 from core.catalog.progress import Meter
 from core.catalog.selection import is_safe, select
@@ -81,6 +81,17 @@ def test_a_search_tells_what_is_needed_to_choose_before_a_byte_of_weights_is_ask
     assert vast_one.why_not.endswith("it does not fit")
     assert "GGUF" in other.why_not
     assert not here.sent(WEIGHTS)
+
+
+@pytest.mark.parametrize(("share", "kind"), [(0.6, "bfloat16"), (0.35, "int8"), (0.22, "int4"), (0.1, "")])
+def test_a_model_that_fits_in_fewer_bits_says_in_which(
+    here: Hub, folder: Path, monkeypatch: pytest.MonkeyPatch, share: float, kind: str
+) -> None:
+    parameters = core.load(folder).parameters
+    monkeypatch.setattr(finding, "cache_bytes", lambda *_sizes: 0)
+    monkeypatch.setattr("core.models.room.free_memory", lambda: int(4 * share * 1.1 * parameters))
+    found = core.catalog.search("stories")[0]
+    assert (found.fits, found.fits_as, bool(found.why_not)) == (False, kind, not kind)
 
 
 def test_what_cannot_be_loaded_is_told_beforehand(here: Hub, folder: Path) -> None:
@@ -158,7 +169,7 @@ def test_a_killed_download_is_gone_on_with_by_the_next_program(here: Hub, tmp_pa
     here.held.clear()
     script = f"import core.catalog as c; c.download({NAME!r})"
     program = subprocess.Popen([sys.executable, "-c", script], env=_environment(here))
-    while not any(file.stat().st_size for file in tmp_path.rglob("*.incomplete")):
+    while not (here.sent("store") and any(file.stat().st_size for file in tmp_path.rglob("*.incomplete"))):
         assert program.poll() is None
         time.sleep(0.01)
     program.kill()

@@ -30,8 +30,11 @@ def verdict(model: catalog.HubModel) -> str:
         return tr("Looking whether it fits…")
     if not model.needed:
         return model.why_not
-    told = tr("It fits: {figures}.") if model.fits else tr("It is too large for this machine: {figures}.")
-    return told.format(figures=model.figures)
+    if model.fits_as:
+        told = tr("It fits with weights of {bits} (“Weights…” in the model list): {figures}.")
+    else:
+        told = tr("It fits: {figures}.") if model.fits else tr("It is too large for this machine: {figures}.")
+    return told.format(figures=model.figures, bits=_bits(model))
 
 
 def short_facts(model: catalog.HubModel) -> str:
@@ -49,8 +52,16 @@ def short_verdict(model: catalog.HubModel) -> str:
     """Whether it can be used here, for a line of the list."""
     if not model.needed:
         return verdict(model)
-    told = tr("Fits: {needed} of {free} free") if model.fits else tr("Does not fit: {needed} of {free} free")
-    return told.format(needed=words.size(model.needed), free=words.size(model.free))
+    if model.fits_as:
+        told = tr("Fits with {bits}: {needed} of {free} free")
+    else:
+        told = tr("Fits: {needed} of {free} free") if model.fits else tr("Does not fit: {needed} of {free} free")
+    return told.format(needed=words.size(model.needed), free=words.size(model.free), bits=_bits(model))
+
+
+def _bits(model: catalog.HubModel) -> str:
+    """How fine the weights are in which it fits."""
+    return {"bfloat16": tr("16 bits"), "int8": tr("8 bits"), "int4": tr("4 bits")}.get(model.fits_as, "")
 
 
 def how(standing: Standing) -> str:

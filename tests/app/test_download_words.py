@@ -1,0 +1,28 @@
+"""What is said of a model of the hub before it is downloaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.panels.download import wording
+from core.catalog import HubModel
+
+FOUND = HubModel("a/b", "0" * 40, "", 1, "Llama", 1, False, False, (), (), False, judged=True, needed=2**30, free=2**31)
+
+
+@pytest.mark.parametrize(
+    ("fits", "fits_as", "told"),
+    [
+        (True, "", "Fits: 1.0 GiB of 2.0 GiB free"),
+        (False, "bfloat16", "Fits with 16 bits: 1.0 GiB of 2.0 GiB free"),
+        (False, "int8", "Fits with 8 bits: 1.0 GiB of 2.0 GiB free"),
+        (False, "int4", "Fits with 4 bits: 1.0 GiB of 2.0 GiB free"),
+        (False, "", "Does not fit: 1.0 GiB of 2.0 GiB free"),
+    ],
+)
+def test_in_which_weights_it_fits(fits: bool, fits_as: str, told: str) -> None:
+    found = replace(FOUND, fits=fits, fits_as=fits_as, figures="needs 1.0 GiB of 2.0 GiB free")
+    assert wording.short_verdict(found) == told
+    assert ("Weights…" in wording.verdict(found)) == bool(fits_as)
