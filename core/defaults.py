@@ -20,6 +20,8 @@ DEFAULTS: dict[str, object] = {
 _NOT_SETTINGS = {
     "transformers_version", "max_length", "bos_token_id", "pad_token_id", "decoder_start_token_id", "output_scores",
     "output_logits", "output_attentions", "output_hidden_states", "return_dict_in_generate", "_from_model_config",
+    "alignment_heads", "is_multilingual", "lang_to_id", "max_initial_timestamp_index", "median_filter_width",
+    "no_timestamps_token_id", "prev_sot_token_id", "return_timestamps", "task_to_id",
 }  # fmt: skip
 
 

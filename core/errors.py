@@ -51,6 +51,10 @@ class PickledWeightsError(ModelError):
     """Only pickled weights exist, and this model was not allowed them."""
 
 
+class ProcessorMissingError(ModelError):
+    """A model that hears or sees has no file that says how sounds and pictures become numbers, or a broken one."""
+
+
 class UnpackableError(ModelError):
     """Its layers cannot be kept in eight or four bits."""
 

@@ -107,6 +107,7 @@ def _decode(
         kept.begin(decoding.start_ids)
         decoding.kept = kept
     yield decoding.begin()
+    yield from decoding.opening.notices
     yield from notices(model, decoding.backend, config, strategy.speculates)
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]

@@ -12,6 +12,7 @@ import torch
 from core.decoding.prompt import encode
 from core.errors import PromptError
 from core.models.model import LoadedModel
+from core.models.writer import source_for_trial
 from resources.language import tr
 
 _PORTION = 64
@@ -68,8 +69,11 @@ def weights_cost(
 
 def _read(model: LoadedModel, ids: torch.Tensor) -> torch.Tensor:
     """float32 logits [n, V]; an encoder–decoder reads the text and foretells it."""
-    source = {"decoder_input_ids": ids} if model.is_encoder_decoder else {}
-    logits: torch.Tensor = model.model(ids.to(model.device), **source).logits
+    ids = ids.to(model.device)
+    given: dict[str, object] = {"input_ids": ids}
+    if model.is_encoder_decoder:
+        given = {"decoder_input_ids": ids, "encoder_outputs": source_for_trial(model.model, ids)}
+    logits: torch.Tensor = model.model(**given).logits
     return logits[0].float().cpu()
 
 

@@ -36,7 +36,7 @@ def context_of(
         config=config,
         start=len(opening.before),
         max_length=max_length,
-        encoder_ids=torch.tensor([opening.prompt], device=model.device),
+        encoder_ids=torch.tensor([opening.source], device=model.device) if opening.source else None,
         eos=torch.tensor(eos, device=model.device) if eos else None,
         keep=max(len(eos) + 1, 2) if (config.num_beams or 1) > 1 else 1,
         negative_ids=_negative_ids(model, request, opening, texts),

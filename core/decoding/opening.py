@@ -8,10 +8,13 @@ from transformers import GenerationConfig
 
 from core.decoding.continuation import continuation
 from core.decoding.media import check_media
+from core.decoding.perception.listening import earlier_text
+from core.decoding.perception.perceive import decoder_start, perceive
+from core.decoding.perception.perceived import Perceived
 from core.decoding.prepare import start_of
 from core.decoding.prompt import encode, prompt_tokens
 from core.errors import PromptTooLongError
-from core.events import PromptToken
+from core.events import Notice, PromptToken
 from core.models.model import LoadedModel
 from core.models.text import TextStream
 from core.request import Request
@@ -27,6 +30,33 @@ class Opening:
     """What the decoder reads before the answer: the prompt, or its own first token."""
     beginning: list[int]
     """What the answer begins with (`Request.beginning`)."""
+    perceived: Perceived | None = None
+    """The sounds and pictures that the model is given."""
+
+    @property
+    def source(self) -> list[int]:
+        """What an encoder that reads text is given."""
+        return self.prompt if self.perceived is None or not self.perceived.is_encoded else []
+
+    @property
+    def encoded(self) -> int:
+        """Positions that an encoder reads, and cross-attention keeps."""
+        return len(self.prompt) if self.perceived is None else int(self.perceived.states["last_hidden_state"].shape[1])
+
+    @property
+    def offset(self) -> int:
+        """Positions of the cache before the first token."""
+        return self.perceived.before if self.perceived is not None else 0
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What a reader should know of it."""
+        return self.perceived.notices if self.perceived is not None else ()
+
+    @property
+    def kept(self) -> list[int]:
+        """What the cache holds once the start was read, a number a position."""
+        return self.perceived.keys(self.start) if self.perceived is not None else self.start
 
     @property
     def start(self) -> list[int]:
@@ -37,6 +67,15 @@ class Opening:
     def length(self) -> int:
         """Tokens that are there: prompt and beginning."""
         return len(self.prompt) + len(self.beginning)
+
+    def perceived_by(self, model: LoadedModel) -> Perceived | None:
+        """The same sounds and pictures as another model takes them in: a draft model, or the lower layers of this one.
+        None where there are none, and for a model that takes none. Raises MediaError."""
+        if self.perceived is None or not model.takes.media:
+            return None
+        if model.processor is self.perceived.model.processor:
+            return self.perceived
+        return perceive(model, self.perceived.files)
 
     def spelled(self, model: LoadedModel) -> tuple[tuple[PromptToken, ...], TextStream]:
         """The beginning as events tell it, and the text as it goes on; a character that a new token completes comes
@@ -57,11 +96,21 @@ def open_text(model: LoadedModel, request: Request, config: GenerationConfig, un
 
     Raises what `check_media`, `encode`, `start_of` and `continuation` do.
     """
-    check_media(model.name, model.takes, request.media)
-    prompt = encode(model, request.prompt, unbounded)
-    before = start_of(model, config, prompt)
-    opening = Opening(prompt, before, continuation(model, before, request.beginning))
+    perceived = perceive(model, check_media(model.name, model.takes, request.media))
+    if perceived is not None and model.is_encoder_decoder:
+        before = _marked(model, request, config, perceived)
+        prompt = before
+    else:
+        prompt = encode(model, request.prompt, unbounded)
+        before = start_of(model, config, prompt)
+    opening = Opening(prompt, before, continuation(model, before, request.beginning), perceived)
     length = len(opening.start)
     if not unbounded and model.context is not None and length > model.context:
         raise PromptTooLongError(length, model.context)
     return opening
+
+
+def _marked(model: LoadedModel, request: Request, config: GenerationConfig, perceived: Perceived) -> list[int]:
+    """What a decoder that looks at a sound or a picture reads before it writes: a text that came before, its marks."""
+    earlier = earlier_text(model, request.prompt)
+    return [*earlier, *(decoder_start(model, config, perceived) or start_of(model, config, []))]

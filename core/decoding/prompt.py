@@ -15,6 +15,7 @@ from core.models.model import LoadedModel
 from core.models.templates.render import render_chat
 from core.models.text import Pieces
 from core.models.tokenizers import is_foreign_failure
+from core.models.writer import sense_of
 from resources.language import mark, tr
 
 
@@ -90,6 +91,10 @@ def _encode_text(model: LoadedModel, text: str) -> list[int]:
     if model.tokenizer is None and not text:
         return []
     check_tokenizer(model)
+    if (
+        sense_of(model.model, model.takes) == "before"
+    ):  # the end mark that its tokenizer adds would be the end of the caption
+        return [*_begin(model), *tokenize(model, text, add_special_tokens=False)]
     return tokenize(model, text)
 
 

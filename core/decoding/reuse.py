@@ -11,6 +11,7 @@ from core.caches.prefixes.store import PrefixStore
 from core.caches.tensors.editing import record_past, tokens_read
 from core.caches.tensors.reading import memory_of
 from core.decoding.forward.forward import Forward
+from core.decoding.opening import Opening
 from core.decoding.way import Way
 from core.models.model import LoadedModel
 from core.request import Request
@@ -34,16 +35,17 @@ class Reuse:
         self._branches = "reorder" in strategy.needs
         self._drafts = strategy.speculates
 
-    def start(self, forward: Forward, ids: Sequence[int]) -> int:
-        """Give `forward` the longest beginning of `ids` that is kept; how many tokens that is."""
+    def start(self, forward: Forward, opening: Opening) -> int:
+        """Give `forward` the longest beginning that is kept of what a run begins with; how many tokens that is. One
+        that ends within a picture is of no use: the picture is read whole."""
         if self._store is None or self._is_unfit(forward):
             return 0
-        found = self._store.find(self._model, self._backend, self._options, ids, self._fresh)
-        if found is None:
+        found = self._store.find(self._model, self._backend, self._options, opening.kept, self._fresh)
+        if found is None or (opening.perceived is not None and found.length < opening.perceived.whole):
             return 0
         record_past(found.cache, self._drafts)
         forward.continue_from(found.cache)
-        return found.length
+        return found.length - opening.offset
 
     def keep_prompt(self, forward: Forward, ids: Sequence[int], rows: int) -> None:
         """Keep a copy of what has read the prompt, before the run takes it apart into several rows.

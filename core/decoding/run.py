@@ -89,7 +89,7 @@ class DecodingRun:
 
     @property
     def max_length(self) -> int:
-        """Most tokens the decoder will ever hold."""
+        """Most tokens the decoder's text will ever have."""
         return len(self.start_ids) + self.stopping.max_new
 
     @property
@@ -100,7 +100,7 @@ class DecodingRun:
     @property
     def room(self) -> int:
         """Tokens a cache of fixed size must have room for: the text, and drafts that may be taken back."""
-        return self.max_length + (_DRAFT_ROOM if self.strategy.speculates else 0)
+        return self.opening.offset + self.max_length + (_DRAFT_ROOM if self.strategy.speculates else 0)
 
     @cached_property
     def funnel(self) -> Funnel:
@@ -141,6 +141,7 @@ class DecodingRun:
             context=self.model.context,
             beginning=self.beginning,
             identity=self.model.identity,
+            media=self.opening.perceived.media if self.opening.perceived is not None else (),
         )
 
     def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[Output, Prefilled]:
@@ -150,13 +151,15 @@ class DecodingRun:
         """
         begun = time.perf_counter()
         device = self.model.device
-        if self.model.is_encoder_decoder:
+        if self.opening.perceived is not None:
+            self.forward.perceive(self.opening.perceived)
+        elif self.model.is_encoder_decoder:
             self.forward.encode(torch.tensor([self.prompt_ids], device=device))
-        reused = self.figures.reused = 0 if whole else self._reuse.start(self.forward, self.start_ids)
+        reused = self.figures.reused = 0 if whole else self._reuse.start(self.forward, self.opening)
         ids = torch.tensor([self.start_ids[reused:]], device=device)
         expand_first = self.forward.cache is None
         output = self.forward(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)
-        self._reuse.keep_prompt(self.forward, self.start_ids, rows)
+        self._reuse.keep_prompt(self.forward, self.opening.kept, rows)
         if rows > 1 and not expand_first:
             self.forward.expand(rows)
             output = Output(output.logits.expand(rows, -1, -1), output.hidden)
@@ -182,7 +185,7 @@ class DecodingRun:
         yield self.measure(max((len(track.ids) for track in tracks), default=0))
         self.results = [Written(tuple(track.ids), track.text, None, track.number) for track in tracks]
         if tracks:
-            self._reuse.keep_text(self.forward, [*self.start_ids, *tracks[0].ids], len(tracks))
+            self._reuse.keep_text(self.forward, [*self.opening.kept, *tracks[0].ids], len(tracks))
 
     def is_cancelled(self) -> bool:
         """Whether the user asked to stop; remembers it."""
@@ -192,9 +195,10 @@ class DecodingRun:
     def cache_plan(self) -> CachePlan | None:
         """What the cache is going to take, once the prompt has been read."""
         learn_shapes(self.model, self.forward.cache)
-        source = len(self.prompt_ids) if self.model.is_encoder_decoder else None
+        source = self.opening.encoded if self.model.is_encoder_decoder else None
         situation = Situation(self.rows, self.room, source, self.request.cache_options)
-        return plan_of(self.model, self.backend, situation, len(self.start_ids), self.max_length)
+        offset = self.opening.offset
+        return plan_of(self.model, self.backend, situation, offset + len(self.start_ids), offset + self.max_length)
 
     def metrics(self) -> Metrics:
         """Figures of the run so far."""

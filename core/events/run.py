@@ -6,7 +6,7 @@ from typing import Literal
 Ending = Literal["eos", "length", "context", "time", "stop_string", "stopped", "given", "grammar"]
 """Why a sequence ended: by itself, at a limit, at a stop text, because somebody stopped it, where the text that was
 given ends, or because its grammar allows nothing more."""
-NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew", "half_precision", "not_told"]
+NoticeKind = Literal["memory_fallback", "setting_ignored", "read_anew", "half_precision", "not_told", "media_cut"]
 RunEnd = Literal["completed", "stopped"]
 
 

@@ -40,6 +40,8 @@ def blueprint(
     network = plan.outline(kept.dtype)
     if kept.packed is not None:
         outline_packed(plan, network, kept.packed)
-    model = Blueprint(network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path)
+    model = Blueprint(
+        network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path, takes=plan.takes
+    )
     model.planned = where
     return model

@@ -20,7 +20,8 @@ from core.models.identity import identify
 from core.models.loading import load_network
 from core.models.packed.weighing import count_weights, packed_kind, weigh
 from core.models.plan import check_purpose, plan_model
-from core.models.takes import TEXT, Takes
+from core.models.processing import load_processor
+from core.models.takes import TEXT, Takes, takes
 from core.models.text import Pieces
 from core.models.tokenizers import load_tokenizer
 from resources.language import tr
@@ -156,17 +157,20 @@ class LoadedModel:
         return self.model.get_output_embeddings()
 
 
-def wrap(model: Any, tokenizer: Any = None, name: str | None = None) -> LoadedModel:
-    """A transformers model you already have. Raises UnknownArchitectureError if it cannot generate text from text."""
+def wrap(model: Any, tokenizer: Any = None, name: str | None = None, processor: Any = None) -> LoadedModel:
+    """A transformers model you already have; with its `processor` (or feature extractor, or image processor) one that
+    hears or sees. Raises UnknownArchitectureError if it cannot generate text from what it is given."""
     if not getattr(model, "can_generate", lambda: False)():
         raise UnknownArchitectureError(
             tr("{model} has no language-model head, so it cannot generate text.").format(model=type(model).__name__),
             tr("Load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM."),
         )
-    check_purpose(model)
+    reads = takes({**model.config.to_dict(), "architectures": None}) if processor is not None else TEXT
+    if not reads.media:
+        check_purpose(model)
     model.config.return_dict = True
     model.eval()
-    return LoadedModel(model, tokenizer, name or _name_of(model))
+    return LoadedModel(model, tokenizer, name or _name_of(model), processor=processor, takes=reads)
 
 
 def _name_of(model: Network) -> str:
@@ -196,4 +200,6 @@ def load(
     kept = choose_weights(weights, dtype, where, plan.config)
     network = load_network(plan, kept.dtype, where, allow_pickle, kept.packed)
     tokenizer = load_tokenizer(path, allow_remote_code)
-    return LoadedModel(network, tokenizer, catalog.display_name(str(name), path), path)
+    processor = load_processor(path, plan.config, plan.takes, allow_remote_code)
+    reads = plan.takes if processor is not None else TEXT
+    return LoadedModel(network, tokenizer, catalog.display_name(str(name), path), path, processor, reads)

@@ -12,12 +12,16 @@ from transformers import (
     CONFIG_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoModelForSeq2SeqLM,
+    AutoModelForSpeechSeq2Seq,
     PreTrainedConfig,
 )
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
 )
 
 from core.errors import ConfigInvalidError, CorruptWeightsError, RemoteCodeError, UnknownArchitectureError
@@ -27,6 +31,7 @@ from core.models.files import check_folder
 from core.models.purpose import OTHER_DRAFTS, drafts_from_within, foreign_input, why_not_text
 from core.models.room import free_memory
 from core.models.sanity import foreign_attention, impossible, misnamed
+from core.models.takes import TEXT, Takes, takes
 from core.models.weights import WeightFiles, count_stored, find_weights
 from resources.language import tr
 
@@ -53,6 +58,8 @@ class ModelPlan:
     config: PreTrainedConfig
     auto: type[_BaseAutoModelClass]
     allow_remote_code: bool
+    takes: Takes = TEXT
+    """What the model reads: text, sound, pictures."""
 
     def outline(self, dtype: torch.dtype) -> Network:
         """The module without memory (torch's meta device). Raises ConfigInvalidError when none can be built."""
@@ -99,8 +106,16 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
     config = _build_config(path, allow_remote_code)
     config.return_dict = True  # whatever a folder says: only the form of what the module returns
     _check_purpose(raw, config, path)
-    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    return ModelPlan(path, config, auto, allow_remote_code)
+    reads = takes(raw)
+    return ModelPlan(path, config, _auto(config, reads), allow_remote_code, reads)
+
+
+def _auto(config: PreTrainedConfig, reads: Takes) -> type[_BaseAutoModelClass]:
+    if reads.sound:
+        return AutoModelForSpeechSeq2Seq
+    if reads.picture:
+        return AutoModelForImageTextToText
+    return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
 
 
 def _check(trouble: str | None, path: Path) -> None:
@@ -152,6 +167,10 @@ def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> N
 
 def _known(raw: Mapping[str, object]) -> bool:
     kind = raw.get("model_type")
+    if takes(raw).media:
+        if takes(raw).most is None or kind == "blip":
+            return False  # pictures among the tokens of a prompt
+        return kind in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES or kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
     return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
 
@@ -183,9 +202,14 @@ def _build_config(path: Path, allow_remote_code: bool) -> PreTrainedConfig:
 
 
 def _check_purpose(raw: Mapping[str, object], config: PreTrainedConfig, path: Path) -> None:
-    """An encoder–decoder whose encoder does not read text is in the table of decoders only (Whisper, Musicgen)."""
+    """An encoder–decoder whose encoder does not read text is in the table of decoders only (Musicgen)."""
     kind = raw.get("model_type")
-    if config.is_encoder_decoder and _known(raw) and kind not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
+    if (
+        not takes(raw).media
+        and config.is_encoder_decoder
+        and _known(raw)
+        and kind not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    ):
         raise _no_text(path.name, kind, foreign_input(raw))
 
 
@@ -195,6 +219,11 @@ def check_purpose(network: Network) -> None:
     One that transformers lists as a language model does, whatever else it takes; classes of others are believed.
     """
     kind, listed = network.config.model_type, type(network).__name__
+    if takes(network.config.to_dict()).needs:
+        raise UnknownArchitectureError(
+            tr("{model} writes about what it hears or sees, and was given without its processor.").format(model=listed),
+            tr("Give its processor too (core.wrap(…, processor=…))."),
+        )
     if network.main_input_name == "input_ids" and (kind not in CONFIG_MAPPING or listed in _LANGUAGE_CLASSES):
         return
     sense = foreign_input(network.config.to_dict())

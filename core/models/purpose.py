@@ -11,8 +11,8 @@ _SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "
 _SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
 _HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 _SENTENCES = {
-    "hears": mark("{name} (“{kind}”) takes sound; Tokenscope reads and writes text only."),
-    "sees": mark("{name} (“{kind}”) takes pictures; Tokenscope reads and writes text only."),
+    "hears": mark("{name} (“{kind}”) takes sound, and for models of its kind Tokenscope reads and writes text only."),
+    "sees": mark("{name} (“{kind}”) takes pictures, and for models of its kind Tokenscope reads and writes text only."),
     "speaks": mark("{name} (“{kind}”) writes sound; Tokenscope reads and writes text only."),
 }
 _NO_TEXT = mark("{name} (“{kind}”) does not continue a text: transformers has no language model of this type.")

@@ -47,7 +47,7 @@ def with_layers(
         module._modules[part] = child
         module = child
     module._modules[path[-1]] = stack
-    return LoadedModel(network, model.tokenizer, name or model.name)
+    return LoadedModel(network, model.tokenizer, name or model.name, processor=model.processor, takes=model.takes)
 
 
 def _decoder_path(model: LoadedModel) -> tuple[str, ...] | None:

@@ -204,8 +204,7 @@ def test_odd_defaults_load_or_are_named(folder: Path, settings: dict[str, Any]) 
 
 
 OTHERS = [
-    (lambda: t.WhisperConfig(), "sound"),
-    (lambda: t.Speech2TextConfig(), "sound"),
+    (lambda: t.Wav2Vec2Config(), "sound"),
     (lambda: t.BlipConfig(), "pictures"),
     (lambda: t.LlavaConfig(), "pictures"),
     (lambda: t.Qwen2VLConfig(), "pictures"),
@@ -229,7 +228,7 @@ def test_wrap_refuses_models_that_hear_or_see() -> None:
     small = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
              "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}  # fmt: skip
     hears = t.WhisperForConditionalGeneration(t.WhisperConfig(**small))
-    with pytest.raises(errors.UnknownArchitectureError, match="sound"):
+    with pytest.raises(errors.UnknownArchitectureError, match="processor"):
         core.wrap(hears)
     text = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
             "intermediate_size": 16, "vocab_size": 20}  # fmt: skip

@@ -16,6 +16,7 @@ from transformers.cache_utils import Cache, get_layer_types_and_kwargs
 from core.caches.tensors.windowed import by_config, laid_full, with_cross
 from core.device_memory import is_out_of_memory
 from core.models.model import LoadedModel
+from core.models.writer import source_for_trial
 
 Memory = Literal["kept", "windows", "inside", "none"]
 """kept: in the cache, whatever it keeps; windows: in a cache that forgets what its windows have passed; inside: in the
@@ -126,7 +127,7 @@ class _Reader:
         self.length = self._ids.shape[1]
         self._more: dict[str, object] = {"return_dict": True}
         if model.is_encoder_decoder:
-            self._more["encoder_outputs"] = model.model.get_encoder()(input_ids=self._ids, return_dict=True)
+            self._more["encoder_outputs"] = source_for_trial(model.model, self._ids)
         self._name = "decoder_input_ids" if model.is_encoder_decoder else "input_ids"
 
     def whole(self, less: int = 0, **more: torch.Tensor) -> torch.Tensor:

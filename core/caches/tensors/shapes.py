@@ -15,6 +15,7 @@ from core.caches.tensors.windowed import by_config, with_cross
 from core.device_memory import is_out_of_memory
 from core.errors import UnpredictableError
 from core.models.model import LoadedModel
+from core.models.writer import source_for_trial
 from resources.language import tr
 
 _KEY = "layer_shapes"
@@ -99,8 +100,7 @@ def _seen(model: LoadedModel) -> Shapes:
     cache = with_cross(model, by_config(model))
     inputs: dict[str, object] = {"use_cache": True, "cache_params" if model.is_mamba else "past_key_values": cache}
     if model.is_encoder_decoder:
-        encoder = model.model.get_encoder()(input_ids=ids, return_dict=True)
-        model.model(decoder_input_ids=ids, encoder_outputs=encoder, **inputs)
+        model.model(decoder_input_ids=ids, encoder_outputs=source_for_trial(model.model, ids), **inputs)
     else:
         model.model(input_ids=ids, **inputs)
     return _read(model, cache)

@@ -18,6 +18,7 @@ from core.caches.tensors.sink import SinkCache
 from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.lean_compiled import compiled_step
 from core.decoding.forward.quick_step import quick_step
+from core.decoding.perception.perceived import Perceived
 from core.errors import StrategyError
 from core.models.model import LoadedModel
 from resources.language import tr
@@ -83,6 +84,10 @@ class Forward:
         self.passes = 0
         self._began = False
         self._encoder: ModelOutput | None = None
+        self._first: dict[str, object] = {}
+        """What the first pass takes beside tokens."""
+        self.offset = 0
+        """Positions of the cache before the text's first token."""
         self._extra: dict[str, object] = {}
         self._keeps = "logits_to_keep" in model.forward_parameters
         self._ids: torch.Tensor | None = None
@@ -98,7 +103,20 @@ class Forward:
 
     def encode(self, source: torch.Tensor) -> None:
         """Run the encoder over source ids [B, S]; the decoder attends to it from now on."""
-        self._encoder = self.model.model.get_encoder()(input_ids=source, return_dict=True)
+        self.attend(self.model.model.get_encoder()(input_ids=source, return_dict=True))
+
+    def attend(self, states: ModelOutput) -> None:
+        """An encoder's states: the decoder attends to them from now on."""
+        self._encoder = states
+
+    def perceive(self, perceived: Perceived) -> None:
+        """Sounds and pictures: an encoder's states, or what the first pass is given beside the text."""
+        if perceived.is_encoded:
+            self.attend(perceived.states)
+            return
+        self._first, self.offset = dict(perceived.inputs), perceived.before
+        if self.offset:
+            self._lean = self._step = None
 
     def branch(self) -> Forward:
         """Another one at the same place of the same text, independent from here on. Raises CacheError as `copy`."""
@@ -139,7 +157,7 @@ class Forward:
         if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
             self.cache.make_room(ids.shape[1])
         mask = extra.get("attention_mask")
-        if not hidden and not isinstance(mask, dict):
+        if not hidden and not isinstance(mask, dict) and not self._first:
             positions = extra.get("position_ids")
             if self._step is not None and self._step.serves(ids, self.cache, bool(extra)):
                 self.passes += 1
@@ -157,11 +175,13 @@ class Forward:
         return Output(logits.float(), states if hidden else None)
 
     def continue_from(self, cache: Cache) -> None:
-        """Take over a filled cache: the next call continues the text it holds."""
+        """Take over a filled cache: the next call continues the text it holds, sounds and pictures included."""
         self.cache = cache
-        self._lean = lean_pass(self.model, cache)
-        self._step = single_step(self.model, cache)
+        if not self.offset:
+            self._lean = lean_pass(self.model, cache)
+            self._step = single_step(self.model, cache)
         self._began = True
+        self._first = {}
 
     def _longest_pass(self) -> int | None:
         """Most tokens one pass may read; None without a limit. A recurrent state goes on token by token."""
@@ -196,8 +216,11 @@ class Forward:
         if self.model.is_mamba:
             return self._run_mamba(ids, kwargs)
         if self.cache is not None:
-            if self._counts_otherwise and "position_ids" not in kwargs:
-                kwargs["position_ids"] = torch.arange(ids.shape[1], device=ids.device)[None] + tokens_read(self.cache)
+            first, self._first = self._first, {}
+            if (self._counts_otherwise or self.offset) and "position_ids" not in kwargs:
+                begun = 0 if first else tokens_read(self.cache) - self.offset
+                kwargs["position_ids"] = torch.arange(begun, begun + ids.shape[1], device=ids.device)[None]
+            kwargs.update(first)
             return self._network(ids.shape[1])(input_ids=ids, past_key_values=self.cache, **kwargs)
         return self._run_prepared(ids, kwargs)
 

@@ -62,7 +62,7 @@ def decode_lookahead(run: DecodingRun) -> Iterator[Event]:
 
 
 def _lookup(run: DecodingRun, most: int, number: int = 0) -> Lookup:
-    source = run.prompt_ids if run.model.is_encoder_decoder else []
+    source = run.opening.source if run.model.is_encoder_decoder else []
     return Lookup(source, int(run.config.max_matching_ngram_size or 3), most, number)
 
 
@@ -226,6 +226,8 @@ def _language(model: LoadedModel) -> Language:
 
 def _tensor_passes(run: DecodingRun, model: LoadedModel) -> Passes:
     forward = Forward(model, roomy(model))
-    if model.is_encoder_decoder:
+    if (perceived := run.opening.perceived_by(model)) is not None:
+        forward.perceive(perceived)
+    elif model.is_encoder_decoder:
         forward.encode(torch.tensor([run.prompt_ids], device=model.device))
     return Passes(forward)

@@ -23,11 +23,11 @@ class Placement:
         self._device, self._dtype = model.device, model.dtype
         self._lowest = torch.finfo(self._dtype).min
 
-    def of(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> Placing:
-        """position_ids and attention_mask [1, 1, n, length + rows] for nodes at `depths` behind `length` tokens, that
-        see [n, rows]."""
+    def of(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_], offset: int = 0) -> Placing:
+        """position_ids and attention_mask [1, 1, n, offset + length + rows] for nodes at `depths` behind `length`
+        tokens, that see [n, rows]; `offset` places of the cache stand before the text."""
         position = torch.tensor([depths], device=self._device) + length
-        return {"position_ids": position, "attention_mask": self._mask(length, depths, sees)}
+        return {"position_ids": position, "attention_mask": self._mask(offset + length, depths, sees)}
 
     def _mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> Mask:
         blocked = np.zeros((sees.shape[0], length + sees.shape[1]), dtype=np.bool_)

@@ -34,7 +34,7 @@ class Passes:
         count = ids.shape[1]
         more: Placing = {}
         if self.length and count > 1 and not self._ordered:
-            more = self._placement.of(self.length, range(count), causal(count))
+            more = self._placement.of(self.length, range(count), causal(count), self.forward.offset)
         output = self.forward(ids, **more)
         self.length += count
         return output.last
@@ -50,7 +50,7 @@ class Passes:
         elif count == 1 and self._placement.window is None and sees.all():
             more = {}
         else:
-            more = self._placement.of(self.length, depths, sees)
+            more = self._placement.of(self.length, depths, sees, self.forward.offset)
         output = self.forward(ids, keep=0 if count > 1 else 1, **more)
         self.extra += count
         return output.logits[0]
@@ -58,12 +58,12 @@ class Passes:
     def settle(self, rows: Sequence[int]) -> None:
         """Make these node rows, in this order, part of the text and forget the others."""
         if self.extra:
-            editing.keep_rows(self.forward.cache, self.length, rows)
+            editing.keep_rows(self.forward.cache, self.forward.offset + self.length, rows)
         self.length += len(rows)
         self.extra = 0
 
     def crop(self, length: int) -> None:
         """Forget all nodes and every text token behind the first `length`, giving their memory back."""
-        editing.crop(self.forward.cache, length)
+        editing.crop(self.forward.cache, self.forward.offset + length)
         editing.compact(self.forward.cache)
         self.length, self.extra = min(self.length, length), 0

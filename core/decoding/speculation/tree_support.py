@@ -18,6 +18,7 @@ from core.decoding.speculation.masks import Placement
 from core.decoding.speculation.tree import ancestry
 from core.device_memory import is_out_of_memory
 from core.models.model import LoadedModel
+from core.models.writer import source_for_trial
 
 _TREES = frozenset({"gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen3"})
 """Architectures whose trees the tests compare with plain passes."""
@@ -79,7 +80,7 @@ def _after_text(model: LoadedModel) -> Forward:
     """A model that has read the trial's text into a cache from which everything can be taken back."""
     forward, ids = Forward(model, roomy(model)), _row(model, trial_text(model))
     if model.is_encoder_decoder:
-        forward.encode(ids)
+        forward.attend(source_for_trial(model.model, ids))
     forward(ids)
     return forward
 

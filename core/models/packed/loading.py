@@ -16,6 +16,7 @@ from core.models.packed.reading import stored_tensors
 from core.models.packed.swap import banks, put_bank, swap
 from core.models.plan import ModelPlan
 from core.models.weights import WeightFiles
+from core.models.writer import source_for_trial
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -106,10 +107,12 @@ def _generation_config(plan: ModelPlan) -> GenerationConfig:
 def _try_out(network: Network, kind: str) -> None:
     """One pass over three tokens. Raises UnpackableError where the module reads its weights in a way that fails."""
     ids = torch.arange(1, 4)[None]
-    source = {"decoder_input_ids": ids} if network.config.is_encoder_decoder else {}
+    given: dict[str, object] = {"input_ids": ids}
     try:
         with torch.inference_mode():
-            network(input_ids=ids, **source)
+            if network.config.is_encoder_decoder:
+                given = {"decoder_input_ids": ids, "encoder_outputs": source_for_trial(network, ids)}
+            network(**given)
     except Exception as error:  # each family's own code meets something that is no tensor of floats
         raise UnpackableError(
             tr("{model} does not work with its layers kept in {kind}.").format(model=type(network).__name__, kind=kind),

@@ -46,6 +46,13 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
             target=target.name,
             other_kind=kinds[target.is_encoder_decoder],
         )
+    if target.is_encoder_decoder and (target.takes.sound, target.takes.picture) != (
+        draft.takes.sound,
+        draft.takes.picture,
+    ):
+        return tr("{draft} and {target} do not take the same: text, sound or pictures.").format(
+            draft=draft.name, target=target.name
+        )
     return None if same_tokens(target, draft) else _why_not_told(target, draft)
 
 

@@ -1,0 +1,58 @@
+"""What a model has been given to hear and see, as its first pass takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+
+from core.events import MediumRead, Notice
+from core.media import MediaFile
+
+if TYPE_CHECKING:
+    from transformers.utils.generic import ModelOutput
+
+    from core.models.model import LoadedModel
+
+
+@dataclass(eq=False)
+class Perceived:
+    """The sounds and pictures of a request, as numbers."""
+
+    model: LoadedModel
+    media: tuple[MediumRead, ...]
+    files: tuple[MediaFile, ...]
+    inputs: Mapping[str, torch.Tensor]
+    """What an encoder is given, or the first pass beside the text; by the names of the module."""
+    before: int = 0
+    """Positions of the cache that stand before the text's first token."""
+    notices: tuple[Notice, ...] = field(default=())
+
+    @cached_property
+    def states(self) -> ModelOutput:
+        """What the encoder makes of it, computed once; for a model that has one."""
+        read: ModelOutput = self.model.model.get_encoder()(**self.inputs, return_dict=True)
+        return read
+
+    def keys(self, ids: list[int]) -> list[int]:
+        """The tokens of the cache behind `ids`, for telling one text from another: where a sound or a picture stands,
+        numbers below 0 that follow from its file."""
+        named = [*([-1] * self.before), *ids]
+        for medium in self.media:
+            if medium.place != "encoder":
+                mark = -1 - int(medium.digest[:12], 16)
+                named[medium.first : medium.last + 1] = [mark] * (medium.last + 1 - medium.first)
+        return named
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether an encoder reads them, and not the part that writes."""
+        return all(medium.place == "encoder" for medium in self.media)
+
+    @property
+    def whole(self) -> int:
+        """Positions of the cache behind the last sound or picture: one that holds fewer is of no use."""
+        return max((medium.last + 1 for medium in self.media if medium.place != "encoder"), default=0)

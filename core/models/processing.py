@@ -1,0 +1,58 @@
+"""What turns sound and pictures into the numbers that a model reads: its folder's feature extractor or processor."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoProcessor, PreTrainedConfig
+
+from core.errors import ProcessorMissingError
+from core.models.files import is_file
+from core.models.takes import Takes
+from core.models.tokenizers import is_foreign_failure
+from resources.language import tr
+
+log = logging.getLogger(__name__)
+
+_FILES = ("preprocessor_config.json", "processor_config.json")
+_ALONE = frozenset({"git", "blip"})
+"""Decoders that take pixels as they are: no mark of the prompt stands for them."""
+
+
+def load_processor(path: Path, config: PreTrainedConfig, takes: Takes, allow_remote_code: bool) -> Any:
+    """transformers' own for the folder; None for a model of text alone, and for one that can do without where the
+    folder holds none. Raises ProcessorMissingError."""
+    if not takes.media:
+        return None
+    if not any(is_file(path / name) for name in _FILES):
+        if not takes.needs:
+            return None
+        raise ProcessorMissingError(
+            tr("{folder} holds no {file}, so its sounds and pictures cannot be read.").format(
+                folder=path.name, file=_FILES[0]
+            ),
+            tr("Copy or download the model again, whole."),
+        )
+    try:
+        return _kind(config, takes).from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
+    except BaseException as error:  # every class fails in a way of its own
+        if not is_foreign_failure(error):
+            raise
+        log.debug("processor of %s", path, exc_info=True)
+        raise ProcessorMissingError(
+            tr("What reads sounds and pictures for {folder} cannot be loaded: {error}").format(
+                folder=path.name, error=error
+            ),
+            tr("Copy or download {file} again.").format(file=_FILES[0]),
+            f"{type(error).__name__}: {error}",
+        ) from error
+
+
+def _kind(config: PreTrainedConfig, takes: Takes) -> Any:
+    """The part that is needed: a tokenizer is loaded by itself, with its own errors."""
+    if takes.sound:
+        return AutoFeatureExtractor
+    alone = config.is_encoder_decoder or config.model_type in _ALONE
+    return AutoImageProcessor if alone else AutoProcessor

@@ -1,0 +1,250 @@
+"""Models that hear and see: every way to decode, token for token against transformers' own generate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import core
+from core import errors
+from core.events import CacheMeasured, CachePlan, Notice, RunStarted
+from tests.core import tiny_media
+from tests.core.tiny_media import given, reference, shared, without_end
+
+NEW = 14
+BEAMS: dict[str, dict[str, Any]] = {
+    "three": {"num_beams": 3, "num_return_sequences": 3},
+    "long": {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True},
+    "sampled": {"num_beams": 3, "do_sample": True, "top_k": 0, "temperature": 0.9},
+}
+PROCESSORS: dict[str, dict[str, Any]] = {
+    "repetition_penalty": {"repetition_penalty": 1.6},
+    "no_repeat_ngram": {"no_repeat_ngram_size": 2},
+    "bad_words": {"bad_words_ids": [[17], [34, 11], [44]]},
+    "min_new_tokens": {"min_new_tokens": 12},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("media")
+
+
+def ours(kind: str, path: str, seed: int = 0, **settings: Any) -> core.Result:
+    return core.run(shared(kind), core.Request("", {"max_new_tokens": NEW, **settings}, media=(path,), seed=seed))
+
+
+def texts(result: core.Result) -> list[list[int]]:
+    return [without_end(ids) for ids in result.sequences]
+
+
+@pytest.mark.parametrize("kind", tiny_media.KINDS)
+def test_greedy(kind: str, folder: Path) -> None:
+    found = []
+    for number in range(3):
+        path = given(kind, folder, number)
+        found.append(texts(ours(kind, path)))
+        assert found[-1] == reference(shared(kind), path, max_new_tokens=NEW, do_sample=False)
+    assert kind == "languages" or found[0] != found[1]  # what is heard or seen decides what is written
+
+
+@pytest.mark.parametrize("name", PROCESSORS)
+@pytest.mark.parametrize("kind", tiny_media.KINDS)
+def test_processors(kind: str, name: str, folder: Path) -> None:
+    path, settings = given(kind, folder), PROCESSORS[name]
+    expected = reference(shared(kind), path, max_new_tokens=NEW, do_sample=False, **settings)
+    assert texts(ours(kind, path, **settings)) == expected
+
+
+@pytest.mark.parametrize("name", BEAMS)
+@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+def test_beams(kind: str, name: str, folder: Path) -> None:
+    path, settings = given(kind, folder), dict(BEAMS[name])
+    torch.manual_seed(5)
+    expected = reference(shared(kind), path, max_new_tokens=NEW, **settings)
+    assert texts(ours(kind, path, seed=5, **settings)) == expected
+
+
+@pytest.mark.parametrize("kind", tiny_media.KINDS)
+def test_sampling(kind: str, folder: Path) -> None:
+    path = given(kind, folder)
+    settings: dict[str, Any] = {"do_sample": True, "top_k": 0, "temperature": 0.8, "num_return_sequences": 3}
+    torch.manual_seed(7)
+    expected = reference(shared(kind), path, max_new_tokens=NEW, **settings)
+    assert len(expected) == 3
+    assert texts(ours(kind, path, seed=7, **settings)) == expected
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "lookup": {"strategy": "prompt_lookup"},
+    "lookahead": {"strategy": "lookahead"},
+    "early exit": {"strategy": "early_exit", "config": {"assistant_early_exit": 1}},
+    "assisted": {"strategy": "assisted"},
+    "token tree": {"strategy": "token_tree", "options": {"widths": [1, 2, 2]}},
+    "beam of one": {"strategy": "beam_search", "config": {"num_beams": 1}},
+    "contrastive without contrast": {"strategy": "contrastive", "config": {"penalty_alpha": 0.0, "top_k": 4}},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+def test_every_way_to_the_greedy_text(kind: str, way: str, folder: Path) -> None:
+    """Drafts and candidates change nothing; what cannot be done is refused before anything runs."""
+    model, asked, path = shared(kind), dict(WAYS[way]), given(kind, folder)
+    settings = {"max_new_tokens": 24, "min_new_tokens": 24, **asked.pop("config", {})}
+    drafters = [tiny_media.make(kind, seed=1)] if way in ("assisted", "token tree") else []
+    request = core.Request("", settings, media=(path,), drafters=drafters, **asked)
+    if model.is_encoder_decoder and way in ("early exit", "token tree", "lookahead"):
+        with pytest.raises(errors.StrategyError):
+            core.run(model, request)
+        return
+    plain = core.Request("", {"max_new_tokens": 24, "min_new_tokens": 24}, strategy="greedy", media=(path,))
+    assert core.run(model, request).sequences == core.run(model, plain).sequences
+
+
+@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+def test_a_draft_model_equal_to_its_target_is_always_accepted(kind: str, folder: Path) -> None:
+    """Fails when a drafter does not hear or see the same."""
+    request = core.Request(
+        "", {"max_new_tokens": 20, "min_new_tokens": 20}, strategy="assisted", media=(given(kind, folder),),
+        drafters=[tiny_media.make(kind)], options={"schedule": "constant"},
+    )  # fmt: skip
+    assert core.run(shared(kind), request).metrics.acceptance_rate == 1.0
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static", "offloaded", "offloaded_static", "quantized", "sliding_window",
+                                   "encoder_decoder", "sink", "model_specific"])  # fmt: skip
+@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+def test_every_cache_writes_the_same_or_says_why_not(kind: str, cache: str, folder: Path) -> None:
+    model, path = shared(kind), given(kind, folder)
+    backend = core.caches.registry[cache]
+    request = core.Request("", {"max_new_tokens": NEW, "min_new_tokens": NEW}, media=(path,), cache=cache)
+    if backend.why_not(model):
+        with pytest.raises(errors.CacheError):
+            core.run(model, request)
+        return
+    result = core.run(model, request)
+    plan = next((event for event in result.events if isinstance(event, CachePlan)), None)
+    measured = [event for event in result.events if isinstance(event, CacheMeasured)][-1]
+    if backend.exact:
+        assert result.sequences == ours(kind, path, min_new_tokens=NEW).sequences
+    if plan is not None and cache == "dynamic":
+        assert measured.bytes == dict(zip(plan.lengths, plan.predicted, strict=True))[measured.tokens]
+
+
+def test_a_sound_is_read_in_an_encoder_and_its_decoder_begins_with_marks(folder: Path) -> None:
+    path = given("whisper", folder)
+    started = ours("whisper", path).events[0]
+    assert isinstance(started, RunStarted)
+    (medium,) = started.media
+    assert (medium.kind, medium.place, medium.first, medium.last) == ("sound", "encoder", 0, 79)
+    assert (medium.seconds, medium.heard) == (pytest.approx(1.0), 4.0)
+    assert [token.id for token in started.prompt] == [3, 60]
+    assert not {"is_multilingual", "no_timestamps_token_id", "lang_to_id"} & {name for name, _ in started.settings}
+
+
+def test_a_picture_stands_before_the_text(folder: Path) -> None:
+    started = ours("git", given("git", folder)).events[0]
+    assert isinstance(started, RunStarted)
+    (medium,) = started.media
+    assert (medium.kind, medium.place, medium.first, medium.last) == ("picture", "before", 0, 9)
+    assert (medium.rows, medium.columns, medium.width, medium.height) == (3, 3, 9, 6)
+    assert core.medium_place(medium, 1) == ("patch", 0, 0)
+
+
+@pytest.mark.parametrize(("asked", "begins"), [
+    ({"language": "fr"}, [3, 52, 55, 60]),
+    ({"language": "german", "task": "translate"}, [3, 50, 56, 60]),
+])  # fmt: skip
+def test_language_and_task_are_told_by_marks(asked: dict[str, str], begins: list[int], folder: Path) -> None:
+    path = given("languages", folder)
+    result = ours("languages", path, **asked)
+    assert [token.id for token in result.events[0].prompt] == begins  # type: ignore[attr-defined]
+    assert texts(result) == reference(shared("languages"), path, max_new_tokens=NEW, do_sample=False, **asked)
+
+
+def test_a_language_that_is_none_and_times_are_refused(folder: Path) -> None:
+    for asked in ({"language": "klingon"}, {"return_timestamps": True}):
+        with pytest.raises(errors.ParameterError):
+            ours("languages", given("languages", folder), **asked)
+
+
+def test_a_text_before_the_sound_is_read_as_whisper_reads_it(folder: Path) -> None:
+    path, before = given("languages", folder), [20, 21, 22]
+    request = core.Request(before, {"max_new_tokens": NEW, "language": "en"}, media=(path,))
+    result = core.run(shared("languages"), request)
+    expected = reference(
+        shared("languages"), path, max_new_tokens=NEW, do_sample=False, language="en",
+        prompt_ids=torch.tensor([57, *before]),
+    )  # fmt: skip
+    assert texts(result) == [expected[0]]
+    with pytest.raises(errors.ParameterError):
+        core.run(shared("whisper"), core.Request(before, media=(path,)))
+
+
+def test_of_a_long_sound_the_beginning_is_heard_and_that_is_said(folder: Path) -> None:
+    path = given("whisper", folder, 9)
+    result = ours("whisper", path)
+    assert [event.kind for event in result.events if isinstance(event, Notice)] == ["media_cut"]
+    features = tiny_media.inputs(shared("whisper"), path)
+    assert texts(result) == [
+        without_end(row.tolist()) for row in shared("whisper").model.generate(**features, max_new_tokens=NEW)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+def test_a_branch_goes_on_as_the_run_did(kind: str, folder: Path) -> None:
+    path, settings = given(kind, folder), {"max_new_tokens": 12, "min_new_tokens": 12}
+    whole = core.run(shared(kind), core.Request("", settings, media=(path,))).sequences[0]
+    more = {"max_new_tokens": 7, "min_new_tokens": 7}
+    branch = core.Request("", more, media=(path,), beginning=whole[:5])
+    assert core.run(shared(kind), branch).sequences[0] == whole[5:]
+
+
+def test_two_pictures_never_share_a_prefix_and_one_does_with_itself(folder: Path) -> None:
+    store, model = core.PrefixStore(), shared("git")
+    first, second = (given("git", folder, number) for number in (0, 1))
+
+    def run(path: str) -> core.Result:
+        request = core.Request([1, 20, 21, 22], {"max_new_tokens": NEW}, media=(path,))
+        return core.run(model, request, prefixes=store)
+
+    alone = [core.run(model, core.Request([1, 20, 21, 22], {"max_new_tokens": NEW}, media=(path,))).sequences
+             for path in (first, second)]  # fmt: skip
+    assert run(first).sequences == alone[0]
+    other, again = run(second), run(first)
+    assert (other.sequences, again.sequences) == (alone[1], alone[0])
+    reused = [next(event for event in result.events if hasattr(event, "reused")).reused for result in (other, again)]  # type: ignore[attr-defined]
+    assert reused == [0, 3]
+
+
+def test_what_if_asks_a_run_that_heard_something(folder: Path) -> None:
+    request = core.Request("", {"max_new_tokens": NEW}, media=(given("whisper", folder),))
+    result = core.run(shared("whisper"), request)
+    found = core.what_if(shared("whisper"), request, result.sequences[0], 2, {"repetition_penalty": 1.0})
+    assert found.before.id == found.after.id == result.sequences[0][2]
+
+
+@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+def test_models_are_loaded_from_their_folders_and_refuse_what_they_do_not_take(
+    kind: str, folder: Path, tmp_path: Path
+) -> None:
+    made = shared(kind)
+    made.model.save_pretrained(tmp_path)
+    made.processor.save_pretrained(tmp_path)
+    path = given(kind, folder)
+    loaded = core.load(tmp_path, dtype="float32")
+    assert isinstance(loaded, core.LoadedModel)
+    assert (
+        core.run(loaded, core.Request("", {"max_new_tokens": NEW}, media=(path,))).sequences
+        == ours(kind, path).sequences
+    )
+    wrong = given("git" if kind == "whisper" else "whisper", tmp_path, 3)
+    with pytest.raises(errors.MediaRefusedError):
+        core.run(loaded, core.Request("", media=(wrong,)))
+    (tmp_path / "preprocessor_config.json").write_text("{")
+    with pytest.raises(errors.ProcessorMissingError):
+        core.load(tmp_path)
