@@ -19,6 +19,8 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from app.control.exports import Exports
+    from app.panels.export_dialog import Offer
+    from app.views.base import View
     from app.views.shared.portrait import Pose
 
 
@@ -45,12 +47,28 @@ class ExportController(QObject):
         if "exports" in vars(self):
             self.exports.theme = theme
 
+    def add_room(self, name: str, title: str, view: View) -> None:
+        """A lab's view can be taken out too, as long as its room is open."""
+        self.exports.add_room(name, title, view)
+
+    def drop_room(self, name: str) -> None:
+        """It is gone."""
+        if "exports" in vars(self):
+            self.exports.drop_room(name)
+
     @Slot()
     def ask(self) -> None:
         """Ask what to take out, and how."""
+        self._ask(self.exports.offers(), self._over)
+
+    def ask_for(self, name: str, over: QWidget) -> None:
+        """Ask how to take out what is called so, above a window of its own."""
+        self._ask([offer for offer in self.exports.offers() if offer.name == name], over)
+
+    def _ask(self, offers: list[Offer], over: QWidget) -> None:
         from app.panels.export_dialog import ExportDialog
 
-        dialog = ExportDialog(self.exports.offers(), self._over.window())
+        dialog = ExportDialog(offers, over.window())
         dialog.chosen.connect(self._ask_where)
         dialog.copyWanted.connect(self.copy)
         dialog.open()

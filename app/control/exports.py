@@ -39,6 +39,14 @@ class Exports:
         self.theme = theme_for("light")
         """The shown one."""
 
+    def add_room(self, name: str, title: str, view: View) -> None:
+        """A lab's view is offered like a panel, as long as its room is open."""
+        self._panels[name] = (title, view)
+
+    def drop_room(self, name: str) -> None:
+        """It is offered no more."""
+        self._panels.pop(name, None)
+
     def offers(self) -> list[Offer]:
         """What there is: views in front, the other views, the panels, the window, and the run if there is one."""
         in_front = [column.current for column in self._centre.columns]

@@ -35,10 +35,12 @@ class LoadController(QObject):
 
     def request(self) -> LoadRequest:
         """How the chosen model is to be loaded."""
-        compute = self._settings.compute
-        return self.permitted(
-            LoadRequest(self._model.name, compute.device, compute.dtype, compute.threads, weights=self.weights)
-        )
+        return self.request_of(self._model.name)
+
+    def request_of(self, name: str) -> LoadRequest:
+        """How that model would be loaded if it were chosen."""
+        compute, weights = self._settings.compute, self._settings.models.weights.get(name, "auto")
+        return self.permitted(LoadRequest(name, compute.device, compute.dtype, compute.threads, weights=weights))
 
     @property
     def weights(self) -> str:

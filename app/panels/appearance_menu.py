@@ -51,7 +51,9 @@ _ACTIONS = (
 )
 
 
-_LABS = (("open_scale", mark("Scale…")), ("open_preference_lab", mark("Preference lab…")))
+_LABS = (
+    ("open_scale", mark("Scale…")), ("open_preference_lab", mark("Preference lab…")), ("open_speed", mark("Speed…")),
+)  # fmt: skip
 """Rooms beside the text, in a menu of their own."""
 _WORDS = {"plain_words": PLAIN, "usual_words": USUAL, "exact_words": EXACT}
 """The depth of words that each of these actions asks for."""

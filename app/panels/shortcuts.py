@@ -49,6 +49,7 @@ SHORTCUTS = (
     Shortcut(("Ctrl+Shift+R",), mark("Save this run…"), mark("Go to"), "save_run"),
     Shortcut(("Ctrl+S",), mark("Save the settings as a preset…"), mark("Go to"), "save_preset"),
     Shortcut((), mark("Scale lab: a model on many devices"), mark("Go to"), "open_scale"),
+    Shortcut((), mark("Speed lab: the ways to lower latency, measured"), mark("Go to"), "open_speed"),
     Shortcut(("Ctrl+H",), mark("Show or hide the history"), mark("Window"), "toggle_history"),
     Shortcut(("Ctrl+Shift+S",), mark("Save or copy what is shown…"), mark("Take along"), "save_picture"),
     Shortcut(("Ctrl+Alt+P",), mark("Copy a picture of the view"), mark("Take along"), "copy_picture"),

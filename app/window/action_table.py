@@ -68,6 +68,7 @@ def _keeping(controllers: Controllers) -> Table:
         "connect_engine": controllers.getting.connect_engine,
         "open_scale": controllers.labs.open_scale,
         "open_preference_lab": controllers.labs.open_preference,
+        "open_speed": controllers.labs.open_speed,
         "open_run": controllers.recorded.ask_what_to_open,
         "save_run": controllers.recorded.ask_where_to_save,
         "save_preset": controllers.library.save_preset,

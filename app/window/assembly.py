@@ -210,7 +210,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     tours = _tours(panels, body, session, chosen, setup, requests, runs)
     return Controllers(
         **vars(_keeping(panels, lasting, messages)),
-        **vars(_taking(panels, session, setup, messages)),
+        **vars(taking := _taking(panels, session, setup, messages)),
         chosen=chosen,
         loading=loading,
         requests=requests,
@@ -224,7 +224,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
-        labs=Labs(panels.centre, lasting.labs, chosen.model),
+        labs=Labs(panels.centre, lasting.labs, chosen.model, loading, taking.export),
         library=library,
         getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models, library, messages),
         messages=messages,

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
+from app.control.export import ExportController
+from app.control.loading import LoadController
 from app.control.model_choice import ModelChoice
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
     from app.panels.preference_lab import PreferenceLab
+    from app.panels.speed_lab import SpeedLab
     from app.session.labs import LabWork
+    from app.session.speed import SpeedWork
     from app.views.labs.scale.window import ScaleView
 
-    Room = PreferenceLab | ScaleView
+    Room = PreferenceLab | ScaleView | SpeedLab
 
 
 class LabWorks:
@@ -28,6 +32,7 @@ class LabWorks:
         """`data()`: where the user's data lies."""
         self._data = data
         self._made: LabWork | None = None
+        self._speed: SpeedWork | None = None
 
     def preference(self) -> LabWork:
         """That of the preference lab."""
@@ -37,18 +42,29 @@ class LabWorks:
             self._made = LabWork(self._data)
         return self._made
 
+    def speed(self) -> SpeedWork:
+        """That of the Speed lab."""
+        if self._speed is None:
+            from app.session.speed import SpeedWork
+
+            self._speed = SpeedWork()
+        return self._speed
+
     def end(self) -> None:
-        """The window closes: trainings stop, and can be gone on with."""
-        if self._made is not None:
-            self._made.end()
+        """The window closes: trainings stop, and can be gone on with; what is measured ends."""
+        for work in (self._made, self._speed):
+            if work is not None:
+                work.end()
 
 
 class Labs(QObject):
     """Opens the rooms beside the window that `over` lies in, each once; they follow its theme and depth of words."""
 
-    def __init__(self, over: QWidget, works: LabWorks, model: ModelChoice) -> None:
+    def __init__(
+        self, over: QWidget, works: LabWorks, model: ModelChoice, loading: LoadController, export: ExportController
+    ) -> None:
         super().__init__(over)
-        self._over, self._works, self._model = over, works, model
+        self._over, self._works, self._model, self._loading, self._export = over, works, model, loading, export
         self._theme: Theme | None = None
         self._rooms: dict[str, Room] = {}
 
@@ -68,6 +84,16 @@ class Labs(QObject):
             return PreferenceController(window, self._works.preference(), self._model).lab
 
         self._show("preference", make)
+
+    @Slot()
+    def open_speed(self) -> None:
+        """The Speed lab."""
+        from app.control.labs.speed import SpeedController
+
+        def make(window: QWidget) -> SpeedLab:
+            return SpeedController(window, self._works.speed(), self._model, self._loading, self._export).lab
+
+        self._show("speed", make)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:

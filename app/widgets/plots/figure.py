@@ -80,6 +80,9 @@ class Dots:
     name: str
     colour: str
     points: tuple[tuple[float, float], ...]
+    """Beside bars on their side: (value, places from the lowest bar)."""
+    shape: str = "dot"
+    """dot, stroke or diamond."""
 
     def between(self, low: float, high: float) -> tuple[tuple[float, float], ...]:
         """Those from `low` to `high`."""

@@ -12,8 +12,8 @@ from app.widgets.plots.items import AreaItem, pen
 
 _BAR_SHARE, _LYING_SHARE = 0.8, 0.6
 """How much of the way from bar to bar the bars take, standing and lying."""
-_DOT = 6
-"""Pixels across, at 100 %."""
+_SHAPES = {"dot": ("o", 6, 1.2), "stroke": ("|", 20, 0.0), "diamond": ("d", 10, 1.6)}
+"""pyqtgraph's symbol, pixels across at 100 %, width of its pen."""
 
 
 class Series:
@@ -28,7 +28,7 @@ class Series:
         """Have an item for everything in it; `fill` gives them their values."""
         self._figure, self._theme = figure, theme
         kinds = (theme, [(a.colour, a.hatched) for a in figure.areas], [(n.colour, n.dashes) for n in figure.lines],
-                 [d.colour for d in figure.dots], [(b.colour, b.marked) for b in figure.bars])  # fmt: skip
+                 [(d.colour, d.shape) for d in figure.dots], [(b.colour, b.marked) for b in figure.bars])  # fmt: skip
         if kinds != self._made:
             self._made = kinds
             self._make()
@@ -45,9 +45,12 @@ class Series:
             look = pen(self._theme, line.colour, 1.4, line.dashes)
             self.items.append(pyqtgraph.PlotCurveItem(pen=look, antialias=True))
         for dots in self._figure.dots:
-            look = pen(self._theme, dots.colour, 1.2)
-            size, ground = self._theme.px(_DOT), self._theme.color("window")
-            self.items.append(pyqtgraph.ScatterPlotItem(size=size, pen=look, brush=ground))
+            symbol, pixels, width = _SHAPES[dots.shape]
+            look = pen(self._theme, dots.colour, width)
+            ground = self._theme.color(dots.colour if dots.shape == "stroke" else "window")
+            item = pyqtgraph.ScatterPlotItem(size=self._theme.px(pixels), pen=look, brush=ground, symbol=symbol)
+            item.setZValue(1)  # a bar would cover it
+            self.items.append(item)
         self.items += [pyqtgraph.BarGraphItem(x0=[], y0=[], width=0, height=0, pen=None) for _ in self._figure.bars]
         for item in self.items:
             self._box.addItem(item, ignoreBounds=True)

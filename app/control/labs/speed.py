@@ -1,0 +1,90 @@
+"""The Speed lab's room in step with what is measured: starts and stops it, offers it for taking along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.export import ExportController
+from app.control.loading import LoadController
+from app.control.model_choice import ModelChoice
+from app.panels.speed_lab import SpeedLab
+from app.session.speed import SpeedWork
+from app.widgets.clipboard import put_words
+from app.widgets.spoken.live import announce
+from core import ModelEntry
+from core.labs import speed
+from resources.language import tr
+
+NAME = "speed"
+
+
+class SpeedController(QObject):
+    """One opening of the room; what is under way ends with it, and what was measured stays with `work`."""
+
+    def __init__(
+        self, window: QWidget, work: SpeedWork, model: ModelChoice, loading: LoadController, export: ExportController
+    ) -> None:
+        self.lab = SpeedLab(window)
+        super().__init__(self.lab)
+        self._work, self._model, self._loading, self._export = work, model, loading, export
+        view = self._view = self.lab.view
+        view.startWanted.connect(self._start)
+        view.stopWanted.connect(work.stop)
+        view.exportWanted.connect(self._on_export)
+        view.copyWanted.connect(self._copy)
+        work.changed.connect(self._show)
+        work.ended.connect(self._on_ended)
+        model.listed.connect(self._list)
+        self.lab.destroyed.connect(partial(_leave, work.stop, export))
+        self._list()
+        self._show()
+
+    @Slot()
+    def _list(self) -> None:
+        """Models of this disk that text alone runs, the window's own first."""
+        entries = [entry for entry in self._model.entries if _can_be_measured(entry)]
+        self._view.models_listed(sorted(entries, key=lambda entry: entry.name != self._model.name))
+
+    @Slot(str, str, object)
+    def _start(self, model: str, draft: str, ways: tuple[speed.Way, ...]) -> None:
+        load = self._loading.request_of(model)
+        asked = speed.Asked(
+            model, draft, load.device, load.dtype, load.weights, load.threads, load.allow_pickle,
+            load.allow_remote_code, ways=ways,
+        )  # fmt: skip
+        self._work.start(asked)
+
+    @Slot()
+    def _show(self) -> None:
+        self._view.show_speeds(self._work.speeds)
+        if not self._work.speeds.is_empty:
+            self._export.add_room(NAME, tr("Speed lab"), self._view)
+
+    @Slot()
+    def _on_ended(self) -> None:
+        error = self._work.speeds.error
+        announce(self.lab, error.cause if error is not None else tr("The measurement has ended."))
+
+    @Slot()
+    def _on_export(self) -> None:
+        self._export.ask_for(NAME, self.lab)
+
+    @Slot()
+    def _copy(self) -> None:
+        excerpt = self._view.excerpt()
+        if excerpt is not None:
+            put_words(excerpt.plain, excerpt.html)
+
+
+def _can_be_measured(entry: ModelEntry) -> bool:
+    return entry.problem is None and entry.path.is_dir() and entry.takes.text and not entry.takes.needs
+
+
+def _leave(stop: Callable[[], None], export: ExportController) -> None:
+    """The room is gone: its processes go too."""
+    stop()
+    export.drop_room(NAME)

@@ -1,0 +1,42 @@
+"""The window that the Speed lab's view stands in, beside the main one."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
+
+from app.theme.theme import Theme
+from app.views.labs.speed.view import SpeedView
+from app.widgets.dialog import ReadDialog
+from resources.language import tr
+
+SIZE = (1080, 760)
+"""Pixels at 100 %, where the screen has room."""
+
+
+class SpeedLab(ReadDialog):
+    """Not modal; goes when it is closed."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("speedLab")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(tr("Speed lab: the ways to lower latency, measured"))
+        self.view = SpeedView(self)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        buttons.rejected.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(14)
+        column.addWidget(self.view, 1)
+        column.addWidget(buttons)
+        self.resize(*SIZE)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours and sizes."""
+        self.view.set_theme(theme)
+
+    def words_changed(self) -> None:
+        """Another depth of words."""
+        self.view.words_changed()

@@ -1,0 +1,65 @@
+"""What a measurement of the Speed lab has told so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.state.requests import ErrorReport
+from core.labs import speed
+
+
+class Speeds:
+    """Begins empty, takes the measurement's events one by one, and keeps them whatever ends it."""
+
+    def __init__(self) -> None:
+        self.rows: Sequence[speed.Row] = ()
+        self.ground: speed.Ground | None = None
+        self.now: speed.Row | None = None
+        """What is being measured."""
+        self.measured: dict[speed.Row, speed.Measured] = {}
+        self.left: dict[speed.Row, str] = {}
+        """What cannot be measured here, and why."""
+        self.seconds: float | None = None
+        """How long all of it took; None before its end."""
+        self.error: ErrorReport | None = None
+        self.is_running = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return not (self.measured or self.left or self.error)
+
+    @property
+    def ways(self) -> list[speed.Way]:
+        """Those that something came of, in the order they are measured."""
+        told = {row.way for row in (*self.measured, *self.left)}
+        return [way for way in speed.WAYS if way in told]
+
+    @property
+    def done(self) -> int:
+        """Rows that something came of."""
+        return len(self.measured) + len(self.left)
+
+    def of(self, way: speed.Way) -> list[speed.Measured]:
+        """What was measured of that way."""
+        return [found for row, found in self.measured.items() if row.way == way]
+
+    def left_of(self, way: speed.Way) -> list[tuple[speed.Row, str]]:
+        """What was left out of that way, and why."""
+        return [(row, reason) for row, reason in self.left.items() if row.way == way]
+
+    def take(self, event: speed.Event) -> None:
+        """One event more."""
+        match event:
+            case speed.Planned(rows):
+                self.rows = rows
+            case speed.Ground():
+                self.ground = event
+            case speed.Begun(row):
+                self.now = row
+            case speed.Measured(row):
+                self.measured[row] = event
+            case speed.LeftOut(row, reason):
+                self.left[row] = reason
+            case speed.Done(seconds):
+                self.seconds = seconds

@@ -1,0 +1,115 @@
+"""What was measured of each way as plots, plain values: speed with a stroke at its limit, and the memory it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from app.widgets.plots import Axis, Bars, Dots, Figure, Line
+from core import words
+from core.labs import speed
+from resources.language import sentences, tr
+
+Titled = tuple[str, Figure]
+_SIGHT = 1.5
+"""A limit further away than so many times the quickest row would leave the bars no room; it is told in words."""
+_WITH_MEMORY: tuple[speed.Way, ...] = ("weights", "parallel", "offload")
+"""Ways whose rows take more or less of it."""
+
+
+def figures_of(way: speed.Way, found: Sequence[speed.Measured]) -> list[Titled]:
+    """The plots of a way; none where nothing was measured of it."""
+    if not found:
+        return []
+    if way == "batch":
+        return [(tr("Tokens a second"), _batch(found)), (tr("Memory"), _memory(found))]
+    shown = [(tr("Tokens a second"), _speeds(found))]
+    return shown + ([(tr("Memory"), _memory(found))] if way in _WITH_MEMORY else [])
+
+
+def told(one: speed.Measured) -> str:
+    """A row in words: how quick, how far from its limit, what it took."""
+    row = speed.row_title(one.row)
+    quick = tr("{row}: {speed} tokens/s").format(row=row, speed=speed.speed_words(one.speed))
+    parts = [quick, _beside_limit(one)]
+    if one.base:
+        parts.append(tr("{ratio} × what it is held against").format(ratio=speed.times(one.ratio)))
+    if one.per_pass:
+        parts.append(tr("{count:.1f} tokens for each pass").format(count=one.per_pass))
+    if one.foretold:
+        parts.append(tr("foretold: {speed} tokens/s").format(speed=speed.speed_words(one.foretold)))
+    return tr(", ").join([*parts, words.size(one.bytes)])
+
+
+def limit_told() -> str:
+    """What the strokes are."""
+    return sentences(
+        tr("The stroke beside a bar is its limit: what it could reach if reading the weights were all the work."),
+        tr("Small weights stay in the processor's own memory from pass to pass, so that rows may come beyond it."),
+    )
+
+
+def _beside_limit(one: speed.Measured) -> str:
+    return tr("{share:.0f} % of its limit, {limit}").format(
+        share=100 * one.speed / one.limit, limit=speed.speed_words(one.limit)
+    )
+
+
+def _speeds(found: Sequence[speed.Measured]) -> Figure:
+    """A bar for each row, the first uppermost."""
+    best = max(max(one.speed for one in found), *(one.foretold or 0.0 for one in found))
+    marks = {tr("limit"): lambda one: one.limit, tr("foretold"): lambda one: one.foretold or 0.0}
+    dots = [_marks(name, value, found, best * _SIGHT) for name, value in marks.items()]
+    top = max([best, *(x for some in dots for x, _ in some.points)])
+    tips = tuple(map(told, found))
+    figures = tuple(_brief(one, best * _SIGHT) for one in found)
+    bars = Bars("", "accent", tuple(one.speed for one in found), figures, tips)
+    return Figure(
+        Axis(words=speed.speed_words, shown=False), Axis(labels=tuple(speed.row_title(one.row) for one in found)),
+        dots=tuple(some for some in dots if some.points), bars=(bars,), top=top * 1.02, sideways=True,
+    )  # fmt: skip
+
+
+def _marks(name: str, value: Callable[[speed.Measured], float], found: Sequence[speed.Measured], sight: float) -> Dots:
+    places = ((value(one), float(len(found) - 1 - place)) for place, one in enumerate(found))
+    shape, colour = ("stroke", "refused") if name == tr("limit") else ("diamond", "finished")
+    return Dots(name, colour, tuple(place for place in places if 0 < place[0] <= sight), shape)
+
+
+def _brief(one: speed.Measured, sight: float) -> str:
+    """What stands at the end of a bar; its limit too, where no stroke can show it."""
+    parts = [speed.speed_words(one.speed), f"{speed.times(one.ratio)} ×" if one.base else ""]
+    if one.limit > sight:
+        parts.append(tr("{share:.0f} % of its limit").format(share=100 * one.speed / one.limit))
+    return " · ".join(filter(None, parts))
+
+
+def _batch(found: Sequence[speed.Measured]) -> Figure:
+    """Over the texts: all of them together, each of them, and the limit as far as it is in sight."""
+    best = max(one.speed for one in found)
+    limit = _up_to(best * _SIGHT, [(float(n), one.limit) for n, one in enumerate(found)])
+    lines = [
+        Line(tr("all texts together"), "accent", tuple((float(n), one.speed) for n, one in enumerate(found))),
+        Line(tr("each text"), "finished", tuple((float(n), one.each) for n, one in enumerate(found))),
+    ]
+    if limit:
+        lines.append(Line(tr("limit"), "refused", limit, (4.0, 3.0)))
+    axis = Axis(tr("texts at once"), labels=tuple(one.row.name for one in found))
+    return Figure(axis, Axis(words=speed.speed_words), lines=tuple(lines))
+
+
+def _up_to(sight: float, points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    """A rising line as far as it is in sight; none where it begins beyond it."""
+    seen = [point for point in points if point[1] <= sight]
+    if seen and len(seen) < len(points):
+        (x0, y0), (x1, y1) = points[len(seen) - 1 : len(seen) + 1]
+        seen.append((x0 + (x1 - x0) * (sight - y0) / (y1 - y0), sight))
+    return tuple(seen)
+
+
+def _memory(found: Sequence[speed.Measured]) -> Figure:
+    """A bar for each row."""
+    sizes = tuple(words.size(one.bytes) for one in found)
+    names = tuple(speed.row_title(one.row) for one in found)
+    bars = Bars("", "kept", tuple(float(one.bytes) for one in found), sizes)
+    return Figure(Axis(words=lambda value: words.size(round(value)), shown=False), Axis(labels=names), bars=(bars,),
+                  sideways=True)  # fmt: skip

@@ -1,0 +1,267 @@
+"""The Speed lab: measured live, stopped, broken off, taken along; nothing lost and nothing left running."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QMenu
+from pytestqt.qtbot import QtBot
+
+from app.panels.export_dialog import ExportDialog
+from app.panels.speed_lab import SpeedLab
+from app.session.speed import SpeedWork
+from app.storage.tables import as_json
+from app.theme.language import speak
+from app.theme.theme import theme_for
+from app.views.labs.speed.figures import figures_of
+from app.views.labs.speed.view import SpeedView
+from app.views.shared.portrait import Pose
+from app.window.main_window import MainWindow
+from core.errors import ScaleError
+from core.labs import speed
+from core.labs.speed import Asked, Measured, Row
+from resources.language import ENGLISH
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import faults, settle
+from tests.ui.windows import WAIT_MS, open_window
+
+ONE, EIGHT, LOST = Row("batch", "1"), Row("batch", "8"), Row("batch", "64")
+PLAIN, FLOAT, INT8 = Row("drafts", "plain"), Row("weights", "float32"), Row("weights", "int8")
+ASSISTED = Row("drafts", "assisted")
+ROWS = (ONE, EIGHT, LOST, FLOAT, INT8, PLAIN, ASSISTED)
+GROUND = speed.Ground("storyteller", "cpu", "float32", 22_825_728, 17.5e9, 1, 64, "storyteller-draft")
+TOLD: tuple[speed.Event, ...] = (
+    speed.Planned(ROWS), GROUND,
+    speed.Begun(ONE), Measured(ONE, (190.0, 200.0, 210.0), 23_000_000, 765.0),
+    speed.Begun(EIGHT), Measured(EIGHT, (790.0, 800.0, 810.0), 30_000_000, 6120.0, 8, base=200.0),
+    speed.Begun(LOST), speed.LeftOut(LOST, "needs 900 MiB of 12 MiB free: it does not fit"),
+    speed.Begun(FLOAT), Measured(FLOAT, (190.0, 200.0, 210.0), 23_000_000, 765.0),
+    speed.Begun(INT8), Measured(INT8, (390.0, 400.0, 410.0), 7_000_000, 2400.0, base=200.0),
+    speed.Begun(PLAIN), Measured(PLAIN, (190.0, 200.0, 210.0), 23_000_000, 765.0),
+    speed.Begun(ASSISTED),
+    Measured(ASSISTED, (280.0, 300.0, 310.0), 24_000_000, 765.0, same=True, per_pass=3.2, base=200.0),
+    speed.Done(42.0),
+)  # fmt: skip
+STOPPED = threading.Event()
+
+
+def to_the_end(_asked: Asked, _cancel: threading.Event) -> Iterator[speed.Event]:
+    """In the core's place: all of it."""
+    yield from TOLD
+
+
+def until_stopped(_asked: Asked, cancel: threading.Event) -> Iterator[speed.Event]:
+    """Two rows, and then it goes on and on."""
+    yield from TOLD[:7]
+    assert cancel.wait(WAIT_MS / 1000)
+    STOPPED.set()
+
+
+def killed(_asked: Asked, _cancel: threading.Event) -> Iterator[speed.Event]:
+    """Its process is ended from outside."""
+    yield from TOLD[:6]
+    raise ScaleError("The measuring process ended with code -9.", "Close other programs.", "what it wrote")
+
+
+@pytest.fixture(autouse=True)
+def _english_again(qapp: QApplication) -> Iterator[None]:
+    STOPPED.clear()
+    yield
+    speak(ENGLISH)
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    yield window
+    window.parts.lasting.labs.end()
+
+
+def opened(window: MainWindow) -> SpeedView:
+    """By the line of its menu."""
+    menu = next(menu for menu in window.findChildren(QMenu) if menu.objectName() == "labsMenu")
+    next(line for line in menu.actions() if line.data() == "open_speed").trigger()
+    (view,) = window.findChildren(SpeedView, "speedView")
+    return view
+
+
+def work_of(window: MainWindow) -> SpeedWork:
+    return window.parts.lasting.labs.speed()
+
+
+def measure(qtbot: QtBot, window: MainWindow, view: SpeedView) -> None:
+    """Press the button, and wait for the end."""
+    with qtbot.waitSignal(work_of(window).ended, timeout=WAIT_MS):
+        view.settings.button.click()
+
+
+def test_it_asks_for_the_windows_model_and_the_ways_that_are_ticked(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Asked] = []
+    monkeypatch.setattr(speed, "measuring", lambda one, _cancel: iter(asked.append(one) or ()))
+    window.parts.settings.models.weights["storyteller-draft"] = "int8"
+    assert window.parts.chosen.model.choose("storyteller-draft") == []
+    view = opened(window)
+    assert "action.open_speed" in {entry.key for entry in window.parts.palette.gather()}
+    assert view.settings.model.currentData() == "storyteller-draft"
+    for way, box in view.settings.ways.items():
+        box.setChecked(way in ("weights", "batch"))
+    measure(qtbot, window, view)
+    assert (asked[0].model, asked[0].weights, asked[0].ways) == ("storyteller-draft", "int8", ("batch", "weights"))
+    for box in view.settings.ways.values():
+        box.setChecked(False)
+    assert not view.settings.button.isEnabled(), "there is nothing to measure"
+
+
+def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "measuring", to_the_end)
+    view = opened(window)
+    assert not view.take.isEnabled()
+    measure(qtbot, window, view)
+    assert view.ground.text() == str(speed.explain_ground(GROUND))
+    assert view.progress.text() == "Measured in 42 s."
+    batch, weights = view.cards["batch"], view.cards["weights"]
+    assert batch.sentence.text().startswith("Most came with 8 texts at once: 800 tokens/s in all, 4.0 ×")
+    assert batch.left.text() == "64 was left out: needs 900 MiB of 12 MiB free: it does not fit"
+    together, each, *limit = batch.charts.plots[0].figure.lines
+    assert (together.points, each.points) == (((0.0, 200.0), (1.0, 800.0)), ((0.0, 200.0), (1.0, 100.0)))
+    assert limit[0].points[0] == (0.0, 765.0)
+    assert limit[0].points[1] == (pytest.approx(435 / 5355), 1200.0), "8 times that is out of sight"
+    figure = weights.charts.plots[0].figure
+    assert figure.bars[0].figures == ("200 · 26 % of its limit", "400 · 2.0 × · 17 % of its limit")
+    assert figure.dots == (), "both limits are out of sight, and told in words"
+    assert figure.bars[0].tips[1].startswith("int8: 400 tokens/s, 17 % of its limit, 2,400, 2.0 ×")
+    assert view.cards["parallel"].isHidden()
+    settle(view.window())
+    assert faults(view.window()) == []
+
+
+def test_a_limit_in_sight_is_a_stroke_on_its_bar() -> None:
+    near = [Measured(FLOAT, (200.0,), 1, 250.0), Measured(INT8, (400.0,), 1, 800.0, foretold=380.0)]
+    figure = figures_of("weights", near)[0][1]
+    limit, foretold = figure.dots
+    assert (limit.shape, limit.points) == ("stroke", ((250.0, 1.0),))
+    assert (foretold.shape, foretold.points) == ("diamond", ((380.0, 0.0),))
+
+
+def test_stop_ends_it_and_what_was_measured_stays(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "measuring", until_stopped)
+    view = opened(window)
+    view.settings.button.click()
+    qtbot.waitUntil(lambda: view.progress.text() == "2 of 7. Now: Several texts at once, 64.", timeout=WAIT_MS)
+    assert (view.bar.value(), view.bar.maximum()) == (2, 7)
+    assert not view.settings.model.isEnabled()
+    with qtbot.waitSignal(work_of(window).ended, timeout=WAIT_MS):
+        view.settings.button.click()
+        assert view.settings.button.text() == "Stopping…"
+    assert STOPPED.is_set()
+    assert view.progress.text() == "It ended after 2 of 7; what was measured stays."
+    assert view.cards["batch"].isVisible()
+    assert view.settings.button.text() == "Measure"
+
+
+def test_a_killed_process_is_told_with_its_remedy(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "measuring", killed)
+    view = opened(window)
+    measure(qtbot, window, view)
+    assert view.problem.text() == "The measuring process ended with code -9. Close other programs."
+    assert "what it wrote" in view.details.text()
+    assert len(view.speeds.measured) == 2
+    settle(view.window())
+    assert faults(view.window()) == []
+
+
+def test_closing_its_window_ends_what_runs(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "measuring", until_stopped)
+    view = opened(window)
+    with qtbot.waitSignal(work_of(window).changed, timeout=WAIT_MS):
+        view.settings.button.click()
+    with qtbot.waitSignal(work_of(window).ended, timeout=WAIT_MS):
+        view.window().close()
+    assert STOPPED.is_set()
+    assert opened(window).cards["batch"].charts.plots, "opened again, it shows what was measured"
+
+
+def test_another_language_keeps_what_was_measured(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "measuring", to_the_end)
+    measure(qtbot, window, opened(window))
+    with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
+        window.parts.appearance.menu.languageChosen.emit("zh_CN")
+    view = opened(window)
+    assert view.progress.text() != "Measured in 42 s."
+    assert view.cards["batch"].sentence.text() == str(speed.explain_way("batch", view.speeds.of("batch")))
+    assert "800" in view.cards["batch"].sentence.text()
+
+
+def test_it_is_taken_along_as_everything_else(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(speed, "measuring", to_the_end)
+    view = opened(window)
+    assert speed.TITLES["batch"] not in as_json([["way"], *view.figures()])
+    measure(qtbot, window, view)
+    head, *lines = view.figures()
+    assert [line[1] for line in lines] == ["1", "8", "64", "float32", "int8", "plain", "assisted"]
+    assert lines[1][2:7] == [800.0, 790.0, 810.0, 8, 100.0]
+    assert lines[2][-1] == "needs 900 MiB of 12 MiB free: it does not fit"
+    assert len({len(line) for line in (head, *lines)}) == 1
+    view.copyWanted.emit()
+    assert "Assisted" not in (copied := QGuiApplication.clipboard().text())
+    assert "Draft model: 300 tokens/s" in copied
+    QGuiApplication.clipboard().clear()  # the offscreen one outlives the program's objects
+    view.exportWanted.emit()
+    (dialog,) = view.window().findChildren(ExportDialog)
+    assert [offer.title for offer in dialog.offers] == ["Speed lab"]
+    dialog.close()
+    for name in ("speed.png", "speed.svg", "speed.csv"):
+        window.parts.export.save("speed", Pose(view.size(), whole=True), str(tmp_path / name))
+        assert (tmp_path / name).stat().st_size > 500
+    assert "speed" in {offer.name for offer in window.parts.export.exports.offers()}
+    view.window().close()
+    exports = window.parts.export.exports
+    qtbot.waitUntil(lambda: "speed" not in {offer.name for offer in exports.offers()}, timeout=WAIT_MS)
+
+
+@pytest.mark.parametrize(("name", "size"), [("light", 1.0), ("dark", 1.5)])
+def test_nothing_is_cut(qtbot: QtBot, name: str, size: float) -> None:
+    lab, theme = SpeedLab(), theme_for(name, size)
+    qtbot.addWidget(lab)
+    lab.setStyleSheet(theme.stylesheet())
+    lab.set_theme(theme)
+    lab.resize(900, 600)
+    speeds = SpeedWork().speeds
+    with qtbot.waitExposed(lab):
+        lab.show()
+    for event in TOLD:
+        speeds.take(event)
+        lab.view.show_speeds(speeds)
+    settle(lab)
+    assert faults(lab) == []
+
+
+def test_a_real_measurement_of_a_small_model(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own process, one way: every row is there."""
+    real = speed.measuring
+    short = {"seconds": 0.01, "repeats": 1, "threads": 1}
+    monkeypatch.setattr(speed, "measuring", lambda asked, cancel: real(replace(asked, **short), cancel))
+    window.parts.chosen.model.choose("storyteller-draft")
+    view = opened(window)
+    for way, box in view.settings.ways.items():
+        box.setChecked(way == "weights")
+    with qtbot.waitSignal(work_of(window).ended, timeout=120_000):
+        view.settings.button.click()
+    assert view.speeds.error is None
+    assert [row.name for row in view.speeds.measured] == ["float32", "bfloat16", "int8", "int4"]
+    assert view.cards["weights"].sentence.text()
