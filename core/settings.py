@@ -10,7 +10,6 @@ from core import strategies
 from core.defaults import DEFAULTS
 from core.errors import ParameterError, StrategyError
 from core.models.model import LoadedModel
-from core.models.purpose import OTHER_DRAFTS
 from core.parameter import Parameter, Settings, check, it_knows, shortened
 from core.request import Request
 from core.request_fields import check_fields, settings_by_name
@@ -36,9 +35,9 @@ def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationC
     check_fields(request)
     _check_drafters(request)
     wanted = _given_config(request)
-    _check_own_heads(wanted)
     named = strategies.named(request.strategy) if request.strategy else None
     config = _fill(copy.deepcopy(wanted), model, named)
+    config.use_mtp = vars(wanted).get("use_mtp")  # a model's own wish for drafts is one that every text can do without
     for parameter in _ALWAYS:
         if (value := getattr(config, parameter.name, None)) is not None:
             check(parameter, value)
@@ -61,17 +60,6 @@ def _check_drafters(request: Request) -> None:
             tr("The draft models are {given}.").format(given=shortened(given)),
             tr("Give a list of models as core.load and core.wrap make them."),
         )
-
-
-def _check_own_heads(wanted: GenerationConfig) -> None:
-    """A model's generation_config may ask for them, which every text can do without; a request may not."""
-    if vars(wanted).get("use_mtp"):
-        raise ParameterError(
-            tr("use_mtp asks for drafts by the model's own heads for several tokens (MTP), and Tokenscope does not "
-               "draft with them."),
-            tr(OTHER_DRAFTS),
-            "use_mtp",
-        )  # fmt: skip
 
 
 def _given_config(request: Request) -> GenerationConfig:

@@ -130,7 +130,7 @@ def _check_reads_text(raw: Mapping[str, object], path: Path) -> None:
     if drafts_from_within(raw):
         raise UnknownArchitectureError(
             tr("{folder} is only a draft head: it guesses from another model's hidden states and reads no text by "
-               "itself, and Tokenscope does not draft with such heads.").format(folder=path.name),
+               "itself.").format(folder=path.name),
             tr(OTHER_DRAFTS),
         )  # fmt: skip
 

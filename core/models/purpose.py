@@ -18,7 +18,10 @@ _SENTENCES = {
 _NO_TEXT = mark("{name} (“{kind}”) does not continue a text: transformers has no language model of this type.")
 
 
-OTHER_DRAFTS = mark("Draft with a small model, with the model's own first layers (early exit), or with lookahead.")
+OTHER_DRAFTS = mark(
+    "Draft with a small model, with the model's own first layers (early exit), or with lookahead. An EAGLE head of the "
+    "first two forms drafts for the model that it was made for: name its folder under “Prediction heads”."
+)
 """What to do where a draft head cannot be used."""
 _DRAFTERS = ("eagle", "dflash", "medusa")
 """In the names of architectures that guess from another model's hidden states."""

@@ -67,7 +67,9 @@ STRATEGY = Strategy(
     paper="Chuang et al. 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",
     aliases=("dola_generation",),
     order=40,
-    selects=lambda flags: flags.single and flags.layers and not (flags.drafters or flags.lookup or flags.early_exit),
+    selects=lambda flags: (
+        flags.single and flags.layers and not (flags.drafters or flags.lookup or flags.early_exit or flags.heads)
+    ),
     refuse=refuse,
     counterpart=lambda request: gone("DoLa"),
 )  # fmt: skip

@@ -30,6 +30,8 @@ class Flags:
     drafters: bool = False
     lookup: bool = False
     early_exit: bool = False
+    heads: bool = False
+    """The model's own heads for several tokens (MTP)."""
 
     @property
     def searches(self) -> bool:
@@ -44,7 +46,7 @@ class Flags:
     @property
     def plain(self) -> bool:
         """Nothing on top of it."""
-        return self.single and not (self.drafters or self.lookup or self.early_exit or self.layers)
+        return self.single and not (self.drafters or self.lookup or self.early_exit or self.heads or self.layers)
 
 
 def flags_of(settings: Settings, drafters: bool = False) -> Flags:
@@ -72,4 +74,5 @@ def flags_of(settings: Settings, drafters: bool = False) -> Flags:
         drafters=drafters,
         lookup=settings.get("prompt_lookup_num_tokens") is not None,
         early_exit=settings.get("assistant_early_exit") is not None,
+        heads=bool(settings.get("use_mtp")),
     )

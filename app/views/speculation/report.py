@@ -33,10 +33,17 @@ def drafter_names(request: RunRequest) -> tuple[str, ...]:
         "lookahead": (tr("Lookahead"),),
         "early_exit": (tr("The lower layers"),),
         "prompt_lookup": (tr("The text so far"),),
+        "prediction_heads": (_head(request),),
     }
     models = tuple(Path(name).name for name in request.draft_names)
     looks_up = request.strategy == "assisted" and request.options.get("with_lookup")
     return own.get(request.strategy) or (*models, *((tr("The text so far"),) if looks_up else ()))
+
+
+def _head(request: RunRequest) -> str:
+    """An EAGLE head by its folder; else the model's own."""
+    folder = request.options.get("draft_head")
+    return Path(str(folder)).name if folder else tr("The model's own heads")
 
 
 def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:

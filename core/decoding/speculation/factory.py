@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import torch
 
@@ -16,11 +17,13 @@ from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.drafters.early_exit import lower_layers
 from core.decoding.speculation.drafters.fit import same_tokens
+from core.decoding.speculation.drafters.heads import HeadDrafter, HeadReader
 from core.decoding.speculation.drafters.lookahead import Lookahead
 from core.decoding.speculation.drafters.lookup import Lookup
 from core.decoding.speculation.drafters.model import ModelDrafter, Reader
 from core.decoding.speculation.drafters.spelling import Spelling
 from core.decoding.speculation.drafters.translated import Language, TranslatedDrafter
+from core.decoding.speculation.features import Features
 from core.decoding.speculation.loop import Shape, Speculation
 from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.processing import NodeFunnel
@@ -28,6 +31,10 @@ from core.decoding.speculation.schedule import FIRST_LENGTH, Constant, Heuristic
 from core.decoding.speculation.target import Target
 from core.errors import ParameterError
 from core.events import Event
+from core.models.heads.base import Heads
+from core.models.heads.eagle import load_eagle_head
+from core.models.heads.folder import head_folder
+from core.models.heads.own import load_own_heads
 from core.models.model import LoadedModel
 from resources.language import tr
 
@@ -75,6 +82,31 @@ def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
     yield from _decode(run, [drafter], Shape(_samples(run), _samples(run), threshold=_threshold(run)))
 
 
+def decode_heads(run: DecodingRun) -> Iterator[Event]:
+    """Chains, or trees of given widths, of heads that read the target's hidden states."""
+    folder, samples = run.request.options.get("draft_head"), _samples(run)
+    heads: Heads = load_eagle_head(run.model, head_folder(folder)) if folder else load_own_heads(run.model)
+    widths = widths_of(run.request.options.get("widths"))
+    if heads.count > 1 and any(width > 1 for width in widths):
+        raise ParameterError(
+            tr("{model} has {count} heads, each for one place ahead, and they follow one chain.").format(
+                model=run.model.name, count=heads.count
+            ),
+            tr("Leave the widths empty."),
+            "widths",
+        )
+    features = Features()
+    name = Path(folder).name if folder else tr("{model}, its own heads").format(model=run.model.name)
+    stages = [stage for stage in run.funnel.stages if stage.processor.drafts]
+    reader = HeadReader(heads, features, run.model.device, run.model.dtype)
+    drafter = HeadDrafter(
+        name, reader, NodeFunnel(stages), run.generator, 0, run.is_cancelled, run.model.vocabulary, None,
+        heads.weights,
+    )  # fmt: skip
+    shape = Shape(samples, samples, widths, threshold=_threshold(run))
+    yield from _decode(run, [drafter], shape, heads.count if heads.count > 1 else None, features=features)
+
+
 def decode_tree(run: DecodingRun) -> Iterator[Event]:
     """Trees of one draft model, or several models' trees merged."""
     samples = _samples(run)
@@ -109,9 +141,11 @@ def widths_of(value: object) -> tuple[int, ...]:
 
 
 def _decode(
-    run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length: int | None = None, chooses: bool = False
-) -> Iterator[Event]:
+    run: DecodingRun, drafters: Sequence[Drafter], shape: Shape, length: int | None = None, chooses: bool = False,
+    features: Features | None = None,
+) -> Iterator[Event]:  # fmt: skip
     target = Target(run)
+    target.passes.features = features
     reckoned = shape.samples or run.request.steady
 
     def schedule(asked: Sequence[Drafter]) -> Schedule:

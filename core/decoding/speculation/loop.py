@@ -84,7 +84,8 @@ class Speculation:
     def decode(self) -> Iterator[Event]:
         """All events between the prompt's pass and the end of the text."""
         run = self.run
-        output, prefilled = run.prefill()
+        watched = self.target.passes.features is not None
+        output, prefilled = run.prefill(hidden=watched, whole=watched)
         yield prefilled
         try:
             scores = self.target.first(output, self.text)

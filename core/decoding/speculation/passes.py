@@ -9,7 +9,8 @@ import numpy.typing as npt
 import torch
 
 from core.caches.tensors import editing
-from core.decoding.forward.forward import Forward, Placing
+from core.decoding.forward.forward import Forward, Output, Placing
+from core.decoding.speculation.features import Features
 from core.decoding.speculation.masks import Placement, causal
 from core.decoding.speculation.tree_support import places_nodes
 
@@ -26,6 +27,8 @@ class Passes:
         self.forward = forward
         self.length = length
         self.extra = 0
+        self.features: Features | None = None
+        """Told the hidden states of what is read, where a drafter reads them."""
         self._ordered = not places_nodes(forward.model)
         self._placement = Placement(forward.model)
 
@@ -35,8 +38,10 @@ class Passes:
         more: Placing = {}
         if self.length and count > 1 and not self._ordered:
             more = self._placement.of(self.length, range(count), causal(count), self.forward.offset)
-        output = self.forward(ids, **more)
+        output = self.forward(ids, hidden=self.features is not None, **more)
         self.length += count
+        if self.features is not None:
+            self.features.text(last_states(output))
         return output.last
 
     def nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
@@ -51,8 +56,10 @@ class Passes:
             more = {}
         else:
             more = self._placement.of(self.length, depths, sees, self.forward.offset)
-        output = self.forward(ids, keep=0 if count > 1 else 1, **more)
+        output = self.forward(ids, keep=0 if count > 1 else 1, hidden=self.features is not None, **more)
         self.extra += count
+        if self.features is not None:
+            self.features.nodes(last_states(output))
         return output.logits[0]
 
     def settle(self, rows: Sequence[int]) -> None:
@@ -61,9 +68,17 @@ class Passes:
             editing.keep_rows(self.forward.cache, self.forward.offset + self.length, rows)
         self.length += len(rows)
         self.extra = 0
+        if self.features is not None:
+            self.features.settle(rows)
 
     def crop(self, length: int) -> None:
         """Forget all nodes and every text token behind the first `length`, giving their memory back."""
         editing.crop(self.forward.cache, self.forward.offset + length)
         editing.compact(self.forward.cache)
         self.length, self.extra = min(self.length, length), 0
+
+
+def last_states(output: Output) -> torch.Tensor:
+    """What the output head has read, [1, n, D]."""
+    assert output.hidden is not None
+    return output.hidden[-1]

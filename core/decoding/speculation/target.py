@@ -10,7 +10,7 @@ from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward, Output
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.drafters.lookahead import Rider
-from core.decoding.speculation.passes import Passes
+from core.decoding.speculation.passes import Passes, last_states
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import DraftTree
@@ -47,6 +47,8 @@ class Target:
         """Scores behind the prompt: raw and after every stage, each [1, V]."""
         editing.show_text_only(self._run.forward.cache, True)
         self.passes.length = len(text)
+        if self.passes.features is not None:
+            self.passes.features.text(last_states(output)[:, -len(text) :])  # less what stands for pictures
         raw = self._run.repair(output.last)
         scores = [raw] if self._guide is None else [raw, self._guide.first(raw, text)]
         return [*scores, *self.funnel.trace([text.tensor], scores[-1])[1:]]

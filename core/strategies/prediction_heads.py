@@ -1,0 +1,66 @@
+"""Prediction heads: the model's own states guess several tokens ahead, by heads in its checkpoint (MTP) or EAGLE's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.counterpart import Counterpart
+from core.parameter import Parameter
+from core.strategies import speculative as shared
+from core.strategies.speculative import CHAINS, speculative
+from core.strategies.token_tree import WIDTHS, takes_trees
+from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from core.models.model import LoadedModel
+    from core.request import Request
+
+HEAD = Parameter(
+    "draft_head", mark("Draft head"), "text", None,
+    mark("An EAGLE head that was made for this model: a folder, or a name on this disk (storyteller-eagle comes with "
+         "the program). Left empty, the model's own heads draft (MTP)."),
+    option=True,
+)  # fmt: skip
+
+
+def has_heads(model: LoadedModel, request: Request | None) -> str | None:
+    """Heads in its checkpoint, or a folder of one; without a request the folder may still come."""
+    from core.models.heads.folder import why_not_heads
+
+    folder = request.options.get("draft_head") if request is not None else None
+    if request is None and not model.is_encoder_decoder:
+        return None
+    return why_not_heads(model, folder if isinstance(folder, str) else None)
+
+
+def widths_fit(model: LoadedModel, request: Request | None) -> str | None:
+    """Branches need what a token tree needs."""
+    branches = request is not None and bool(request.options.get("widths"))
+    return takes_trees(model, request) if branches else None
+
+
+def counterpart(request: Request) -> Counterpart:
+    """`generate` drafts with a model's own heads, in chains as long as they are many."""
+    if request.options.get("draft_head"):
+        return Counterpart(missing=tr("transformers does not draft with EAGLE's heads."))
+    if request.options.get("widths"):
+        return Counterpart(missing=tr("transformers checks drafts as chains only, never as a tree."))
+    plain = shared.counterpart(request)
+    return Counterpart({**plain.settings, "use_mtp": True}, plain.missing, plain.note)
+
+
+STRATEGY = speculative(
+    "decode_heads",
+    name="prediction_heads",
+    title=mark("Prediction heads"),
+    summary=mark("Small heads on the model's own states guess ahead and the model checks them. Needs a model with such "
+                 "heads (MTP), or an EAGLE head."),
+    paper="Li et al. 2024, EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty",
+    aliases=("mtp", "eagle", "multi_token_prediction"),
+    order=67,
+    needs=CHAINS | {"select"},
+    selects=lambda flags: flags.single and flags.heads and not (flags.drafters or flags.lookup or flags.early_exit),
+    own=(HEAD, WIDTHS),
+    checks=(has_heads, widths_fit),
+    counterpart=counterpart,
+)  # fmt: skip
