@@ -19,6 +19,7 @@ from core.caches.tensors.reading import memory_of
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.tree_support import reads_drafts
 from core.decoding.whole_text import reads_at_once
+from core.inside.ragged import Ragged, Rest, ragged
 from core.inside.reading import fresh, rows
 from core.models.model import LoadedModel
 
@@ -29,6 +30,10 @@ LARGEST = 2**26
 _FILLING = 256
 """Tokens that keep a processor busy: what a pass over more of them computes leaves its own memory on the way, and rows
 of different lengths cost what fills them up."""
+
+
+_TOGETHER = 512
+"""Tokens in one pass where texts of different lengths stand side by side: more are not quicker."""
 
 
 class Variant(NamedTuple):
@@ -59,6 +64,9 @@ def of_text(whole: Forward, read: Read, variants: Sequence[Variant], cancel: thr
     there. Afterwards it is cut, where the model reads on behind what it has kept.
     """
     model, shares = whole.model, _reads_on(whole.model)
+    if shares and (together := ragged(whole)) is not None:
+        yield from _together(together, variants, cancel)
+        return
     ordered = sorted(variants, key=lambda one: one.kept, reverse=True)
     for batch in _filled(model, ordered) if shares else _batches(ordered, _size(model, variants)):
         if cancel.is_set():
@@ -68,6 +76,27 @@ def of_text(whole: Forward, read: Read, variants: Sequence[Variant], cancel: thr
             editing.crop(whole.cache, kept)
         here = _repeated(whole, len(batch)) if kept else fresh(model, read.length, _once(read.encoded, len(batch)))
         yield _endings(here, [one.number for one in batch], [one.ids[kept:] for one in batch])
+
+
+def _together(reader: Ragged, variants: Sequence[Variant], cancel: threading.Event) -> Iterator[list[Ending]]:
+    """Endings from passes over as many tokens as a stop may wait for."""
+    batch, held = list[Variant](), 0
+    for one in [*sorted(variants, key=_kept, reverse=True), None]:
+        length = len(one.ids) - _kept(one) if one else 0
+        if batch and (one is None or held + length > _TOGETHER):
+            if cancel.is_set():
+                return
+            found = reader.endings([Rest(_kept(other), other.ids[_kept(other) :]) for other in batch])
+            yield [(other.number, logits) for other, logits in zip(batch, found, strict=True)]
+            batch, held = [], 0
+        if one:
+            batch.append(one)
+            held += length
+
+
+def _kept(variant: Variant) -> int:
+    """Tokens of it that are not read again: one is left at least."""
+    return min(variant.kept, len(variant.ids) - 1)
 
 
 def of_source(
@@ -124,7 +153,7 @@ def _most_tokens(model: LoadedModel) -> int:
 
 def _shared(variants: Sequence[Variant]) -> int:
     """Tokens that all of them begin with, when each is left one to be read."""
-    return min(min(one.kept, len(one.ids) - 1) for one in variants)
+    return min(map(_kept, variants))
 
 
 def _size(model: LoadedModel, variants: Sequence[Variant]) -> int:
