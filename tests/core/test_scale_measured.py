@@ -13,7 +13,9 @@ import pytest
 import core
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale import Measured, Progress, measure, measuring
+from core.labs.scale.ranks import sharded
 from core.labs.scale.ranks import watch as inside
+from core.labs.scale.ranks.outline import Outline
 from core.labs.scale.ranks.predicted import predicted, sent
 
 
@@ -95,3 +97,55 @@ def test_remainders_by_hand() -> None:
     assert predicted(sizes, 2, "zero2")[1].parameters == 4 * 13
     assert sent(sizes, 2, "zero1") == 4 * 3 * 13
     assert sent(sizes, 2, "zero3") == 4 * 3 * 16  # padded: 6 × 2 and 4
+
+
+@pytest.mark.slow
+def test_tensor_parallel_writes_and_learns_as_one_process() -> None:
+    found = measure("storyteller", "tensor", 2)
+    check(found)
+    assert found.difference < 1e-5
+    assert found.written is not None
+    assert found.written.ids == found.written.alone
+    assert len(found.written.ids) == 24
+    assert found.written.sent == found.expected_written > 0
+    assert found.ranks[0].parameters < 0.51 * 4 * 5_706_432
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("processes", [1, 3])
+def test_tensor_parallel_with_remainders(processes: int) -> None:
+    found = measure("storyteller", "tensor", processes)
+    check(found)
+    assert found.difference < 1e-5
+    assert found.written is not None
+    assert found.written.ids == found.written.alone
+    assert found.written.sent == found.expected_written
+
+
+def test_tensor_parallel_by_hand() -> None:
+    """Two layers of width 4: every matrix halved, norms whole. 7 sums a layer, one for tokens, one for words."""
+    layer = {"self_attn.q_proj": (4, 4), "self_attn.o_proj": (4, 4), "mlp.up_proj": (7, 4), "mlp.down_proj": (4, 7)}
+    styles = {"self_attn.q_proj": "colwise", "self_attn.o_proj": "rowwise", "mlp.up_proj": "colwise"}
+    plan = {f"model.layers.*.{name}": style for name, style in (styles | {"mlp.down_proj": "rowwise"}).items()}
+    named = {f"model.layers.{n}.{name}.weight": size for n in (0, 1) for name, size in layer.items()}
+    named |= {"model.embed_tokens.weight": (9, 4), "model.norm.weight": (4,)}
+    config = {
+        "num_hidden_layers": 2,
+        "hidden_size": 4,
+        "num_attention_heads": 2,
+        "vocab_size": 9,
+        "model_type": "llama",
+    }
+    tiny = Outline(Path("tiny"), named, config | {"tie_word_embeddings": True}, frozenset(), plan | {
+        "lm_head": "colwise_gather_output"
+    })  # fmt: skip
+    first, last = sharded.states(tiny, 2)
+    assert first.parameters == 4 * (2 * (8 + 8 + 16 + 16) + 20 + 4)
+    assert last.parameters == 4 * (2 * (8 + 8 + 12 + 12) + 16 + 4)
+    assert sharded.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10)
+    assert sharded.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4
+    assert sharded.written_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
+    with pytest.raises(ParameterError, match="2 attention heads cannot be shared evenly by 4"):
+        sharded.check(tiny, 4)
+    with pytest.raises(ParameterError, match="no plan by which summarizer"):
+        measure("summarizer", "tensor", 2)

@@ -43,6 +43,7 @@ ALLOWED = (
     Allowed("core/labs/preference/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/labs/preference/cards.py", r"[\s\S]*", "a model's card, which is English as the bundled ones are"),
     Allowed("core/labs/speed/events.py", r"Once upon a time.*", "a prompt for a model that reads English"),
+    Allowed("core/labs/scale/ranks/tensor.py", r"Once upon a time.*", "a prompt for a model that reads English"),
     Allowed("app/views/labs/preference/pages.py", r"(Once upon|They played)[\s\S]*", "what storyteller writes"),
     Allowed("app/views/labs/preference", r"<b style.*|\{…\} &nbsp; <b>.*", "HTML"),
     Allowed("app/control/connecting.py", r"pip install .*", "a command"),

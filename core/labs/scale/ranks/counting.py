@@ -16,9 +16,13 @@ _SENT = {
     "c10d::_reduce_scatter_base_": (1, 1),
     "c10d::broadcast_": (0, 1),
     "c10d::send": (0, 1),
+    "_c10d_functional::all_reduce": (0, 2),
+    "_c10d_functional::all_gather_into_tensor": (0, 1),
 }
 """Which argument holds the whole tensor, and how often it goes around a ring: an all-reduce is a reduce-scatter and an
 all-gather, as ZeRO's paper counts them."""
+_IN_SHARES = {"_c10d_functional::all_gather_into_tensor": 1}
+"""Where the argument is one's own share: which other says among how many."""
 
 
 class TrafficHook(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -32,10 +36,11 @@ class TrafficHook(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = func._schema.name
-        if name.startswith("c10d::") and name in _SENT:
+        if name in _SENT:
             place, times = _SENT[name]
             whole = (leaf for leaf in tree_leaves(args[place]) if isinstance(leaf, torch.Tensor))
-            self.bytes[name.removeprefix("c10d::").strip("_")] += times * held(whole)
+            shares = args[_IN_SHARES[name]] if name in _IN_SHARES else 1
+            self.bytes[name.partition("::")[2].strip("_")] += times * shares * held(whole)
         return func(*args, **(kwargs or {}))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.errors import ParameterError
 from core.labs.scale.options import Options
 from core.labs.scale.parts import Parts
-from core.labs.scale.ranks import activations
+from core.labs.scale.ranks import activations, sharded
 from core.labs.scale.ranks.outline import Outline, Size, count
 from core.labs.scale.ranks.predicted import FLOAT, adam, predicted, sent
 from core.labs.scale.states import SCHEMES, traffic
@@ -16,7 +16,7 @@ from core.labs.scale.timetable import KINDS, most_versions
 from resources.language import tr
 
 PIPELINES = KINDS
-RUNS = (*SCHEMES, *PIPELINES)
+RUNS = (*SCHEMES, "tensor", *PIPELINES)
 """What `measure` can run."""
 PIPELINE_LENGTH = 64
 """Tokens of each micro-batch of a pipeline."""
@@ -26,22 +26,35 @@ LENGTH = 32
 
 @dataclass(frozen=True)
 class Expected:
-    """By rank: bytes held, bytes sent a step. `paper`: bytes sent as ZeRO's paper has them, 0 where it says nothing."""
+    """By rank: bytes held, bytes sent a step. `paper`: bytes sent as ZeRO's paper has them, or Megatron-LM's; 0 where
+    neither says anything."""
 
     ranks: tuple[Parts, ...]
     traffic: tuple[int, ...]
     paper: int = 0
     parted: bool = False
     """Whether tables that the model ties learn apart."""
+    written: int = 0
+    """Bytes that a rank sends while text is written."""
 
 
 def expected(model: Outline, scheme: str, processes: int, options: Options) -> Expected:
     """The formulas. Raises ParameterError for what cannot be run so."""
     if scheme in PIPELINES:
         return _pipeline(model, scheme, processes, options)
+    if scheme == "tensor":
+        return _tensor(model, processes)
     each = sent(model.sizes, processes, scheme) if processes > 1 else 0
     paper = traffic(FLOAT * count(model.sizes), processes, scheme)
     return Expected(predicted(model.sizes, processes, scheme), (each,) * processes, paper)
+
+
+def _tensor(model: Outline, processes: int) -> Expected:
+    sharded.check(model, processes)
+    each = sharded.step_traffic(model, processes, LENGTH)
+    paper = sharded.paper_traffic(model, processes, LENGTH)
+    written = sharded.written_traffic(model, processes)
+    return Expected(sharded.states(model, processes), (each,) * processes, paper, written=written)
 
 
 def length(scheme: str) -> int:

@@ -31,7 +31,17 @@ class Reached(msgspec.Struct, frozen=True, tag="reached"):
     step: int = 0
 
 
-class Counted(msgspec.Struct, frozen=True, tag="counted"):
+class Written(msgspec.Struct, frozen=True):
+    """What was written together: ids, those of one process (from rank 0), the text with what was given, and the bytes
+    that a rank sent meanwhile."""
+
+    ids: list[int]
+    alone: list[int]
+    text: str
+    sent: int
+
+
+class Counted(msgspec.Struct, tag="counted"):
     """What a rank held in its last step, in bytes by part, and what went through its collectives, by operation."""
 
     parts: dict[str, int]
@@ -50,6 +60,8 @@ class Counted(msgspec.Struct, frozen=True, tag="counted"):
     """Milliseconds that one process takes for a micro-batch forward, backward, and for an update."""
     stray: float = 0.0
     """Of PipeDream without stashing: how far its gradients are from those of the weights that went forward."""
+    written: Written | None = None
+    """Of tensor parallelism."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
@@ -26,6 +26,8 @@ class Outline:
     named: Mapping[str, Size]
     config: Mapping[str, object]
     parts: frozenset[str]
+    plan: Mapping[str, str] = field(default_factory=dict)
+    """transformers' way to cut it for tensor parallelism: styles by modules' names, `*` for a layer's number."""
 
     @property
     def sizes(self) -> list[Size]:
@@ -41,6 +43,13 @@ class Outline:
     def is_tied(self) -> bool:
         """Whether the table of tokens is the matrix that gives words, too."""
         return bool(self.config.get("tie_word_embeddings"))
+
+    def style(self, name: str) -> str:
+        """How the tensor of that name is cut by the plan; empty where it is not. A tied table is cut as the words'
+        matrix is."""
+        if self.is_tied and "embed_tokens" in name:
+            name = "lm_head.weight"
+        return self.plan.get(re.sub(r"\.\d+\.", ".*.", name.rpartition(".")[0]), "")
 
     def stages(self, count: int) -> list[list[Size]]:
         """The tensors of each of `count` stages; a tied table stands in the last as a copy. Raises ParameterError."""
@@ -98,4 +107,5 @@ def outline(model_name: str) -> Outline:
     assert found.path is not None
     named = {name: tuple(parameter.shape) for name, parameter in found.model.named_parameters()}
     parts = frozenset(name for name, _ in found.model.base_model.named_children())
-    return Outline(found.path, named, found.model.config.to_dict(), parts)
+    plan = dict(getattr(found.model, "tp_plan", None) or {})
+    return Outline(found.path, named, found.model.config.to_dict(), parts, plan)

@@ -45,6 +45,10 @@ def runner(scheme: str) -> Callable[[Job, Teller], None]:
         from core.labs.scale.ranks.pipedream import run as dream
 
         return dream
+    if scheme == "tensor":
+        from core.labs.scale.ranks.tensor import run as share
+
+        return share
     if scheme in PIPELINES:
         from core.labs.scale.ranks.piping import run
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from core.labs.scale.options import Options
 from core.labs.scale.parts import Parts
 from core.labs.scale.ranks.expected import PIPELINES, Expected
-from core.labs.scale.ranks.messages import Counted
+from core.labs.scale.ranks.messages import Counted, Written
 from core.labs.scale.timetable import Box, schedule
 
 
@@ -24,7 +24,7 @@ class Measured:
     predicted_traffic: int
     """Of the engine that was used; of the rank that sends most."""
     paper_traffic: int
-    """Of ZeRO's paper; 0 for what it does not speak of."""
+    """Of ZeRO's paper, or Megatron-LM's; 0 for what neither speaks of."""
     losses: tuple[float, ...]
     alone: tuple[float, ...]
     """The same steps by one process that reads all texts."""
@@ -32,7 +32,8 @@ class Measured:
     expected_traffic: tuple[int, ...] = ()
     """By rank."""
     difference: float = 0.0
-    """Of pipelines: the gradients' greatest difference from those of one process, as a share of the greatest."""
+    """Of pipelines and tensor parallelism: the gradients' greatest difference from those of one process, as a share of
+    the greatest."""
     boxes: tuple[Box, ...] = ()
     """Of pipelines: what each did in the last step, in milliseconds from its beginning, as the clock had it."""
     expected_boxes: tuple[Box, ...] = ()
@@ -44,6 +45,10 @@ class Measured:
     greatest; 0 where it keeps these."""
     parted: bool = False
     """Whether tables that the model ties learned apart."""
+    written: Written | None = None
+    """Of tensor parallelism: the text, as the first rank had it."""
+    expected_written: int = 0
+    """Bytes that a rank was to send meanwhile."""
 
     @property
     def loss(self) -> float:
@@ -70,6 +75,8 @@ def measured(scheme: str, counted: Sequence[Counted], right: Expected, options: 
         options.weights if scheme == "pipedream" else "",
         counted[0].stray,
         right.parted,
+        counted[0].written,
+        right.written,
     )
 
 

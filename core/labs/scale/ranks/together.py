@@ -34,5 +34,7 @@ def texts(model: PreTrainedModel, count: int, length: int) -> torch.Tensor:
 
 def join(job: Job) -> None:
     """Meet the others. Raises RuntimeError where one does not come in time."""
+    rank, count = str(job.rank), str(job.processes)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(job.port))
+    os.environ.update(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE=count)
     dist.init_process_group("gloo", rank=job.rank, world_size=job.processes, timeout=PATIENCE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from core.explain.sentence import Figure, Saying, Sentence, together
 from core.labs.scale.ranks.pipeline_words import explain_pipeline
 from core.labs.scale.ranks.result import Measured
+from core.labs.scale.ranks.tensor_words import explain_tensor
 from core.labs.scale.ranks.watch import Progress
 from core.labs.scale.words import decimal
 from resources.language import mark, tr
@@ -69,6 +70,8 @@ def explain_measured(found: Measured) -> Sentence:
     """Bytes, traffic and loss, each beside what it is held against."""
     if found.boxes:
         return together(_bytes(found), explain_pipeline(found), _loss(found))
+    if found.written is not None:
+        return together(_bytes(found), explain_tensor(found), _loss(found))
     return together(_bytes(found), _SHARE.say() if found.scheme == "zero2" else "", _traffic(found), _loss(found))
 
 

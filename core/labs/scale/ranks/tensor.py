@@ -1,0 +1,105 @@
+"""Tensor parallel for real, by transformers' own plan: every process keeps a part of each matrix; all write a text
+together, and train together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from core.labs.scale.ranks.alone import Alone, difference, learn, loss_of
+from core.labs.scale.ranks.clock import now
+from core.labs.scale.ranks.counting import TrafficHook, held, state_bytes
+from core.labs.scale.ranks.messages import Counted, Job, Message, Reached, Written
+from core.labs.scale.ranks.sharded import PROMPT, WRITTEN
+from core.labs.scale.ranks.together import RATE, join, loaded, texts
+
+BEGINNING = "Once upon a time, there was a little fox."
+
+
+def run(job: Job, tell: Callable[[Message], None]) -> None:
+    """Write, then train `job.steps` steps with the others; the first one's gradients are compared, the last is
+    counted."""
+    model = loaded(job)
+    ids = texts(model.model, 1, job.length + 1)
+    tokenizer: Any = model.tokenizer
+    prompt = torch.tensor([(tokenizer(BEGINNING).input_ids * PROMPT)[:PROMPT]])
+    alone_wrote: list[int] = []
+    if job.rank == 0:
+        tell(Reached("alone"))
+        alone_wrote = _write(model.model, prompt)
+    alone = learn(model.model, ids, job.steps if job.rank == 0 else 1)
+    tell(Reached("joins"))
+    join(job)
+    network = _shared(Path(job.folder))
+    with TrafficHook() as hook:
+        wrote = _write(network, prompt)
+    text = tokenizer.decode([*prompt[0].tolist(), *wrote], skip_special_tokens=True)
+    counted = _trained(network, ids[0], alone, job, tell)
+    counted.written = Written(wrote, alone_wrote, text, _sent(hook, job))
+    tell(counted)
+    dist.barrier()
+
+
+def _shared(folder: Path) -> PreTrainedModel:
+    """This process's part of the model."""
+    network: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+        folder, tp_plan="auto", dtype=torch.float32, local_files_only=True
+    )
+    network.train()
+    return network
+
+
+def _write(network: Any, prompt: Tensor) -> list[int]:
+    """The greedy continuation of ids [1, length]."""
+    with torch.inference_mode():
+        written = network.generate(
+            prompt, attention_mask=torch.ones_like(prompt), do_sample=False, use_cache=True,
+            max_new_tokens=WRITTEN, min_new_tokens=WRITTEN,
+        )  # fmt: skip
+    ids: list[int] = written[0, prompt.shape[1] :].tolist()
+    return ids
+
+
+def _trained(network: PreTrainedModel, ids: Tensor, alone: Alone, job: Job, tell: Callable[[Message], None]) -> Counted:
+    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE)
+    losses, differs = [], 0.0
+    hook, began = TrafficHook(), 0.0
+    for step in range(job.steps):
+        tell(Reached("step", step + 1))
+        hook, began = TrafficHook(), now()
+        optimizer.zero_grad(set_to_none=True)
+        with hook:
+            loss = loss_of(network, ids)
+            loss.backward()  # type: ignore[no-untyped-call]
+        if not step:
+            differs = _differs(network, alone)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    parts = {
+        "parameters": held(network.parameters()), "gradients": held(part.grad for part in network.parameters()),
+        "optimizer": state_bytes(optimizer.state),
+    }  # fmt: skip
+    sent = {"all": _sent(hook, job)}
+    return Counted(parts, sent, losses, alone.losses, (now() - began) / 1000, difference=differs)
+
+
+def _differs(network: PreTrainedModel, alone: Alone) -> float:
+    """All ranks gather, so all have to ask."""
+    found = {name: _whole(part.grad) for name, part in network.named_parameters() if part.grad is not None}
+    return difference(list(found.values()), [alone.gradients[name] for name in found])
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def _sent(hook: TrafficHook, job: Job) -> int:
+    """What left this process: one alone sums with nobody."""
+    return sum(hook.bytes.values()) if job.processes > 1 else 0
