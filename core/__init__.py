@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from core.explain.details import explain_stage
     from core.explain.figures import share
     from core.explain.grammar import GrammarFigures, explain_grammar, grammar_figures
-    from core.explain.media import medium_label, medium_part, medium_place
+    from core.explain.media import medium_label, medium_part, medium_place, medium_sentence
     from core.explain.rounds import explain_choice, explain_draft, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.supposed import explain_what_if
@@ -118,6 +118,7 @@ __all__ = [
     "medium_label",
     "medium_part",
     "medium_place",
+    "medium_sentence",
     "neutral_token",
     "occlude",
     "occlusion",
@@ -217,6 +218,7 @@ _HOMES = {
     "medium_label": "core.explain.media",
     "medium_part": "core.explain.media",
     "medium_place": "core.explain.media",
+    "medium_sentence": "core.explain.media",
     "neutral_token": "core.inside.neutral",
     "occlude": "core.inside.occlusion",
     "occlusion": "core.inside.occlusion",

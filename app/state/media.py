@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from app.state.requests import ErrorReport
-from core import words
+from core import medium_label, words
+from core.events import MediumRead, PromptToken
 from resources.language import mark, tr
 
 SOUND, PICTURE = "sound", "picture"
@@ -106,3 +107,14 @@ def why_unfit(medium: Medium, takes: Sequence[str], model: str) -> str:
         }
         return tr(refused[medium.kind]).format(model=model)
     return ""
+
+
+def shown_prompt(prompt: Sequence[PromptToken], media: Sequence[MediumRead]) -> tuple[PromptToken, ...]:
+    """A prompt as it is drawn: the tokens that stand for a sound or a picture are one word, at the first of them."""
+    shown = list(prompt)
+    for medium in media:
+        if medium.place == "prompt":
+            for place in range(medium.first, min(medium.last + 1, len(shown))):
+                label = f"⟨{medium_label(medium)}⟩" if place == medium.first else ""
+                shown[place] = PromptToken(shown[place].id, label)
+    return tuple(shown)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from app.state.conversation import Conversation
     from app.state.family import Member
     from app.state.inside import Influence
+    from app.state.media import Medium
     from app.state.requests import ModelInfo
     from app.state.run import Run
     from app.theme.theme import Theme
@@ -67,6 +68,8 @@ class ViewSignals(QObject):
     """There is nothing to see here: what fills the view is to be run (a name of `app.state.filling`)."""
     relativeWanted = Signal(str)
     """A run of the shown one's family is to be shown, by its id."""
+    mediumWanted = Signal(str)
+    """How the sound or picture in that file looks is to be found out; the answer comes to `View.medium_known`."""
     newChatWanted = Signal()
     regenerateWanted = Signal()
     editLastWanted = Signal()
@@ -131,6 +134,9 @@ class View(QFrame, OnStage, Measuring):
 
     def influence_changed(self, influence: Influence | None) -> None:
         """What of the text the step in question hangs on, or read; None: nothing is asked."""
+
+    def medium_known(self, medium: Medium) -> None:
+        """A sound or a picture has been read, for whoever shows it."""
 
     def model_ready(self, info: ModelInfo) -> None:
         """A model is loaded."""

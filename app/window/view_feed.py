@@ -17,7 +17,9 @@ from app.views.timeline import Timeline
 from app.window.in_sight import InSight
 
 if TYPE_CHECKING:
+    from app.session.media import MediaShelf
     from app.state.inside import Influence
+    from app.state.media import Medium
 
 
 class ViewFeed(QObject):
@@ -40,6 +42,7 @@ class ViewFeed(QObject):
         super().__init__(centre)
         self._session, self._centre, self._inspector, self._timeline = session, centre, inspector, timeline
         self._models: ModelChoice | None = None
+        self._shelf: MediaShelf | None = None
         self._in_sight: dict[View, InSight] = {}
         for view in self._views():
             self.connect_view(view)
@@ -67,6 +70,24 @@ class ViewFeed(QObject):
         self._models = models
         models.listed.connect(self.on_listed)
         self.on_listed()
+
+    def follow_media(self, shelf: MediaShelf) -> None:
+        """Let the views see the sounds and pictures that they ask for."""
+        self._shelf = shelf
+        shelf.known.connect(self.on_medium)
+
+    @Slot(str)
+    def on_medium_wanted(self, path: str) -> None:
+        """Tell of it now where it is known, else once it has been read."""
+        medium = self._shelf.of(path) if self._shelf is not None else None
+        if medium is not None and medium.is_known:
+            self.on_medium(medium)
+
+    @Slot(object)
+    def on_medium(self, medium: Medium) -> None:
+        """A file has been read."""
+        for view in self._views():
+            view.medium_known(medium)
 
     @Slot()
     def on_listed(self) -> None:
@@ -109,6 +130,7 @@ class ViewFeed(QObject):
         signals.prefixLoadWanted.connect(self.prefixLoadWanted)
         signals.branchWanted.connect(self.branchWanted)
         signals.fillWanted.connect(self.fillWanted)
+        signals.mediumWanted.connect(self.on_medium_wanted)
         signals.wordsWanted.connect(self._inspector.type_words)
 
     def _tell(self, view: View) -> None:

@@ -20,6 +20,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
     _connect_frame(window, parts)
     _connect_setup(parts)
     parts.view_feed.follow_models(parts.chosen.model)
+    parts.view_feed.follow_media(parts.lasting.media)
     session, chat = parts.session, parts.chat
     for signal, slot in (
         (session.runStarted, chat.on_started),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from resources.language import tr, trn
+from resources.language import mark, tr, trn
 
 if TYPE_CHECKING:
     from core.events import MediumRead
+    from core.events.run import MediumPlace
 
 
 def medium_label(medium: MediumRead) -> str:
@@ -19,6 +20,20 @@ def medium_label(medium: MediumRead) -> str:
         return tr("picture {rows} × {columns} patches").format(rows=medium.rows, columns=medium.columns)
     count = medium.last - medium.first + 1
     return trn("picture, {count:,} position", "picture, {count:,} positions", count).format(count=count)
+
+
+_PLACES: dict[MediumPlace, str] = {
+    "prompt": mark("It stands in the prompt, as {count:,} of its tokens."),
+    "before": mark("It is read before the prompt's first token, as {count:,} positions that the text follows on."),
+    "encoder": mark(
+        "An encoder makes {count:,} positions of it, once; every token that is written looks at all of them."
+    ),
+}
+
+
+def medium_sentence(medium: MediumRead) -> str:
+    """How the model reads it, and as how many positions."""
+    return tr(_PLACES[medium.place]).format(count=medium.last - medium.first + 1)
 
 
 def medium_part(medium: MediumRead, position: int) -> str:

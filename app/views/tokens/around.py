@@ -12,6 +12,7 @@ from app.views.shared.empty_page import offer_on
 from app.views.tokens.area import TokenArea
 from app.views.tokens.headings import EMPTY, SequenceChips, is_waiting
 from app.views.tokens.look_choice import LookChoice
+from app.views.tokens.media_strip import MediaStrip
 from app.views.tokens.score_strip import ScoreStrip
 from app.widgets.legend import Legend
 from resources.language import tr
@@ -22,23 +23,24 @@ class AroundText(QObject):
 
     def __init__(self, view: View, area: TokenArea, legend: Legend, look_choice: LookChoice) -> None:
         super().__init__(view)
-        self.chips, self.score = SequenceChips(view), ScoreStrip(view)
+        self.chips, self.score, self.media = SequenceChips(view), ScoreStrip(view), MediaStrip(view)
         self.offer = offer_on(view, area, tr("Run this prompt"), AS_SET, lambda: ("", tr(EMPTY)), down=12)
         self._area, self._legend, self._look_choice = area, legend, look_choice
         self._is_presenting = False
         self._column = QVBoxLayout(view)
         self._column.setSpacing(0)
         self._column.setContentsMargins(0, 0, 0, 0)
-        for part in (self.score, self.chips, area, legend):
+        for part in (self.media, self.score, self.chips, area, legend):
             self._column.addWidget(part)
         self._column.setStretchFactor(area, 1)
         self.chips.chosen.connect(view.signals.sequenceActivated)
         self.score.chosen.connect(view.signals.tokenActivated)
+        self.media.wanted.connect(view.signals.mediumWanted)
         area.arranged.connect(self.arrange)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
-        for part in (self._legend, self.chips, self.score, self.offer):
+        for part in (self._legend, self.chips, self.score, self.media, self.offer):
             part.set_theme(theme)
         side = theme.px(26)
         self.chips.setContentsMargins(side, theme.px(10), side, theme.px(2))
@@ -54,6 +56,7 @@ class AroundText(QObject):
         """Show what the area has something of."""
         run, page = self._area.run, self._area.page
         before = self.chips.isHidden(), self._legend.isHidden()
+        self.media.show_run(run)
         self.chips.show_run(run, hidden=page.side_by_side)
         waits = is_waiting(run) or self._is_presenting
         self.offer.offer(not page.has_text and not waits, about=tr(EMPTY))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF
 
+from app.state.media import shown_prompt
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.text.column import Column
@@ -83,9 +84,10 @@ class Page:
         if key == self._made_for:
             return
         self._made_for = key
-        self.prompt = Column(self.theme, None, run.prompt) if beside and run.prompt else None
+        prompt = shown_prompt(run.prompt, run.started.media if run.started is not None else ())
+        self.prompt = Column(self.theme, None, prompt) if beside and prompt else None
         numbers = range(len(run.sequences)) if beside else [run.shown]
-        self.columns = [Column(self.theme, n, () if beside else run.prompt, run.beginning) for n in numbers]
+        self.columns = [Column(self.theme, n, () if beside else prompt, run.beginning) for n in numbers]
         if self.prompt:
             self.prompt.limit = len(self.prompt.text.text)
 

@@ -28,6 +28,7 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from app.state.inside import Influence
+    from app.state.media import Medium
     from core.events import Event
 
 
@@ -84,6 +85,10 @@ class TokenView(View):
         """Draw what the step in question hangs on."""
         self.look_choice.show_influence(influence)
 
+    def medium_known(self, medium: Medium) -> None:
+        """Draw what the run has read."""
+        self.around.media.tell(medium)
+
     def set_colouring(self, name: str) -> None:
         """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, bands, origin, or not at all (`none`)."""
         self.look_choice.set_colouring(name)
@@ -116,6 +121,7 @@ class TokenView(View):
         """What stands above the text leaves it most of the room."""
         super().resizeEvent(event)
         self.around.score.fit_into(self.height())
+        self.around.media.fit_into(self.height())
 
     def token_rect(self, token: int) -> QRect:
         """Where token `token` of the shown sequence is drawn first, in the area's viewport; empty when it is not."""

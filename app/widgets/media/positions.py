@@ -1,0 +1,142 @@
+"""A sound or a picture with the positions that a model makes of it: a grid over the picture, marks below the sound."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QImage, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.media.drawing import Peaks, fitted, paint_frame, paint_picture, paint_waveform
+
+PICTURE_SIDE, SOUND_WIDTH, SOUND_HEIGHT = 96, 260, 52
+"""Pixels at 100 %."""
+_CLOSEST = 3.0
+"""Pixels between marks below a sound, at least; of positions that lie closer every second, third … has one."""
+
+
+class Cells(NamedTuple):
+    """How positions share out what is seen: `rows` × `columns` over a picture, `columns` along a sound, of which the
+    last ones may lie behind its end."""
+
+    rows: int = 1
+    columns: int = 1
+    share: float = 1.0
+    """Of the width that stands for the file: less than 1 where a model fills it up with silence."""
+
+
+class PositionsFace(QWidget):
+    """`pointed(i)`: cell i, row by row, is under the pointer; −1: none is."""
+
+    pointed = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._peaks: Peaks = ()
+        self._image: QImage | None = None
+        self.cells = Cells()
+        self.under = -1
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+
+    def show_sound(self, peaks: Peaks, cells: Cells) -> None:
+        """Draw a waveform with marks below it."""
+        self._peaks, self._image, self.cells = peaks, None, cells
+        self._settle()
+
+    def show_picture(self, image: QImage | None, cells: Cells) -> None:
+        """Draw a picture below a grid; None while it is read."""
+        self._peaks, self._image, self.cells = (), image, cells
+        self._settle()
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self._settle()
+
+    def sizeHint(self) -> QSize:
+        """A picture keeps its shape; a sound is a band."""
+        space = self._theme.space
+        if self._peaks:
+            return QSize(space(SOUND_WIDTH), space(SOUND_HEIGHT))
+        side = space(PICTURE_SIDE)
+        if self._image is None:
+            return QSize(side, side)
+        return fitted(self._image.width(), self._image.height(), QRectF(0, 0, side, side)).size().toSize()
+
+    def cell_rect(self, cell: int) -> QRectF:
+        """Where a cell lies."""
+        row, column = divmod(cell, self.cells.columns)
+        inner = self._inner()
+        width, height = inner.width() / self.cells.columns, inner.height() / self.cells.rows
+        return QRectF(inner.left() + column * width, inner.top() + row * height, width, height)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._point(self._cell_at(event.position()))
+
+    def leaveEvent(self, event: object) -> None:
+        self._point(-1)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, painter = self._theme, QPainter(self)
+        painter.fillRect(self.rect(), theme.color("field"))
+        if self._image is not None:
+            paint_picture(painter, self._inner(), self._image)
+            self._paint_grid(painter)
+        elif self._peaks:
+            self._paint_sound(painter)
+        if self.under >= 0:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(theme.color("accent"), max(2.0, theme.space(2))))
+            painter.drawRect(self.cell_rect(self.under))
+        paint_frame(painter, QRectF(self.rect()), theme.color("line"), 2.0)
+
+    def _inner(self) -> QRectF:
+        return QRectF(self.rect())
+
+    def _paint_grid(self, painter: QPainter) -> None:
+        """Lines that are seen on light and on dark."""
+        inner = self._inner()
+        for color, shift in ((self._theme.color("panel"), 0.0), (self._theme.color("muted"), 1.0)):
+            color.setAlphaF(0.35)
+            painter.setPen(QPen(color, 1))
+            for column in range(1, self.cells.columns):
+                x = round(inner.left() + column * inner.width() / self.cells.columns) + 0.5 - shift
+                painter.drawLine(QPointF(x, inner.top()), QPointF(x, inner.bottom()))
+            for row in range(1, self.cells.rows):
+                y = round(inner.top() + row * inner.height() / self.cells.rows) + 0.5 - shift
+                painter.drawLine(QPointF(inner.left(), y), QPointF(inner.right(), y))
+
+    def _paint_sound(self, painter: QPainter) -> None:
+        theme, inner = self._theme, self._inner()
+        foot = theme.space(6)
+        heard = QRectF(inner.left(), inner.top(), inner.width() * self.cells.share, inner.height() - foot)
+        paint_waveform(painter, heard.adjusted(0, 3, 0, -3), self._peaks, theme.color("finished"))
+        step = inner.width() / self.cells.columns
+        each = max(1, -int(-_CLOSEST // step)) if step < _CLOSEST else 1
+        painter.setPen(QPen(theme.color("faint"), 1))
+        for column in range(0, self.cells.columns, each):
+            x = round(inner.left() + column * step) + 0.5
+            painter.drawLine(QPointF(x, inner.bottom() - foot), QPointF(x, inner.bottom() - 1))
+
+    def _cell_at(self, place: QPointF) -> int:
+        inner = self._inner()
+        if not inner.contains(place) or (self._image is None and not self._peaks):
+            return -1
+        column = int((place.x() - inner.left()) / inner.width() * self.cells.columns)
+        row = int((place.y() - inner.top()) / inner.height() * self.cells.rows)
+        return min(row, self.cells.rows - 1) * self.cells.columns + min(column, self.cells.columns - 1)
+
+    def _point(self, cell: int) -> None:
+        if cell != self.under:
+            self.under = cell
+            self.pointed.emit(cell)
+            self.update()
+
+    def _settle(self) -> None:
+        self.under = -1
+        self.setFixedSize(self.sizeHint())
+        self.update()

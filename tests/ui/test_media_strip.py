@@ -1,0 +1,101 @@
+"""What a run has heard and seen, above its text: the file with the positions that the model makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.views.tokens.media_strip import MediaStrip
+from app.window.main_window import MainWindow
+from core import Takes
+from tests.media_files import picture, sound
+from tests.ui.layout import faults, settle
+from tests.ui.media_engine import FRAMES, GRID, MediaEngine
+from tests.ui.windows import find, open_window, run
+
+SEES, HEARS = Takes(picture=True, most=None), Takes(sound=True, needs=True, most=1)
+
+
+def shown(qtbot: QtBot, folder: Path, path: str, takes: Takes = SEES, inside: bool = False) -> MainWindow:
+    """A window that has run with that file; the file has been read for the view."""
+    window = open_window(qtbot, folder, MediaEngine(takes=takes, inside=inside))
+    qtbot.waitUntil(lambda: window.parts.session.model is not None)
+    window.parts.media.add([path])
+    qtbot.waitUntil(lambda: window.parts.lasting.media.of(path).is_known)
+    run(qtbot, window)
+    settle(window)
+    return window
+
+
+def strip(window: MainWindow) -> MediaStrip:
+    return find(window, MediaStrip, "mediaStrip")
+
+
+def test_a_picture_is_shown_with_its_patches(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
+    window = shown(qtbot, config_dir, picture(tmp_path / "red.png"))
+    (card,) = strip(window).cards
+    assert card.name.text() == "red.png · picture 4 × 4 patches"
+    assert card.told.text() == ("It is read before the prompt's first token, as 16 positions that the text follows on.")
+    assert (card.face.cells.rows, card.face.cells.columns) == (GRID, GRID)
+    middle = card.face.cell_rect(6).center().toPoint()
+    QTest.mouseMove(card.face, middle)
+    qtbot.waitUntil(lambda: card.part.text() == "row 2, column 3 of red.png")
+    QTest.mouseMove(window, QPoint(1, 1))
+    card.face.leaveEvent(None)
+    assert card.part.text() == ""
+
+
+def test_a_sound_is_shown_with_its_positions_and_the_silence_behind_it(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path
+) -> None:
+    window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), HEARS)
+    (card,) = strip(window).cards
+    assert card.name.text() == "tone.wav · sound 0.0–1.0 s"
+    assert "An encoder makes 50 positions of it" in card.told.text()
+    assert (card.face.cells.columns, card.face.cells.share) == (FRAMES, pytest.approx(0.25))  # one second of four
+    QTest.mouseMove(card.face, card.face.cell_rect(2).center().toPoint())
+    qtbot.waitUntil(lambda: card.part.text() == "0.16–0.24 s of tone.wav")
+
+
+def test_tokens_that_stand_for_a_picture_are_one_word_of_the_prompt(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path
+) -> None:
+    window = shown(qtbot, config_dir, picture(tmp_path / "red.png"), inside=True)
+    view = window.parts.centre.columns[0].shown
+    text = view.area.page.shown().text.text
+    assert text.startswith("⟨picture 4 × 4 patches⟩")
+    assert "<image>" not in text
+    assert view.area.page.shown().text.prompt_pieces == len(window.session.run.prompt)  # each keeps its place
+
+
+def test_a_run_without_media_has_no_strip_and_a_lost_file_is_told(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "red.png"
+    window = shown(qtbot, config_dir, picture(path))
+    past = window.session.run
+    window.parts.media.put([])
+    run(qtbot, window)
+    assert strip(window).isHidden()
+    path.unlink()
+    window.parts.lasting.media.read_again(str(path))
+    qtbot.waitUntil(lambda: window.parts.lasting.media.of(str(path)).trouble is not None)
+    window.session.show(past)
+    (card,) = strip(window).cards
+    assert "red.png" in card.part.text()
+    assert card.face.isHidden()
+
+
+@pytest.mark.parametrize(("size", "scale"), [((900, 600), 1.5), ((1280, 800), 2.0)])
+def test_nothing_is_cut(
+    qtbot: QtBot, config_dir: Path, tmp_path: Path, size: tuple[int, int], scale: float, font: str
+) -> None:
+    window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), HEARS)
+    window.resize(*size)
+    window.parts.appearance.set_font_scale(scale)
+    settle(window)
+    assert faults(strip(window)) == []
