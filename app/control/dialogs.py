@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.changes import ChangeWatch
+from app.session.quickening import Quickening
 from app.session.session import Session
 from app.storage.settings_file import SettingsStore
 
@@ -25,9 +26,12 @@ class Dialogs(QObject):
     languageChosen = Signal(str)
     changed = Signal()
 
-    def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch) -> None:
+    def __init__(
+        self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch, quickening: Quickening
+    ) -> None:
         super().__init__(over)
         self._over, self._store, self._session, self._changes = over, store, session, changes
+        self._quickening = quickening
         self._settings: SettingsDialog | None = None
 
     @property
@@ -45,6 +49,8 @@ class Dialogs(QObject):
         dialog.forgetAllWanted.connect(self.forgetAllWanted)
         dialog.languageChosen.connect(self.languageChosen)
         dialog.destroyed.connect(self._on_settings_closed)
+        self._quickening.changed.connect(dialog.show_steps)
+        dialog.show_steps(self._quickening.steps)
         dialog.open()
         self._settings = dialog
         return dialog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
@@ -15,6 +15,7 @@ from app.panels.settings.history import HistorySettings
 from app.panels.settings.memory import MemorySettings
 from app.panels.settings.permissions import Permissions
 from app.panels.stage.settings import StageSettings
+from app.state.steps import Steps
 from app.storage.settings import Settings
 from app.widgets.dialog import ReadDialog
 from app.widgets.screen import room_around
@@ -82,15 +83,15 @@ class SettingsDialog(ReadDialog):
         kept = self._settings
         look, stage = AppearanceSettings(kept.appearance), StageSettings(kept.appearance)
         history, self.permissions = HistorySettings(kept.history), Permissions(kept.models)
-        compute, memory = ComputeSettings(kept.compute), MemorySettings(kept.compute)
-        for part in (look, compute, memory, history, self.permissions):
+        self.compute, memory = ComputeSettings(kept.compute), MemorySettings(kept.compute)
+        for part in (look, self.compute, memory, history, self.permissions):
             part.changed.connect(self.changed)
         stage.changed.connect(lambda: self.changed.emit("stage"))
         look.languageChosen.connect(self.languageChosen)
         history.forgetAllWanted.connect(self.forgetAllWanted)
         yield tr("APPEARANCE"), look
         yield tr("PRESENTING"), stage
-        yield tr("WHERE MODELS RUN"), compute
+        yield tr("WHERE MODELS RUN"), self.compute
         yield tr("MEMORY"), memory
         yield tr("HISTORY"), history
         yield tr("WHAT SINGLE MODELS MAY DO"), self.permissions
@@ -109,6 +110,11 @@ class SettingsDialog(ReadDialog):
         """As high as there is room for: Qt alone gives a window two thirds of the screen."""
         self.resize(self.sizeHint())
         super().showEvent(event)
+
+    @Slot(object)
+    def show_steps(self, steps: Steps | None) -> None:
+        """Who takes the steps of the model in memory."""
+        self.compute.show_steps(steps)
 
     @property
     def scrolled(self) -> int:

@@ -15,6 +15,7 @@ from app.state import figures
 from app.state.changes import Change
 from app.state.requests import ModelInfo
 from app.state.run import Run
+from app.state.steps import Steps
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
@@ -38,6 +39,8 @@ class StatusLine(QFrame):
         self.setProperty("role", "foot")
         self._run: Run | None = None
         self._model: ModelInfo | None = None
+        self._steps: Steps | None = None
+        self._shows_model = False
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self.refresh)
         self.device = self._label(tr("Device"), ElidedLabel())
@@ -110,10 +113,23 @@ class StatusLine(QFrame):
         parts = [model.engine, model.device] if model.engine else [_device_name(model.device), model.dtype]
         if model.threads:
             parts.append(words.count(model.threads, "thread"))
+        if self._steps is not None and self._steps.quick:
+            parts.append(tr("quick steps"))
         self.show_state(", ".join(parts) + (f" ({model.note})" if model.note else ""))
+        self._shows_model = True
+        if self._steps is not None:
+            self.device.setToolTip(f"{self.device.toolTip()}\n{self._steps.sentence}")
+
+    @Slot(object)
+    def show_steps(self, steps: Steps | None) -> None:
+        """Who takes the steps of the loaded model; None: that is no question."""
+        self._steps = steps
+        if self._shows_model and self._model is not None:
+            self.show_model(self._model)
 
     def show_state(self, text: str) -> None:
         """Anything else about the model: loading, none."""
+        self._shows_model = False
         self.device.setText(f"● {text}")
         self.device.setToolTip(text)
 

@@ -22,6 +22,7 @@ from app.state.requests import (
     Supposition,
     is_packed,
 )
+from app.state.steps import StepsRequest
 from core.errors import InsideError
 from resources.language import current, tr
 
@@ -57,6 +58,10 @@ class Engine(Protocol):
 
     def reckon(self, request: RunRequest) -> Fit | None:
         """What the run would take in memory; loads nothing for it. Raises core.errors.TokenscopeError."""
+        ...
+
+    def steps_quickly(self, request: StepsRequest) -> bool:
+        """Whether that model's steps are taken in machine code; False for one that is not held."""
         ...
 
     def look(self, request: LookRequest) -> Iterator[Part]:
@@ -134,6 +139,13 @@ class CoreEngine:
         here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
         found = core.estimate(model, spelled(model, request), here, drafters=drafts)
         return Fit(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache)
+
+    def steps_quickly(self, request: StepsRequest) -> bool:
+        """By trying it, where nobody has."""
+        import core
+
+        is_held = self._loaded is not None and self._loaded.model == request.model
+        return is_held and self._model is not None and core.has_quick_step(self._model)
 
     def look(self, request: LookRequest) -> Iterator[Part]:
         """By the model in memory, where it is the run's own."""

@@ -10,6 +10,7 @@ from app.session.engine import CoreEngine, Engine
 from app.session.looks import Part
 from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
+from app.state.steps import StepsRequest
 
 if TYPE_CHECKING:
     from core import WhatIf
@@ -46,6 +47,10 @@ class Engines:
     def reckon(self, request: RunRequest) -> Fit | None:
         """As the engine that has the model does."""
         return self._of(request.load).reckon(request)
+
+    def steps_quickly(self, request: StepsRequest) -> bool:
+        """As the engine in memory does: no other one tells."""
+        return self._here.steps_quickly(request)
 
     def look(self, request: LookRequest) -> Iterator[Part]:
         """As the engine that has the model does."""

@@ -18,6 +18,7 @@ from app.state.requests import (
     RunRequest,
     Supposition,
 )
+from app.state.steps import StepsRequest
 
 if TYPE_CHECKING:
     from core import WhatIf
@@ -77,8 +78,8 @@ class Ended(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What came of a prefix served, a run reckoned, or a step supposed: `result` or `error`."""
+    """What came of a prefix served, a run reckoned, a step supposed, or who takes the steps: `result` or `error`."""
 
-    request: PrefixRequest | RunRequest | Supposition
-    result: PrefixNews | Fit | WhatIf | None = None
+    request: PrefixRequest | RunRequest | Supposition | StepsRequest
+    result: PrefixNews | Fit | WhatIf | bool | None = None
     error: ErrorReport | None = None

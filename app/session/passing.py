@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from app.session.engine import Engine
 from app.session.looks import Part
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
+from app.state.steps import StepsRequest
 
 if TYPE_CHECKING:
     from app.state.inside import LookRequest
@@ -41,6 +42,10 @@ class PassingEngine:
     def reckon(self, request: RunRequest) -> Fit | None:
         """As the other engine does."""
         return self._engine.reckon(request)
+
+    def steps_quickly(self, request: StepsRequest) -> bool:
+        """As the other engine does."""
+        return self._engine.steps_quickly(request)
 
     def look(self, request: LookRequest) -> Iterator[Part]:
         """As the other engine does."""

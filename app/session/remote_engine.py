@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from app.session.looks import Part
 from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
+from app.state.steps import StepsRequest
 from core import remote
 from core.errors import CacheError, ComparisonError, InsideError, ModelError, TokenscopeError
 from resources.language import current, tr
@@ -70,6 +71,10 @@ class RemoteEngine:
     def reckon(self, request: RunRequest) -> Fit | None:
         """Nothing: it takes no memory here."""
         return None
+
+    def steps_quickly(self, _request: StepsRequest) -> bool:
+        """False: they are taken elsewhere."""
+        return False
 
     def look(self, request: LookRequest) -> Iterator[Part]:
         """Raises InsideError: nobody looks into another machine's model."""

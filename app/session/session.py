@@ -21,6 +21,7 @@ from app.session.worker import Worker
 from app.state import outcomes
 from app.state.requests import LoadRequest, ModelInfo, PrefixRequest, RunRequest, Supposition
 from app.state.run import Run
+from app.state.steps import StepsRequest
 
 if TYPE_CHECKING:
     from app.state.inside import LookRequest
@@ -153,9 +154,9 @@ class Session(ShownRun):
             self._thread.load.emit(LoadRequest(request) if isinstance(request, str) else request)
             self._tell_state()
 
-    def ask(self, request: PrefixRequest | RunRequest | Supposition) -> None:
-        """Have the worker serve a prefix, suppose a step, or reckon what a run would take, once it is free;
-        `answered(Answer)` tells what came of it."""
+    def ask(self, request: PrefixRequest | RunRequest | Supposition | StepsRequest) -> None:
+        """Have the worker serve a prefix, suppose a step, reckon what a run would take, or find out who takes the
+        steps, once it is free; `answered(Answer)` tells what came of it."""
         if not self._is_over:
             self._thread.serve.emit(request)
 

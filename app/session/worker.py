@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.mailbox import Answer, Ended, Job, Loaded
 from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, Supposition, report
+from app.state.steps import StepsRequest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,13 +55,16 @@ class Worker(QObject):
             self.ended.emit(Ended(job.number, error, recorded.trouble if recorded is not None else None))
 
     @Slot(object)
-    def serve(self, request: PrefixRequest | RunRequest | Supposition) -> None:
-        """Save or load a prefix, suppose a step, or reckon what a run would take; answers with `answered`."""
+    def serve(self, request: PrefixRequest | RunRequest | Supposition | StepsRequest) -> None:
+        """Save or load a prefix, suppose a step, reckon what a run would take, or find out who takes the steps; answers
+        with `answered`."""
         try:
             if isinstance(request, PrefixRequest):
                 answer = Answer(request, self._engine.prefix(request))
             elif isinstance(request, Supposition):
                 answer = Answer(request, self._engine.suppose(request))
+            elif isinstance(request, StepsRequest):
+                answer = Answer(request, self._engine.steps_quickly(request))
             else:
                 answer = Answer(request, self._engine.reckon(request))
         except BaseException as failure:

@@ -35,6 +35,7 @@ async def start(window: MainWindow, options: Options) -> int:
 
 async def _stay(window: MainWindow, options: Options) -> int:
     problem = ""
+    window.parts.lasting.quickening.allow()
     try:
         apply(window, options)
     except LaunchProblem as error:

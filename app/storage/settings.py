@@ -169,6 +169,8 @@ class Compute(Section):
     """Begin from what earlier runs have read."""
     reuse_mib: int = field(default=256, metadata={"check": up_to(LARGEST_REUSE)})
     memory_fallback: bool = field(default=True, metadata=_FLAG)
+    quick_steps: bool = field(default=True, metadata=_FLAG)
+    """Steps in machine code that this machine's compiler builds, in the background."""
 
     @property
     def prefix_budget(self) -> int:

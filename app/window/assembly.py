@@ -228,7 +228,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         library=library,
         getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models, library, messages),
         messages=messages,
-        dialogs=Dialogs(panels.centre, store, session, changes),
+        dialogs=Dialogs(panels.centre, store, session, changes, lasting.quickening),
         terms=Terms(panels.toolbar, panels.setup, panels.centre),
         changes=changes,
         cues=CueController(session, settings.appearance, panels.centre),
@@ -342,6 +342,7 @@ def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tup
         parts.lasting.downloads.end,
         parts.lasting.media.end,
         parts.lasting.labs.end,
+        parts.lasting.quickening.end,
         parts.session.shut_down,
         parts.history.stop,
     )

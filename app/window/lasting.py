@@ -11,6 +11,7 @@ from app.control.model_list import ModelList
 from app.control.steps import Steps
 from app.session.late_downloads import LateDownloads
 from app.session.media import MediaShelf
+from app.session.quickening import Quickening
 from app.session.session import Session
 from app.state.conversation import Conversation
 from app.state.family import Family
@@ -36,6 +37,7 @@ class Lasting:
     downloads: LateDownloads
     media: MediaShelf
     labs: LabWorks
+    quickening: Quickening
 
 
 def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Lasting:
@@ -57,4 +59,5 @@ def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Las
         downloads=LateDownloads(session),
         media=MediaShelf(session),
         labs=LabWorks(lambda: store.data),
+        quickening=Quickening(session, lambda: store.settings.compute.quick_steps),
     )

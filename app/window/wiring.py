@@ -55,8 +55,17 @@ def connect(window: MainWindow, parts: Parts) -> None:
     ):
         signal.connect(slot)
     parts.inspector.insideMade.connect(partial(_look_inside, parts))
+    _connect_quickening(parts)
     _connect_history(parts)
     _connect_tours(parts)
+
+
+def _connect_quickening(parts: Parts) -> None:
+    """Who takes the steps: told below, switched in the settings."""
+    quickening = parts.lasting.quickening
+    quickening.changed.connect(parts.status.show_steps)
+    parts.dialogs.changed.connect(quickening.follow_settings)
+    quickening.tell()
 
 
 def _look_inside(parts: Parts, part: InsidePart) -> None:

@@ -32,6 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path))
+        patch.delenv(place.SWITCH)
         patch.setattr(building, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in building.FLAGS))
         assert core.quicken().state == "built"
         yield path
@@ -41,6 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built step, found by this test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.delenv(place.SWITCH)
     monkeypatch.setattr(library, "_SHELF", library._Shelf())
 
 
@@ -236,6 +238,7 @@ def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: P
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where nothing is built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(place.SWITCH)
     monkeypatch.setattr(library, "_SHELF", library._Shelf())
     return tmp_path / "tokenscope" / "native"
 

@@ -11,6 +11,7 @@ from app.session.looks import Part
 from app.state import conversation
 from app.state.inside import LayerAttention, LayerView, LookRequest, Weight
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state.steps import StepsRequest
 from core.errors import CacheError, TokenscopeError
 from core.events import (
     Alternative,
@@ -104,6 +105,7 @@ class ScriptedEngine:
     reckoned: list[RunRequest] = field(default_factory=list)
     estimate: Fit | None = None
     looks: list[LookRequest] = field(default_factory=list)
+    is_quick: bool = True
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """Fail as told, or describe a small model."""
@@ -113,6 +115,10 @@ class ScriptedEngine:
         return self.info or ModelInfo(
             request.model, request.model, "cpu", "float32", 2, "", 5_700_000, 512, VOCABULARY, has_chat=True
         )
+
+    def steps_quickly(self, _request: StepsRequest) -> bool:
+        """As told."""
+        return self.is_quick
 
     def prepare(self, request: RunRequest) -> RunRequest:
         """A chat without the turns that have no place, a word being a token."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from PySide6.QtCore import Slot
 
-from app.panels.settings.fields import Form, chosen, combo, muted, spin
+from app.panels.settings.fields import Form, check, chosen, combo, muted, spin
+from app.state.steps import Steps
 from app.storage.settings import Compute
-from resources.language import mark, tr
+from resources.language import mark, sentences, tr
 
 DEVICES = (("auto", mark("Automatic")), ("cpu", mark("CPU")), ("cuda", mark("CUDA GPU")), ("mps", mark("Apple GPU")))
 DTYPES = (("auto", mark("Automatic")), ("float32", "float32"), ("bfloat16", "bfloat16"), ("float16", "float16"))
 _TRACING = mark("Tokens listed for each step. 0 switches the listing off, which saves a few per cent of the speed.")
+_QUICK = mark("Built once by this machine's compiler, in the background. The text stays the same.")
 
 
 class ComputeSettings(Form):
-    """Device, number type, threads, and the alternatives that are kept of each step."""
+    """Device, number type, threads, who takes the steps, and the alternatives that are kept of each."""
 
     def __init__(self, kept: Compute) -> None:
         super().__init__()
@@ -35,6 +37,17 @@ class ComputeSettings(Form):
         self.add(tr("CPU threads"), self.threads)
         self.add(tr("Alternatives"), self.top_n)
         self.rows.addRow("", muted(tr(_TRACING)))
+        self.quick = check("quickChoice", tr("Take steps in machine code for this processor"), kept.quick_steps)
+        self.quick.toggled.connect(self._on_quick)
+        self.steps = muted(tr(_QUICK))
+        self.steps.setObjectName("quickStanding")
+        self.rows.addRow(self.quick)
+        self.rows.addRow("", self.steps)
+
+    def show_steps(self, steps: Steps | None) -> None:
+        """What is so now; where the compiler failed, its words are in the tooltip."""
+        self.steps.setText(sentences(tr(_QUICK), steps.sentence if steps is not None else ""))
+        self.steps.setToolTip(steps.details if steps is not None else "")
 
     @Slot()
     def _on_device(self) -> None:
@@ -50,6 +63,11 @@ class ComputeSettings(Form):
     def _on_threads(self, threads: int) -> None:
         self._kept.threads = threads
         self.changed.emit("compute")
+
+    @Slot(bool)
+    def _on_quick(self, on: bool) -> None:
+        self._kept.quick_steps = on
+        self.changed.emit("steps")
 
     @Slot(int)
     def _on_top_n(self, count: int) -> None:

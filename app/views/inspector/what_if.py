@@ -40,7 +40,7 @@ class Supposed(NamedTuple):
         about = cls(asked.step, asked.sequence, told(asked))
         if answer.error is not None:
             return about._replace(trouble=sentences(answer.error.cause, answer.error.remedy))
-        return about._replace(found=None if isinstance(answer.result, PrefixNews | Fit) else answer.result)
+        return about._replace(found=None if isinstance(answer.result, PrefixNews | Fit | bool) else answer.result)
 
     def speaks_of(self, token: TokenChosen) -> bool:
         """Whether that is its step."""

@@ -1,0 +1,194 @@
+"""Machine code for steps is built while nothing else is to be done, used from the next run on, and told in words."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QLabel
+from pytestqt.qtbot import QtBot
+
+import core
+from app import build_window
+from app.panels.settings_dialog import SettingsDialog
+from app.session import quickening
+from app.state.requests import ModelInfo
+from app.state.steps import Steps
+from app.storage.settings_file import SettingsStore
+from app.window.main_window import MainWindow
+from core.native import building, library, place
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import faults, settle
+from tests.ui.windows import WAIT_MS, find, open_window, run
+
+
+class Builder:
+    """Takes the compiler's place: waits for `go`, or for its end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.go, self.begun, self.ended = threading.Event(), 0, threading.Event()
+        self.outcome, self.standing = "built", "missing"
+        self.is_on = True
+        monkeypatch.setattr(quickening, "build", self.build)
+        monkeypatch.setattr(quickening, "IDLE_MS", 0)
+        monkeypatch.setattr(core, "quick_standing", self.look)
+        monkeypatch.setattr(core, "switch_quick_steps", self.switch)
+
+    def switch(self, on: bool) -> None:
+        self.is_on = on
+
+    def look(self) -> core.Quickened:
+        return core.Quickened(self.standing if self.is_on else "off", "")
+
+    def build(self, cancel: threading.Event) -> core.Quickened:
+        self.begun += 1
+        while not (self.go.wait(0.01) or cancel.is_set()):
+            pass
+        outcome = "cancelled" if cancel.is_set() else self.outcome
+        self.standing = "ready" if outcome == "built" else self.standing
+        self.ended.set()
+        return core.Quickened(outcome, "", details="step.h:7: error")
+
+
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
+    return Builder(monkeypatch)
+
+
+def until(qtbot: QtBot, window: MainWindow, state: str, quick: bool | None = None) -> Steps:
+    """What is told once it is so."""
+    told = window.parts.lasting.quickening
+    qtbot.waitUntil(
+        lambda: told.steps is not None and (told.steps.state, told.steps.quick) == (state, quick), timeout=WAIT_MS
+    )
+    assert told.steps is not None
+    return told.steps
+
+
+def staying(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
+    """A window as one that stays: it may have things built."""
+    window = open_window(qtbot, folder, engine)
+    window.parts.lasting.quickening.allow()
+    return window
+
+
+def test_built_once_beside_runs_and_used_by_the_next(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = staying(qtbot, config_dir)
+    until(qtbot, window, "building")
+    status = window.parts.status.device
+    assert "quick" not in status.text()
+    assert "being built" in status.toolTip()
+    assert run(qtbot, window).kind == "completed"  # it does not wait for the compiler
+    builder.go.set()
+    until(qtbot, window, "ready", True)
+    assert "quick steps" in status.text()
+    assert "machine code" in status.toolTip()
+    window.session.tell_again()
+    until(qtbot, window, "ready", True)
+    assert builder.begun == 1
+
+
+def test_a_model_that_it_does_not_know(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    builder.standing = "ready"
+    window = staying(qtbot, config_dir, ScriptedEngine(is_quick=False))
+    until(qtbot, window, "ready", False)
+    assert "quick steps" not in window.parts.status.device.text()
+    assert "no way through" in window.parts.status.device.toolTip()
+    assert builder.begun == 0
+
+
+@pytest.mark.parametrize(("outcome", "words"), [("failed", "could not be built"), ("no_compiler", "C++ compiler")])
+def test_nothing_alarming_where_it_cannot_be(
+    outcome: str, words: str, qtbot: QtBot, config_dir: Path, builder: Builder
+) -> None:
+    builder.outcome = outcome
+    builder.standing = "missing" if outcome == "failed" else outcome
+    builder.go.set()
+    window = staying(qtbot, config_dir)
+    until(qtbot, window, outcome)
+    assert not window.parts.centre.error_banner.isVisible()
+    assert not window.parts.centre.notice_banner.isVisible()
+    assert words in window.parts.status.device.toolTip()
+    window.parts.dialogs.open_settings()
+    dialog = find(window, SettingsDialog, "settingsDialog")
+    settle(dialog)
+    assert not faults(dialog)
+    standing = find(dialog, QLabel, "quickStanding")
+    assert words in standing.text()
+    assert ("step.h:7" in standing.toolTip()) == (outcome == "failed")
+    dialog.close()
+    window.session.tell_again()
+    assert builder.begun == (outcome == "failed")  # not tried again
+
+
+def test_switched_off_it_ends_and_on_it_begins_anew(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = staying(qtbot, config_dir)
+    until(qtbot, window, "building")
+    window.parts.dialogs.open_settings()
+    dialog = find(window, SettingsDialog, "settingsDialog")
+    box = find(dialog, QCheckBox, "quickChoice")
+    box.setChecked(False)
+    until(qtbot, window, "off")
+    qtbot.waitUntil(builder.ended.is_set, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window.parts.lasting.quickening.is_building, timeout=WAIT_MS)
+    assert "switched off" in find(dialog, QLabel, "quickStanding").text()
+    assert not SettingsStore(config_dir).load().compute.quick_steps
+    builder.go.set()
+    box.setChecked(True)
+    until(qtbot, window, "ready", True)
+    assert builder.begun == 2
+    dialog.close()
+
+
+def test_the_compiler_ends_with_the_window(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = staying(qtbot, config_dir)
+    until(qtbot, window, "building")
+    window.close()
+    assert builder.ended.is_set()
+
+
+def test_only_for_models_on_this_machines_processor(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = staying(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", device="cuda")))
+    with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
+        window.session.tell_again()
+    assert window.parts.lasting.quickening.steps is None
+    assert builder.begun == 0
+
+
+def test_a_window_that_only_leaves_a_picture_builds_nothing(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
+    window = open_window(qtbot, config_dir)
+    until(qtbot, window, "missing")
+    run(qtbot, window)
+    assert builder.begun == 0
+
+
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine's own compiler, in a hurry; nothing of it stays."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(place.SWITCH)
+    monkeypatch.setattr(building, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in building.FLAGS))
+    monkeypatch.setattr(library, "_SHELF", library._Shelf())
+    monkeypatch.setattr(quickening, "IDLE_MS", 0)
+
+
+@pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
+@pytest.mark.usefixtures("real")
+def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
+    """The storyteller's text is the same before and after."""
+    window = build_window(config_dir)
+    qtbot.addWidget(window)
+    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
+        window.show()
+    window.parts.controller.set_more_values({"max_new_tokens": 12})
+    run(qtbot, window)
+    assert window.session.run is not None
+    before = window.session.run.text
+    window.parts.lasting.quickening.allow()
+    with qtbot.waitSignal(
+        window.parts.lasting.quickening.changed, timeout=12 * WAIT_MS, check_params_cb=lambda steps: bool(steps.quick)
+    ):
+        pass
+    run(qtbot, window)
+    assert window.session.run.text == before
