@@ -12,7 +12,7 @@ from core.native.place import is_ours, place
 
 log = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 """Of the functions below; a library that says otherwise is not used."""
 
 
@@ -30,6 +30,8 @@ class Library:
             raise OSError(f"{path.name} is of another version")
         self.shift = int(loaded.tokenscope_shift())
         """What is added to each number of a vector in eight bits, so that it has no sign; 0 where it may have one."""
+        self.has_halves = bool(loaded.tokenscope_halves())
+        """Whether it reads weights in float16."""
         self._step, self._multiply, self._read = (
             loaded.tokenscope_step, loaded.tokenscope_multiply, loaded.tokenscope_read,
         )  # fmt: skip

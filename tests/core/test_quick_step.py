@@ -14,6 +14,7 @@ from transformers import DynamicCache, GenerationConfig
 import core
 from core.caches.tensors.accounting import measure_storages
 from core.decoding import observe
+from core.decoding.forward import quick_step as quick_step_module
 from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.quick_reading import read_quickly
@@ -32,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("built")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path))
-        patch.delenv(place.SWITCH)
+        patch.delenv(place.SWITCH, raising=False)
         patch.setattr(building, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in building.FLAGS))
         assert core.quicken().state == "built"
         yield path
@@ -42,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built step, found by this test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    monkeypatch.delenv(place.SWITCH)
+    monkeypatch.delenv(place.SWITCH, raising=False)
     monkeypatch.setattr(library, "_SHELF", library._Shelf())
 
 
@@ -184,6 +185,38 @@ def test_other_weights_and_each_token_as_alone(weights: str, kept: Path) -> None
 
 
 @pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_that_are_exact_in_fewer_bits_are_read_so(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit what all their bits give; the quicker way is taken, and none where a number is not exact."""
+    model, ways = tiny.make("llama"), []
+    with torch.no_grad():
+        for weight in model.model.parameters():
+            weight.copy_(weight.to(dtype))
+    found = library.library()
+    assert found is not None
+    choose = quick_step_module._quicker
+    monkeypatch.setattr(quick_step_module, "_quicker", lambda *both: ways.extend(both[:2]) or choose(*both))
+    assert step_of(model) in ways
+    plain, shorter = ways
+    assert not plain.is_shorter
+    assert shorter.is_shorter == (dtype == torch.bfloat16 or found.has_halves)
+    lean = lean_pass(model, DynamicCache())
+    assert lean is not None
+    with torch.inference_mode():
+        given = []
+        for step in ways:
+            cache = DynamicCache()
+            lean(torch.tensor([tiny.prompt(20)]), cache)
+            given.append(step(torch.tensor([[7, 8, 9]]), cache, 0))
+    assert torch.equal(*given)
+    with torch.no_grad():
+        for weight in model.model.parameters():
+            weight.mul_(1 + 1e-6)
+    ways.clear()
+    assert not step_of(model).is_shorter
+
+
+@pytest.mark.usefixtures("built")
 @torch.inference_mode()
 def test_packed_numbers_are_moved_not_changed(kept: Path) -> None:
     model = core.load(kept, weights="int8")
@@ -238,7 +271,7 @@ def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: P
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where nothing is built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(place.SWITCH)
+    monkeypatch.delenv(place.SWITCH, raising=False)
     monkeypatch.setattr(library, "_SHELF", library._Shelf())
     return tmp_path / "tokenscope" / "native"
 

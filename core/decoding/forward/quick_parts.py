@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,18 +19,24 @@ _ACTS: dict[str, Change] = {
     "gelu_erf": F.gelu,
     "relu": F.relu,
 }
-_KINDS = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_KINDS = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+_READ = (torch.float32, torch.bfloat16)
 _Pair = tuple[torch.Tensor, torch.Tensor | None]
 
 
 class QuickParts:
     """`model` holds addresses only: the tensors behind them live as long as this does."""
 
-    def __init__(self, parts: Anatomy, dtype: torch.dtype, hidden: int, copies: bool) -> None:
-        """`copies`: matrices that lie another way may be copied. Raises Unfamiliar."""
+    def __init__(
+        self, parts: Anatomy, dtype: torch.dtype, hidden: int, copies: bool, shorter: Sequence[torch.dtype] = ()
+    ) -> None:
+        """`copies`: matrices that lie another way may be copied; matrices that are exact in one of `shorter` are kept
+        so, which leaves fewer bytes to read and every result the same. Raises Unfamiliar."""
         _refuse(parts.attention_cap is not None, "capped attention")
         self._kept: list[torch.Tensor] = []
-        self._parts, self._dtype, self._copies = parts, dtype, copies
+        self._parts, self._dtype, self._copies, self._shorter = parts, dtype, copies, shorter
+        self.is_shorter = False
+        """Whether any matrix is kept in fewer bits."""
         self._layers = (description.Layer * len(parts.layers))(*map(self._layer, parts.layers))
         act = {_act_of(layer.mlp) for layer in parts.layers}
         _refuse(len(act) != 1, "several activations")
@@ -98,14 +105,24 @@ class QuickParts:
         weight, bias = pair
         if interleaved:
             weight, bias = self._by_kind(weight), None if bias is None else self._by_kind(bias)
-        _refuse(weight.dtype not in _KINDS or weight.device.type != "cpu", "weights of another kind")
+        _refuse(weight.dtype not in _READ or weight.device.type != "cpu", "weights of another kind")
         if not weight.is_contiguous():
             _refuse(not self._copies, "a large matrix that lies another way")
             weight = weight.contiguous()
+        weight = self._shortened(weight)
         self._kept.append(weight)
         return description.Matrix(
             description.WEIGHTS[_KINDS[weight.dtype]], *weight.shape, weight.data_ptr(), self._float(bias)
         )
+
+    def _shortened(self, weight: torch.Tensor) -> torch.Tensor:
+        """The same numbers in fewer bits, where all of them are exact there."""
+        for dtype in self._shorter if weight.dtype == torch.float32 else ():
+            short = weight.detach().to(dtype)
+            if torch.equal(short.float(), weight):
+                self.is_shorter = True
+                return short
+        return weight
 
     def _by_kind(self, tensor: torch.Tensor) -> torch.Tensor:
         """Rows that lie head by head (query, key and value of each), kind by kind."""

@@ -4,6 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#if defined(__F16C__) || defined(__AVX512F__)
+#include <immintrin.h>
+#define TOKENSCOPE_HALVES 1
+#else
+#define TOKENSCOPE_HALVES 0
+#endif
 
 #if defined(__AVX512F__)
 constexpr long LANES = 16;
@@ -17,6 +23,7 @@ typedef int32_t Whole __attribute__((vector_size(4 * LANES)));
 typedef uint32_t Bits __attribute__((vector_size(4 * LANES)));
 typedef uint16_t Halves __attribute__((vector_size(2 * LANES)));
 typedef uint16_t bfloat16;
+struct float16 { uint16_t bits; };
 
 inline Lanes all(float value) { return value - Lanes{}; }
 
@@ -41,6 +48,18 @@ inline float one(const bfloat16* place) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
+
+#if TOKENSCOPE_HALVES
+inline Lanes load(const float16* place) {
+#ifdef __AVX512F__
+    return (Lanes)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(place)));
+#else
+    return (Lanes)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(place)));
+#endif
+}
+
+inline float one(const float16* place) { return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(place->bits))); }
+#endif
 
 inline void store(float* place, Lanes lanes) { std::memcpy(place, &lanes, sizeof lanes); }
 

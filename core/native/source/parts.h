@@ -3,7 +3,7 @@
 #include <cstdint>
 
 enum NormKind : int64_t { NO_NORM, ROOT_MEAN_SQUARE, LAYER_NORM };
-enum WeightKind : int64_t { FLOAT32, BFLOAT16, INT8 };
+enum WeightKind : int64_t { FLOAT32, BFLOAT16, INT8, FLOAT16 };
 enum ActKind : int64_t { SILU, GELU_TANH, GELU_ERF, RELU };
 
 struct Norm {

@@ -161,6 +161,9 @@ inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart
         const long begin = part * block, end = std::min(begin + block, long(matrix.outputs));
         if (matrix.kind == FLOAT32) floats<float>(matrix, of, found, apart, begin, end);
         else if (matrix.kind == BFLOAT16) floats<bfloat16>(matrix, of, found, apart, begin, end);
+#if TOKENSCOPE_HALVES
+        else if (matrix.kind == FLOAT16) floats<float16>(matrix, of, found, apart, begin, end);
+#endif
         else eights(matrix, of, found, apart, begin, end);
         if (matrix.bias != nullptr)
             for (long row = 0; row < of.rows; ++row)

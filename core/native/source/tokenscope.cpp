@@ -10,7 +10,10 @@
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-TOKENSCOPE int64_t tokenscope_version() { return 2; }
+TOKENSCOPE int64_t tokenscope_version() { return 3; }
+
+// Whether weights may be of sixteen bits as IEEE has them.
+TOKENSCOPE int64_t tokenscope_halves() { return TOKENSCOPE_HALVES; }
 
 // What is added to each number of a vector in eight bits: sums of a row's weights take it out again.
 TOKENSCOPE int64_t tokenscope_shift() { return SHIFT; }
