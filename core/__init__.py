@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from core.explain.tokens import explain_token
     from core.explain.watermarks import WatermarkFound, explain_watermark, watermark_found
     from core.extras import why_missing
+    from core.foretelling import Foretold, foretell
     from core.grammar.compiled import grammar_problem
     from core.inside.attention import AttentionRow, attention
     from core.inside.lens import LensRow, lens, lens_text
@@ -64,6 +65,7 @@ __all__ = [
     "AttentionRow",
     "Effect",
     "Estimate",
+    "Foretold",
     "GrammarFigures",
     "KeptScores",
     "LensRow",
@@ -105,6 +107,7 @@ __all__ = [
     "explain_token",
     "explain_watermark",
     "explain_what_if",
+    "foretell",
     "glossary",
     "grammar_figures",
     "grammar_problem",
@@ -171,6 +174,7 @@ _HOMES = {
     "AttentionRow": "core.inside.attention",
     "Effect": "core.inside.occlusion",
     "Estimate": "core.memory.estimate",
+    "Foretold": "core.foretelling",
     "LensRow": "core.inside.lens",
     "GrammarFigures": "core.explain.grammar",
     "KeptScores": "core.decoding.kept",
@@ -201,6 +205,7 @@ _HOMES = {
     "explain_cut": "core.explain.cuts",
     "explain_draft": "core.explain.rounds",
     "explain_extra": "core.explain.rounds",
+    "foretell": "core.foretelling",
     "explain_grammar": "core.explain.grammar",
     "explain_pool": "core.explain.rounds",
     "explain_round": "core.explain.rounds",

@@ -22,13 +22,17 @@ def load(
     allow_remote_code: bool = False,
     key: str | None = None,
     allow_plain: bool = False,
+    memory_limit: int | None = None,
 ) -> LoadedModel | RemoteModel:
     """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded. An address,
-    `https://host:port/v1#model-name`, gives a model that runs on another machine, for which only the last two count.
+    `https://host:port/v1#model-name`, gives a model that runs on another machine, for which only `key` and
+    `allow_plain` count.
 
     `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
     `weights`: how they are kept. auto: as `dtype` says; float32, bfloat16 and float16 win over `dtype`; int8 and int4
     are made layer by layer while loading, on a CPU, and computed with in float32.
+    `memory_limit`: bytes that its weights may take, on a CPU, 0 for as few as it goes; layers beyond stay on the disk
+    and are read for each pass, and `core.foretell(model)` says beforehand how quick that is.
     `key`: the engine's, kept in memory only; where none is given, that of the system's keyring, else of the environment
     (`core.remote.find_key`). `allow_plain`: http to another machine.
     Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineErrors, each with its remedy.
@@ -41,5 +45,5 @@ def load(
 
     return model.load(
         name, device=device, dtype=dtype, weights=weights, allow_pickle=allow_pickle,
-        allow_remote_code=allow_remote_code,
+        allow_remote_code=allow_remote_code, memory_limit=memory_limit,
     )  # fmt: skip

@@ -19,6 +19,8 @@ from core.errors import (
     UnpackableError,
 )
 from core.models.files import is_file, read_json
+from core.models.offload.loading import load_shelved
+from core.models.offload.shelf import Shelf
 from core.models.packed.loading import Report, already_packed, load_converted, load_packed
 from core.models.packed.reading import is_conversion
 from core.models.plan import ModelPlan
@@ -32,9 +34,11 @@ log = logging.getLogger(__name__)
 
 
 def load_network(
-    plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool, packed: str | None = None
-) -> Network:
-    """The module with its weights, on its device, ready to run; `packed`: int8 or int4, in which they are kept.
+    plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool, packed: str | None = None,
+    shelf: Shelf | None = None,
+) -> Network:  # fmt: skip
+    """The module with its weights, on its device, ready to run; `packed`: int8 or int4, in which they are kept;
+    `shelf`: the layers that stay on the disk.
 
     Raises ModelError subclasses and OutOfMemoryError.
     """
@@ -44,7 +48,10 @@ def load_network(
     outline = plan.outline(dtype)
     plan.check_size(outline, weights)
     try:
-        network, report = _read(plan, outline, weights, dtype, packed)
+        if shelf is not None:
+            network, report = load_shelved(plan, outline, shelf)
+        else:
+            network, report = _read(plan, outline, weights, dtype, packed)
         ready: Network = _moved(network, device).eval()
     except UnpackableError:
         raise

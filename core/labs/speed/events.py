@@ -7,7 +7,7 @@ from statistics import median
 from typing import Literal
 
 Way = Literal["batch", "weights", "drafts", "compiled", "offload", "parallel"]
-WAYS: tuple[Way, ...] = ("batch", "weights", "drafts", "parallel", "compiled")
+WAYS: tuple[Way, ...] = ("batch", "weights", "drafts", "offload", "parallel", "compiled")
 """In the order they are measured: what can take long comes last."""
 PROMPT = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside. "

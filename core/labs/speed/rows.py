@@ -11,7 +11,7 @@ from core.device_memory import is_out_of_memory
 from core.errors import TokenscopeError
 from core.labs.speed.events import Asked, Begun, Done, Event, LeftOut, Measured, Planned, Row, Way
 from core.labs.speed.subject import Stopped, Subject, freed
-from core.labs.speed.ways import batch, compiled, drafts, parallel, weights
+from core.labs.speed.ways import batch, compiled, drafts, offload, parallel, weights
 from resources.language import tr
 
 Measure = Callable[[Subject, Row, Mapping[str, Measured]], Measured]
@@ -26,6 +26,7 @@ _WAYS: dict[Way, _Way] = {
     "batch": _Way(batch.ROWS, batch.measure),
     "weights": _Way(weights.ROWS, weights.measure),
     "drafts": _Way(drafts.ROWS, drafts.measure),
+    "offload": _Way(offload.ROWS, offload.measure),
     "parallel": _Way(parallel.ROWS, parallel.measure),
     "compiled": _Way(compiled.ROWS, compiled.measure),
 }
@@ -50,7 +51,8 @@ def measuring(asked: Asked, cancel: threading.Event) -> Iterator[Event]:
             if isinstance(event, Measured):
                 done[row] = event
             yield event
-            if row.way == "weights":
+            if row.way == "weights" or row.name == offload.DRAFTED:
+                subject.put_back()
                 freed()
     except Stopped:
         return

@@ -20,6 +20,7 @@ from core.labs.speed.events import Asked, Ground, Measured, Row
 from core.models import catalog
 from core.models.entry import ModelEntry
 from core.models.model import LoadedModel, load
+from core.models.packed.kinds import PACKED
 from core.models.room import free_memory, has_room, weight_bytes
 from core.request import Request
 from core.running import Result, run
@@ -50,6 +51,7 @@ class Subject:
         self.asked, self._cancel = asked, cancel
         self._plain: Timed | None = None
         self._base: LoadedModel | None = None
+        self._shelved: LoadedModel | None = None
         self.wrote: dict[Row, tuple[int, ...]] = {}
         """What rows of other engines wrote."""
         self._bandwidths: dict[int, float] = {}
@@ -60,6 +62,22 @@ class Subject:
         if self._base is None:
             self._base = self.loaded(self.asked.weights)
         return self._base
+
+    @property
+    def shelved(self) -> LoadedModel:
+        """The model with as few of its layers in memory as it goes, the others on the disk. Raises TokenscopeError."""
+        if self._shelved is None:
+            asked = self.asked
+            wish = "auto" if asked.weights in PACKED else asked.weights
+            self._shelved = load(
+                asked.model, device="cpu", dtype=asked.dtype, weights=wish, allow_pickle=asked.allow_pickle,
+                allow_remote_code=asked.allow_remote_code, memory_limit=0,
+            )  # fmt: skip
+        return self._shelved
+
+    def put_back(self) -> None:
+        """What rows of one way alone need is needed no more."""
+        self._shelved = None
 
     def loaded(self, weights: str) -> LoadedModel:
         """The model with its weights kept so, where there is room for it. Raises TokenscopeError."""
@@ -82,11 +100,15 @@ class Subject:
     @cached_property
     def draft(self) -> LoadedModel | None:
         """The model that drafts; None where there is none. Raises TokenscopeError where the named one does not fit."""
+        return self.draft_of(self.base)
+
+    def draft_of(self, model: LoadedModel) -> LoadedModel | None:
+        """The one that drafts for this one."""
         if name := self.asked.draft:
             return load(name, device=self.asked.device)
         for name in _smaller(self.entry):
             found = load(name, device=self.asked.device)
-            if why_not_draft(self.base, found) is None:
+            if why_not_draft(model, found) is None:
                 return found
         return None
 
@@ -128,10 +150,12 @@ class Subject:
             torch.get_num_threads(), self.tokens, self.draft.name if self.draft is not None else "",
         )  # fmt: skip
 
-    def timed(self, model: LoadedModel, like: Request | None = None, warm: int = _TRIED) -> Timed:
+    def timed(
+        self, model: LoadedModel, like: Request | None = None, warm: int = _TRIED, tokens: int | None = None
+    ) -> Timed:
         """The repeats of a request, behind one of `warm` tokens. Raises Stopped, TokenscopeError."""
         self.once(model, warm, like)
-        results = [self.once(model, self.tokens, like) for _ in range(self.asked.repeats)]
+        results = [self.once(model, tokens or self.tokens, like) for _ in range(self.asked.repeats)]
         return Timed(tuple(found.metrics.decode_tokens_per_second or 0.0 for found in results), results[-1])
 
     def once(self, model: LoadedModel, tokens: int, like: Request | None = None) -> Result:

@@ -108,6 +108,24 @@ _NOT_COMPILED = Saying(
     mark("The compiled step was not clearly quicker here: {speed} tokens/s, {ratio} × the usual one."),
     mark("Static cache and compiled step: {speed} tokens/s = {ratio} × dynamic, within the spread or below it."),
 )
+_ON_DISK = Saying(
+    mark("With {bytes} of it in memory and the rest read from the disk for every word, {speed} words come in a second; "
+         "{foretold} were foretold."),
+    mark("With {bytes} in memory and the rest read from the disk for each pass: {speed} tokens/s, where {foretold} "
+         "were foretold."),
+    mark("{bytes} of weights and cache in memory, the rest read for each pass: {speed} tokens/s; foretold were "
+         "{foretold} = 1 ÷ (bytes read ÷ the disk's speed + computing)."),
+)  # fmt: skip
+_DISK_DRAFTED = Saying(
+    mark("Guessing ahead makes that {ratio} times as quick, since one reading settles {passes} words."),
+    mark("Drafts made that {ratio} × as quick, {speed} tokens/s: one reading settles {passes} tokens."),
+    mark("Drafted: {speed} tokens/s = {ratio} × undrafted, {passes} tokens a target pass."),
+)
+_DISK_NOT_DRAFTED = Saying(
+    mark("Guessing ahead does not make that clearly quicker: {ratio} times."),
+    mark("Drafts did not make that clearly quicker: {ratio} ×."),
+    mark("Drafted: {ratio} × undrafted, within the spread or below it."),
+)
 _NOTHING = Saying(
     mark("There is nothing to compare here."), mark("There is nothing to compare here."), mark("No rows to compare.")
 )
@@ -204,10 +222,23 @@ def _of_compiled(found: Sequence[Measured]) -> Sentence:
     return together(saying.say(**_values(last, base)), _sameness(found))
 
 
+def _of_offload(found: Sequence[Measured]) -> Sentence:
+    by_name = {one.row.name: one for one in found}
+    disk, drafted = by_name.get("disk"), by_name.get("drafted")
+    if disk is None:
+        return _NOTHING.say()
+    told = _ON_DISK.say(**_values(disk, disk), foretold=speed_words(disk.foretold or 0.0))
+    if drafted is None:
+        return together(told, _sameness(found))
+    saying = _DISK_DRAFTED if is_clearly_quicker(drafted, disk) else _DISK_NOT_DRAFTED
+    return together(told, saying.say(**_values(drafted, disk)), _sameness(found))
+
+
 _SENTENCES: dict[Way, Callable[[Sequence[Measured]], Sentence]] = {
     "batch": _of_batch,
     "weights": _of_weights,
     "drafts": _of_drafts,
+    "offload": _of_offload,
     "parallel": _of_parallel,
     "compiled": _of_compiled,
 }

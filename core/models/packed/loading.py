@@ -31,7 +31,7 @@ def load_packed(plan: ModelPlan, outline: Network, weights: WeightFiles, kind: s
     Raises UnpackableError, and what transformers raises.
     """
     check_unpacked(plan)
-    network, report = _read(plan, outline, _tensors(outline, weights), torch.float32, PackedConfig(kind))
+    network, report = read_tensors(plan, outline, _tensors(outline, weights), torch.float32, PackedConfig(kind))
     PackedQuantizer.forget(network)
     _try_out(network, kind)
     return network, report
@@ -49,7 +49,7 @@ def load_converted(
     plan: ModelPlan, outline: Network, weights: WeightFiles, dtype: torch.dtype
 ) -> tuple[Network, Report]:
     """The module in another float type than its files have, which would lie in memory beside it if they were mapped."""
-    return _read(plan, outline, dict(stored_tensors(weights)), dtype, None)
+    return read_tensors(plan, outline, dict(stored_tensors(weights)), dtype, None)
 
 
 def check_unpacked(plan: ModelPlan) -> None:
@@ -81,7 +81,7 @@ def _shape_of_words(outline: Network) -> tuple[int, ...]:
     return tuple(words.weight.shape) if isinstance(words.weight, torch.Tensor) else ()
 
 
-def _read(
+def read_tensors(
     plan: ModelPlan, outline: Network, tensors: dict[str, Any], dtype: torch.dtype, packing: PackedConfig | None
 ) -> tuple[Network, Report]:
     """By transformers' own loader, which knows each family's names."""

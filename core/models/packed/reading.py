@@ -27,8 +27,17 @@ class Stored:
     """One tensor of a file. `stored[...]` reads it whole, as transformers asks; `stored[a:b]` its rows a to b."""
 
     def __init__(self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:
-        self._file, self._start = file, start
+        self.file, self.start = file, start
         self.shape, self.dtype = shape, dtype
+
+    @property
+    def nbytes(self) -> int:
+        """In its file."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def read_to(self, tensor: torch.Tensor) -> None:
+        """Read it whole to where a tensor of its shape and type lies. Raises OSError where the file ends before."""
+        self._fill(0, tensor.view(-1).view(torch.uint8))
 
     def __getitem__(self, rows: slice | EllipsisType) -> torch.Tensor:
         if isinstance(rows, EllipsisType):
@@ -40,11 +49,14 @@ class Stored:
     def _read(self, skipped: int, shape: tuple[int, ...]) -> torch.Tensor:
         """The numbers behind the first `skipped`. Raises OSError where the file ends before."""
         buffer = torch.empty(math.prod(shape) * self.dtype.itemsize, dtype=torch.uint8)
-        with self._file.open("rb", buffering=0) as stream:
-            stream.seek(self._start + skipped * self.dtype.itemsize)
-            if _fill(stream, memoryview(buffer.numpy().data)) < len(buffer):
-                raise OSError(f"{self._file.name} ended early")
+        self._fill(skipped, buffer)
         return buffer.view(self.dtype).view(shape)
+
+    def _fill(self, skipped: int, buffer: torch.Tensor) -> None:
+        with self.file.open("rb", buffering=0) as stream:
+            stream.seek(self.start + skipped * self.dtype.itemsize)
+            if _fill(stream, memoryview(buffer.numpy().data)) < len(buffer):
+                raise OSError(f"{self.file.name} ended early")
 
 
 class Unread:

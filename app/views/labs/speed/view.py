@@ -22,9 +22,9 @@ from resources.language import mark, sentences, tr
 
 _FIRST = mark(
     "Every way to make a model write more quickly, measured on this machine and on the model of your choice: several "
-    "texts at once, weights of fewer bits, guessing ahead, several processes, compiled steps. Each row stands beside "
-    "what reading the weights from memory allows. It takes minutes, and more for a large model; runs in the window "
-    "meanwhile make all of it slower."
+    "texts at once, weights of fewer bits, guessing ahead, weights on the disk, several processes, compiled steps. "
+    "Each row stands beside what reading the weights from memory allows. It takes minutes, and more for a large model; "
+    "runs in the window meanwhile make all of it slower."
 )
 
 

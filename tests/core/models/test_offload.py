@@ -1,0 +1,146 @@
+"""A model larger than the memory it may take: the same numbers, no more memory, its speed said beforehand."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import GPT2Config, GPT2LMHeadModel, MixtralConfig, MixtralForCausalLM
+
+import core
+from core.errors import OutOfMemoryError, ParameterError, TokenscopeError
+
+WHOLE = 22_825_728
+"""Bytes of storyteller's weights in float32."""
+LIMIT = 14_000_000
+SHORT = {"max_new_tokens": 12, "min_new_tokens": 12, "do_sample": False}
+
+
+@pytest.fixture(scope="module")
+def whole() -> core.LoadedModel:
+    return _loaded("storyteller")
+
+
+@pytest.fixture(scope="module")
+def shelved() -> core.LoadedModel:
+    return _loaded("storyteller", memory_limit=LIMIT)
+
+
+def _loaded(name: str | Path, **how: object) -> core.LoadedModel:
+    model = core.load(name, device="cpu", **how)  # type: ignore[arg-type]
+    assert isinstance(model, core.LoadedModel)
+    return model
+
+
+def test_it_computes_what_the_whole_model_computes(whole: core.LoadedModel, shelved: core.LoadedModel) -> None:
+    ids = torch.tensor([[5, 80, 300, 7, 41]])
+    with torch.inference_mode():
+        assert torch.equal(whole.model(ids).logits, shelved.model(ids).logits)
+    request = core.Request("Once upon a time", config=SHORT)
+    assert core.run(whole, request).texts == core.run(shelved, request).texts
+
+
+@pytest.mark.parametrize("strategy", ["beam_search", "assisted", "early_exit", "contrastive"])
+def test_every_strategy_runs_on_it(whole: core.LoadedModel, shelved: core.LoadedModel, strategy: str) -> None:
+    drafters = (_loaded("storyteller-draft"),) if strategy == "assisted" else ()
+    request = core.Request("Once upon a time", config=SHORT, strategy=strategy, drafters=drafters)
+    assert core.run(whole, request).texts == core.run(shelved, request).texts
+
+
+def test_no_more_than_the_limit_is_in_memory(whole: core.LoadedModel, shelved: core.LoadedModel) -> None:
+    shelf = shelved.shelf
+    assert shelf is not None
+    held = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in shelved.model.parameters()}
+    assert sum(held.values()) <= LIMIT
+    assert shelved.weight_bytes == shelf.kept_bytes <= LIMIT
+    assert shelf.kept_bytes + sum(layer.room for layer in shelf.layers) >= WHOLE == whole.weight_bytes
+    one_more = shelf.layers[0].room
+    assert shelf.kept_bytes + one_more > LIMIT, "as many layers as fit are kept"
+    assert shelved.parameters == whole.parameters
+
+
+def test_a_limit_that_it_fits_into_changes_nothing() -> None:
+    model = _loaded("storyteller-draft", memory_limit=10**9)
+    assert model.shelf is None
+    assert core.foretell(model) is None
+
+
+def test_with_none_allowed_no_layer_is_kept() -> None:
+    shelf = _loaded("storyteller", memory_limit=0).shelf
+    assert shelf is not None
+    assert len(shelf.layers) == 12
+    assert shelf.kept_bytes < WHOLE / 3
+
+
+def test_too_little_says_how_much_it_takes() -> None:
+    with pytest.raises(OutOfMemoryError, match="are allowed to its weights") as caught:
+        _loaded("storyteller", memory_limit=10**6)
+    assert caught.value.remedy.startswith("Allow it ")
+
+
+def test_packed_weights_are_refused_with_a_remedy() -> None:
+    with pytest.raises(ParameterError, match="with weights as floats"):
+        _loaded("storyteller", memory_limit=LIMIT, weights="int8")
+
+
+def test_a_file_that_shrinks_meanwhile_is_told(tmp_path: Path, whole: core.LoadedModel) -> None:
+    assert whole.path is not None
+    folder = tmp_path / "model"
+    shutil.copytree(whole.path, folder)
+    model = _loaded(folder, memory_limit=LIMIT)
+    file = folder / "model.safetensors"
+    with file.open("r+b") as stream:
+        stream.truncate(file.stat().st_size // 2)
+    with pytest.raises(TokenscopeError, match=r"model\.safetensors"):
+        core.run(model, core.Request("Once", config=SHORT))
+
+
+def _saved(network: torch.nn.Module, folder: Path) -> Path:
+    network.save_pretrained(folder)  # type: ignore[operator]
+    return folder
+
+
+def test_names_without_what_they_stand_in_and_another_type(tmp_path: Path) -> None:
+    """GPT-2's own files say `h.0`, not `transformer.h.0`; kept in float16, they are computed with in float32."""
+    torch.manual_seed(0)
+    network = GPT2LMHeadModel(GPT2Config(n_layer=4, n_embd=32, n_head=2, vocab_size=64, n_positions=32)).eval()
+    folder = _saved(network, tmp_path)
+    file = folder / "model.safetensors"
+    kept = {name.removeprefix("transformer."): one.half() for name, one in load_file(file).items()}
+    save_file(kept, file, metadata={"format": "pt"})
+    whole = _loaded(folder, dtype="float32")
+    half = _loaded(folder, dtype="float32", memory_limit=whole.weight_bytes * 2 // 3)
+    assert half.shelf is not None
+    ids = torch.tensor([[1, 2, 3]])
+    with torch.inference_mode():
+        assert torch.equal(whole.model(ids).logits, half.model(ids).logits)
+
+
+def test_layers_that_are_put_together_while_loading_are_refused(tmp_path: Path) -> None:
+    """Mixtral's experts lie one by one in its files, and as one tensor in its module."""
+    config = MixtralConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=2,
+        num_local_experts=4, vocab_size=64,
+    )  # fmt: skip
+    folder = _saved(MixtralForCausalLM(config), tmp_path)
+    with pytest.raises(TokenscopeError, match=r"are allowed|cannot be repeated"):
+        _loaded(folder, dtype="float32", memory_limit=100_000)
+
+
+@pytest.mark.slow
+def test_its_speed_is_said_beforehand_within_30_percent(shelved: core.LoadedModel) -> None:
+    """Several tries: others use this machine meanwhile."""
+    request = core.Request("Once upon a time", config=SHORT, top_n=0)
+    found = []
+    for _ in range(6):
+        foretold = core.foretell(shelved)
+        assert foretold is not None
+        speed = core.run(shelved, request).metrics.decode_tokens_per_second
+        assert speed is not None
+        found.append(foretold.tokens_per_second / speed)
+        if abs(found[-1] - 1) <= 0.3:
+            return
+    raise AssertionError(f"foretold ÷ measured: {found}")
