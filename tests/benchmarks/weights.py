@@ -6,7 +6,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import torch
 from transformers import GenerationConfig
@@ -33,12 +35,28 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
     story = core.load("storyteller")
     ids = story.tokenizer(PROMPT)["input_ids"]
     yield "storyteller, decode ÷ generate, 1 thread", decode_ratio(story, ids, 60, 3 if quick else 9)["vs_generate"]
+    yield from _offloaded(3 if quick else 7)
     with tempfile.TemporaryDirectory() as folder:
         random_llama().model.to(torch.bfloat16).save_pretrained(folder)
         yield from _speeds(folder, 12 if quick else 24, 3 if quick else 7)
         if sys.platform == "linux":
             for kind in ("float32", "int8", "int4"):
                 yield f"peak memory while loading ÷ weights kept, {kind}", peak_ratio(folder, kind)
+
+
+def _offloaded(rounds: int) -> Iterator[tuple[str, float]]:
+    """As few weights in memory as it goes: what drafts are worth there, and how true what was foretold is."""
+    model, draft = core.load("storyteller", memory_limit=0), core.load("storyteller-draft")
+    plain = core.Request(PROMPT, {"max_new_tokens": 40, "min_new_tokens": 40, "do_sample": False}, top_n=0)
+    drafted = replace(plain, strategy="assisted", drafters=(draft,))
+    gains, told = [], []
+    for _ in range(rounds):
+        foretold = core.foretell(model).tokens_per_second
+        speeds = [core.run(model, one).metrics.decode_tokens_per_second for one in (plain, drafted)]
+        gains.append(speeds[1] / speeds[0])
+        told.append(foretold / speeds[0])
+    yield "layers on the disk, assisted ÷ plain, storyteller, 1 thread", median(gains)
+    yield "layers on the disk, foretold ÷ measured, storyteller, 1 thread", median(told)
 
 
 def _speeds(folder: str, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
