@@ -99,7 +99,8 @@ class Names(QGraphicsItem):
         painter.setPen(theme.color("text"))
         for bars in self._figure.bars:
             for n, (value, text) in enumerate(zip(bars.values, bars.figures, strict=False)):
-                end = self._box.mapFromView(QPointF(value, count - 1 - n))
+                marks = [x for dots in self._figure.dots for x, y in dots.points if y == count - 1 - n]
+                end = self._box.mapFromView(QPointF(max([value, *marks]), count - 1 - n))
                 painter.drawText(QPointF(end.x() + theme.px(6), end.y() + metrics.capHeight() / 2), text)
 
     def _paint_names(self, painter: QPainter) -> None:

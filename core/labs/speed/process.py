@@ -16,6 +16,8 @@ from core.labs.speed.events import Event
 from core.labs.speed.messages import Failed, Job, encoded
 from resources import language
 
+_SMALL, _MOST_THREADS = 30_000_000, 8
+
 
 def told(job: Job) -> Iterator[Event | Failed]:
     """Everything that the measurement says, its failure included."""
@@ -25,12 +27,22 @@ def told(job: Job) -> Iterator[Event | Failed]:
         from core.labs.speed.rows import measuring
 
         language.use(job.language)
-        torch.set_num_threads(job.asked.threads or os.cpu_count() or 1)
+        torch.set_num_threads(job.asked.threads or _usual_threads(job.asked.model))
         yield from measuring(job.asked, threading.Event())
     except TokenscopeError as error:
         yield Failed(error.cause, error.remedy, error.details)
     except Exception as error:
         yield Failed(f"{type(error).__name__}: {error}".splitlines()[0], "", traceback.format_exc())
+
+
+def _usual_threads(model: str) -> int:
+    """As many as a run in the window takes: one for a small model, whose steps are too short to share. Raises
+    ModelError."""
+    from core.models import catalog
+
+    parameters = catalog.describe(catalog.locate(model), model, "folder").parameters or 0
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1 if parameters < _SMALL else min(usable, _MOST_THREADS)
 
 
 if __name__ == "__main__":

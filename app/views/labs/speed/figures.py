@@ -40,11 +40,12 @@ def told(one: speed.Measured) -> str:
     return tr(", ").join([*parts, words.size(one.bytes)])
 
 
-def limit_told() -> str:
-    """What the strokes are."""
+def limit_told(is_foretold: bool) -> str:
+    """What the strokes are, and the diamonds where there are any."""
     return sentences(
         tr("The stroke beside a bar is its limit: what it could reach if reading the weights were all the work."),
         tr("Small weights stay in the processor's own memory from pass to pass, so that rows may come beyond it."),
+        tr("The diamond is what was foretold.") if is_foretold else "",
     )
 
 

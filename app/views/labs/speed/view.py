@@ -109,7 +109,7 @@ class SpeedView(View):
         error = speeds.error
         _say(self.problem, sentences(error.cause, error.remedy) if error is not None else "")
         _say(self.details, error.details if error is not None else "")
-        _say(self.limit, limit_told() if speeds.measured else "")
+        _say(self.limit, limit_told(any(one.foretold for one in speeds.measured.values())) if speeds.measured else "")
         self.take.setEnabled(not speeds.is_empty)
         for card in self.cards.values():
             card.show_speeds(speeds)
