@@ -12,7 +12,7 @@ import pytest
 
 import core
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.labs.scale import Measured, Progress, measure, measuring
+from core.labs.scale import Measured, Progress, measure, measuring, remembering
 from core.labs.scale.ranks import sharded
 from core.labs.scale.ranks import watch as inside
 from core.labs.scale.ranks.outline import Outline
@@ -41,11 +41,17 @@ def test_every_scheme(scheme: str, processes: int) -> None:
     check(measure("storyteller", scheme, processes))
 
 
-@pytest.mark.parametrize("stage", ["starts", pytest.param("step", marks=pytest.mark.slow)])
-def test_a_process_that_is_killed_ends_the_lab(stage: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "stage"),
+    [
+        ("zero2", "starts"),
+        *(pytest.param(name, "step", marks=pytest.mark.slow) for name in ("zero2", "pipedream", "tensor", "zeror")),
+    ],
+)
+def test_a_process_that_is_killed_ends_the_lab(scheme: str, stage: str) -> None:
     """Nothing is left running, and it is said which one ended, and when."""
     ids = set()
-    events = measuring("storyteller", "zero2", 2)
+    events = remembering("storyteller", 2) if scheme == "zeror" else measuring("storyteller", scheme, 2)
 
     def kill_one() -> None:
         for event in events:

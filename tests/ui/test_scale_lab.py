@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from PySide6.QtWidgets import QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.labs.scale_run import ScaleRun
+from app.control.labs.scale_run import ScaleRun, open_scale
 from app.theme.theme import theme_for
 from app.views.labs.scale.window import ScaleView
 from core.errors import ScaleError
 from core.labs import scale
+from core.labs.scale.ranks.messages import Remembered
+from core.labs.scale.ranks.remembering import Reckoned
 from resources import depth
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window
@@ -220,3 +223,50 @@ def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
     told = [part.name for part in page.grid.spoken_parts()]
     sums = [told[place].partition(": ")[2] for place in range(4)]
     assert sums == [told[4 + place].partition(": ")[2] for place in range(4)]
+
+
+BLOCKS = [scale.Block(0, 3, 400), scale.Block(1, 9, 200, "checkpoint"), scale.Block(4, 9, 800, "gradient")]
+REMEMBERED = Remembered(200, 800, 0, 1.0, BLOCKS)
+RESIDUAL = scale.Residual(
+    (REMEMBERED, REMEMBERED), (replace(REMEMBERED, checkpoints=100, buffer=80, sent=200),) * 2, Reckoned(200, 800, 0),
+    Reckoned(100, 80, 200), 1e-8, (scale.arena(BLOCKS), scale.arena(BLOCKS, apart=True)),
+)  # fmt: skip
+
+
+def remembering(model: str, processes: int, cancel: threading.Event) -> Iterator[scale.Progress | scale.Residual]:
+    """In the core's place."""
+    yield scale.Progress(0, "step", 1, 2, 4711)
+    yield RESIDUAL
+
+
+def test_a_step_is_seen_without_and_with_zero_r(view: ScaleView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "remembering", remembering)
+    page = view.residual
+    ScaleRun(page)
+    view.show_page("residual")
+    assert not page.without.isVisible()
+    page.button.click()
+    qtbot.waitUntil(lambda: page.found is not None and not page.is_running)
+    assert page.sentence.text().startswith("Each of 2 processes keeps 100 B of checkpoints instead of 200 B")
+    assert page.kept.accessibleDescription().startswith("With ZeRO-R: 1.0 kB at most, in 1.4 kB; 0 B of gaps")
+    assert [part.name for part in page.without.spoken_parts()] == [
+        "checkpoints: 200 B", "gradients: 800 B", "comes and goes: 400 B",
+    ]  # fmt: skip
+    settle(view)
+    assert faults(view) == []
+
+
+def test_what_was_run_is_there_when_the_lab_is_opened_again(qtbot: QtBot) -> None:
+    """As after a switch of the language, which makes the window anew."""
+    measured: dict[str, object] = {}
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    first = open_scale(parent, measured)
+    first.run.go_on(PIPED)
+    first.residual.go_on(RESIDUAL)
+    with qtbot.waitSignal(first.destroyed):
+        first.close()
+    second = open_scale(parent, measured)
+    assert second.run.measured is PIPED
+    assert second.residual.found is RESIDUAL
+    assert "24 % idle" in second.run.sentence.text()

@@ -33,6 +33,8 @@ class LabWorks:
         self._data = data
         self._made: LabWork | None = None
         self._speed: SpeedWork | None = None
+        self.measured: dict[str, object] = {}
+        """Of the Scale lab: what each of its pages has measured last."""
 
     def preference(self) -> LabWork:
         """That of the preference lab."""
@@ -73,7 +75,7 @@ class Labs(QObject):
         """The Scale lab."""
         from app.control.labs.scale_run import open_scale
 
-        self._show("scale", open_scale)
+        self._show("scale", partial(open_scale, measured=self._works.measured))
 
     @Slot()
     def open_preference(self) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.session.errand import Errand
-from app.views.labs.scale.run_page import RunPage
+from app.views.labs.scale.running_page import RunningPage
 from app.views.labs.scale.window import ScaleView
 from core.errors import TokenscopeError, UnforeseenError
 from core.labs import scale
@@ -22,7 +24,7 @@ END_S = 5.0
 class ScaleRun(QObject):
     """One measurement at a time; goes with the page, and no process outlives it."""
 
-    def __init__(self, page: RunPage) -> None:
+    def __init__(self, page: RunningPage) -> None:
         super().__init__(page)
         self._page = page
         self._under_way: list[Errand] = []
@@ -42,7 +44,7 @@ class ScaleRun(QObject):
 
         def work(errand: Errand) -> None:
             try:
-                for event in scale.measuring(model, scheme, processes, options=options, cancel=errand.stop):
+                for event in _events(model, scheme, processes, options, errand.stop):
                     errand.tell(page.go_on, event)
                 errand.tell(page.ended, None)
             except TokenscopeError as error:
@@ -76,8 +78,22 @@ def _end(under_way: list[Errand]) -> None:
         errand.end(END_S)
 
 
-def open_scale(window: QWidget) -> ScaleView:
-    """The lab's room above a window, with what its last page starts."""
+def open_scale(window: QWidget, measured: dict[str, object]) -> ScaleView:
+    """The lab's room above a window, with what its pages start; they show again what was `measured` before, and put
+    there what comes next."""
     view = ScaleView(window)
-    ScaleRun(view.run)
+    for name, page in (("run", view.run), ("residual", view.residual)):
+        ScaleRun(page)
+        if name in measured:
+            page.go_on(measured[name])
+        page.arrived.connect(partial(measured.__setitem__, name))
     return view
+
+
+def _events(
+    model: str, scheme: str, processes: int, options: scale.Options, cancel: threading.Event
+) -> Iterator[object]:
+    if scheme == scale.ZERO_R:
+        yield from scale.remembering(model, processes, cancel=cancel)
+    else:
+        yield from scale.measuring(model, scheme, processes, options=options, cancel=cancel)

@@ -9,6 +9,7 @@ Importing this imports no torch.
 from __future__ import annotations
 
 from core.labs.scale import words
+from core.labs.scale.arena import Arena, Block, arena
 from core.labs.scale.cluster import Cluster, Layout, Reckoning, Traffic, Training, reckon
 from core.labs.scale.fitting import Remedy, remedies
 from core.labs.scale.options import MOST_MICRO_BATCHES, Options
@@ -16,6 +17,9 @@ from core.labs.scale.parts import Parts
 from core.labs.scale.ranks.expected import PIPELINES, RUNS
 from core.labs.scale.ranks.measuring import MOST as MOST_PROCESSES
 from core.labs.scale.ranks.measuring import STEPS, measure, measuring
+from core.labs.scale.ranks.remembering import SCHEME as ZERO_R
+from core.labs.scale.ranks.remembering import Residual, remembering
+from core.labs.scale.ranks.residual_words import explain_residual
 from core.labs.scale.ranks.result import Measured
 from core.labs.scale.ranks.watch import Progress
 from core.labs.scale.ranks.words import explain_measured, explain_progress
@@ -35,6 +39,9 @@ __all__ = [
     "SCHEMES",
     "SHAPES",
     "STEPS",
+    "ZERO_R",
+    "Arena",
+    "Block",
     "Box",
     "Chunk",
     "Cluster",
@@ -46,13 +53,16 @@ __all__ = [
     "Progress",
     "Reckoning",
     "Remedy",
+    "Residual",
     "RingStep",
     "Shape",
     "Traffic",
     "Training",
+    "arena",
     "explain_hand",
     "explain_measured",
     "explain_progress",
+    "explain_residual",
     "explain_ring",
     "idle_share",
     "measure",
@@ -60,6 +70,7 @@ __all__ = [
     "plan",
     "reckon",
     "remedies",
+    "remembering",
     "ring",
     "schedule",
     "shape_of",

@@ -119,7 +119,7 @@ SCHEME_TITLES = {
     "zero3": mark("ZeRO-3: parameters too"),
 }
 RUN_TITLES = SCHEME_TITLES | {
-    "tensor": mark("Tensor parallel: parts of matrices"),
+    "tensor": mark("Tensor parallel"),
     "gpipe": mark("Pipeline: GPipe"),
     "1f1b": mark("Pipeline: 1F1B"),
     "pipedream": mark("Pipeline: PipeDream"),

@@ -72,7 +72,7 @@ class DeviceBars(QWidget, Spoken):
 
     def minimumSizeHint(self) -> QSize:
         """It can be narrow."""
-        return QSize(self._theme.px(300), self.sizeHint().height())
+        return QSize(self._theme.px(200), self.sizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The bars in sight."""

@@ -38,6 +38,9 @@ class Form(QScrollArea):
     def set_theme(self, theme: Theme) -> None:
         """Take other sizes."""
         self.setFixedWidth(theme.px(WIDTH))
+        for editor in self._editors.values():
+            if isinstance(editor, QSpinBox):
+                editor.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 
     def add_heading(self, text: str) -> None:
         """Name what follows."""

@@ -4,63 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
 from app.views.labs.scale.both_lanes import BothLanes
 from app.views.labs.scale.form import Form
-from app.views.labs.scale.page import Page
-from app.widgets.wrapped_label import WrappedLabel
+from app.views.labs.scale.running_page import RunningPage
 from core import catalog
-from core.errors import TokenscopeError
 from core.labs import scale
-from resources.language import mark, sentences, tr
+from resources.language import mark, tr
 
 _FIRST = mark(
     "Several processes of this machine train a model together for {steps} steps, by torch.distributed. What each "
     "of them held and sent is counted, and set beside what was reckoned."
 )
-_STAGES = ("starts", "alone", "joins", "step")
 
 
-class RunPage(Page):
-    """`runWanted(model, scheme, processes, options)`, `stopWanted`; whoever runs it tells how it goes."""
-
-    runWanted = Signal(str, str, int, object)
-    stopWanted = Signal()
+class RunPage(RunningPage):
+    """Settings, the sentence, a bar for each process, and for pipelines their time."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(tr("What is run"), parent)
-        self.measured: scale.Measured | None = None
-        self._told: dict[int, scale.Progress] = {}
-        self._error: TokenscopeError | None = None
-        self.is_running = False
+        super().__init__(tr("What is run"), scale.STEPS, parent)
         _add_settings(self.form)
         self.form.changed.connect(self._fit_settings)
-        self.button = QPushButton(self)
-        self.button.setObjectName("scaleRun")
-        self.button.setProperty("role", "primary")
-        self.button.setAutoDefault(False)
-        self.button.clicked.connect(self._on_button)
-        self.form.add_free(self.button)
-        self.bar = QProgressBar(self)
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName(tr("Progress"))
-        self.progress = WrappedLabel("", self)
-        self.progress.setObjectName("scaleProgress")
-        self.progress.setProperty("role", "muted")
-        self.bars = DeviceBars(self)
-        self.details = WrappedLabel("", self)
-        self.details.setObjectName("scaleDetails")
-        self.details.setProperty("role", "muted")
-        self.details.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.lanes = BothLanes(self)
-        for part in (self.bar, self.progress, self.legend, self.bars, self.lanes, self.details):
-            self.body.addWidget(part)
-        self.body.addStretch(1)
-        self.words_changed()
+        self.bars, self.lanes = DeviceBars(self), BothLanes(self)
+        self.lay_out("scaleRun", self.legend, self.bars, self.lanes)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -68,62 +38,31 @@ class RunPage(Page):
         self.bars.set_theme(theme)
         self.lanes.set_theme(theme)
 
-    def started(self) -> None:
-        """It has begun."""
-        self.is_running, self.measured, self._error = True, None, None
-        self._told = {}
-        self.words_changed()
+    @property
+    def measured(self) -> scale.Measured | None:
+        """What came of it."""
+        return self.result if isinstance(self.result, scale.Measured) else None
 
-    @Slot(object)
-    def go_on(self, event: scale.Progress | scale.Measured) -> None:
-        """A process has come further, or all has been measured."""
-        if isinstance(event, scale.Measured):
-            self.measured = event
-        else:
-            self._told[event.rank] = event
-        self.words_changed()
+    def told(self) -> str:
+        """What it is, or what came of it."""
+        if self.measured is not None:
+            return scale.explain_measured(self.measured)
+        return tr(_FIRST).format(steps=scale.STEPS)
 
-    @Slot(object)
-    def ended(self, error: TokenscopeError | None) -> None:
-        """It has ended, well or not."""
-        self.is_running, self._error = False, error
-        self.words_changed()
-
-    def words_changed(self) -> None:
-        """Say it all again."""
-        self.form.enable(not self.is_running)
+    def show_result(self) -> None:
+        """The bars and the lanes."""
         self._fit_settings()
-        self.button.setText(tr("Stop") if self.is_running else tr("Run it"))
-        self.say(self._sentence())
-        told = [scale.explain_progress(self._told[rank]) for rank in sorted(self._told)] if self.is_running else []
-        self.progress.setText("\n".join(told))
-        self.progress.setVisible(bool(told))
-        self.bar.setVisible(self.is_running)
-        self.bar.setRange(0, self.form.number("processes") * (len(_STAGES) + scale.STEPS))
-        self.bar.setValue(sum(_place(event) for event in self._told.values()))
         rows = [*_rows(self.measured)] if self.measured is not None else []
         self.bars.show_rows(rows)
         self.bars.setVisible(bool(rows))
         self.legend.show_parts(self.bars.parts)
         self.lanes.show_measured(self.measured)
-        self.details.setText(self._error.details if self._error is not None else "")
-        self.details.setVisible(bool(self.details.text()))
 
-    def _sentence(self) -> str:
-        if self._error is not None:
-            return sentences(self._error.cause, self._error.remedy)
-        if self.measured is not None:
-            return scale.explain_measured(self.measured)
-        return tr(_FIRST).format(steps=scale.STEPS)
-
-    @Slot()
-    def _on_button(self) -> None:
-        if self.is_running:
-            self.stopWanted.emit()
-        else:
-            form = self.form
-            options = scale.Options(form.number("micro"), form.is_ticked("recompute"), form.text("weights"))
-            self.runWanted.emit(form.text("model"), form.text("scheme"), form.number("processes"), options)
+    def ask(self) -> tuple[str, str, int, scale.Options]:
+        """What is set."""
+        form = self.form
+        options = scale.Options(form.number("micro"), form.is_ticked("recompute"), form.text("weights"))
+        return form.text("model"), form.text("scheme"), form.number("processes"), options
 
     @Slot()
     def _fit_settings(self) -> None:
@@ -145,10 +84,6 @@ def _add_settings(form: Form) -> None:
     form.add_tick("recompute", tr("Compute activations again"))
     weights = scale.words.WEIGHTS_TITLES
     form.add_choice("weights", tr("Backward by which weights"), [(name, tr(title)) for name, title in weights.items()])
-
-
-def _place(event: scale.Progress) -> int:
-    return _STAGES.index(event.stage) + 1 + event.step
 
 
 def _rows(found: scale.Measured) -> Iterator[DeviceBar]:

@@ -1,4 +1,4 @@
-"""The Scale lab's window: a page for memory, for pipelines, for collectives, and one that runs it."""
+"""The Scale lab's window: pages for memory, pipelines, collectives, what a step remembers, and one that runs it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.labs.scale.memory_page import MemoryPage
 from app.views.labs.scale.page import Page
 from app.views.labs.scale.pipeline_page import PipelinePage
+from app.views.labs.scale.residual_page import ResidualPage
 from app.views.labs.scale.ring_page import RingPage
 from app.views.labs.scale.run_page import RunPage
 from app.widgets.dialog import ReadDialog
@@ -28,17 +29,19 @@ class ScaleView(ReadDialog):
         self.setWindowTitle(tr("Scale lab: a model on many devices"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.memory, self.pipeline, self.run = MemoryPage(self), PipelinePage(self), RunPage(self)
-        self.ring = RingPage(self)
+        self.ring, self.residual = RingPage(self), ResidualPage(self)
         self.pages: dict[str, Page] = {
             "memory": self.memory,
             "pipeline": self.pipeline,
             "ring": self.ring,
+            "residual": self.residual,
             "run": self.run,
         }
         titles = (
             ("memory", tr("Memory")),
             ("pipeline", tr("Pipeline")),
             ("ring", tr("Collectives")),
+            ("residual", tr("ZeRO-R")),
             ("run", tr("Run it")),
         )
         self.choice = Segmented(titles, tr("Page"), self)

@@ -46,7 +46,7 @@ class TrafficHook(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def held(tensors: Iterable[torch.Tensor | None]) -> int:
     """Bytes of these tensors on this device: of a divided one, its share."""
-    return sum(here.numel() * here.element_size() for here in map(_local, tensors) if here is not None)
+    return sum(here.numel() * here.element_size() for here in map(local, tensors) if here is not None)
 
 
 def state_bytes(state: Mapping[Any, Mapping[str, Any]]) -> int:
@@ -54,7 +54,8 @@ def state_bytes(state: Mapping[Any, Mapping[str, Any]]) -> int:
     return held(value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
 
 
-def _local(tensor: torch.Tensor | None) -> torch.Tensor | None:
+def local(tensor: torch.Tensor | None) -> torch.Tensor | None:
+    """What this device has of it."""
     from torch.distributed.tensor import DTensor
 
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor

@@ -50,7 +50,7 @@ def measuring(
     _check(scheme, processes, chosen)
     model = outline(model_name)
     right = expected(model, scheme, processes, chosen)
-    _check_room(right.ranks)
+    check_room(right.ranks)
     job = Job(
         str(model.folder), scheme, 0, processes, free_port(port), STEPS, length(scheme), chosen, model.is_tied
     )  # fmt: skip
@@ -68,9 +68,14 @@ def _check(scheme: str, processes: int, options: Options) -> None:
             tr("Choose one of {names}.").format(names=", ".join(RUNS)),
             "scheme",
         )
+    check_run(processes)
+    options.check()
+
+
+def check_run(processes: int) -> None:
+    """Raises ParameterError for too many, ScaleError where none can be started."""
     if whole("processes", processes) > MOST:
         raise ParameterError(tr("At most {most} processes are started.").format(most=MOST), parameter="processes")
-    options.check()
     if getattr(sys, "frozen", False):
         raise ScaleError(
             tr("A packed program cannot start other Python processes."),
@@ -78,7 +83,8 @@ def _check(scheme: str, processes: int, options: Options) -> None:
         )
 
 
-def _check_room(expected: tuple[Parts, ...]) -> None:
+def check_room(expected: tuple[Parts, ...]) -> None:
+    """Raises OutOfMemoryError where that many bytes are not free."""
     from core.models.room import free_memory
 
     needed = sum(parts.total for parts in expected) + RUNTIME * len(expected)

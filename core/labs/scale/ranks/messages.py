@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from core.labs.scale.arena import Block
 from core.labs.scale.options import Options
 from core.labs.scale.timetable import Box
 
@@ -41,6 +42,17 @@ class Written(msgspec.Struct, frozen=True):
     sent: int
 
 
+class Remembered(msgspec.Struct, frozen=True):
+    """Of a step of training: bytes of the layers' checkpoints and of the buffer that gradients are copied into, bytes
+    sent, the sum of the gradients' squares, and every block of memory."""
+
+    checkpoints: int
+    buffer: int
+    sent: int
+    squares: float
+    blocks: list[Block]
+
+
 class Counted(msgspec.Struct, tag="counted"):
     """What a rank held in its last step, in bytes by part, and what went through its collectives, by operation."""
 
@@ -62,6 +74,8 @@ class Counted(msgspec.Struct, tag="counted"):
     """Of PipeDream without stashing: how far its gradients are from those of the weights that went forward."""
     written: Written | None = None
     """Of tensor parallelism."""
+    remembered: list[Remembered] = []
+    """Of ZeRO-R: a step without it, and one with it."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

@@ -49,6 +49,10 @@ def runner(scheme: str) -> Callable[[Job, Teller], None]:
         from core.labs.scale.ranks.tensor import run as share
 
         return share
+    if scheme == "zeror":
+        from core.labs.scale.ranks.residual import run as remember
+
+        return remember
     if scheme in PIPELINES:
         from core.labs.scale.ranks.piping import run
 

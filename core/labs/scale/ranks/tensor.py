@@ -37,7 +37,7 @@ def run(job: Job, tell: Callable[[Message], None]) -> None:
     alone = learn(model.model, ids, job.steps if job.rank == 0 else 1)
     tell(Reached("joins"))
     join(job)
-    network = _shared(Path(job.folder))
+    network = shared(Path(job.folder))
     with TrafficHook() as hook:
         wrote = _write(network, prompt)
     text = tokenizer.decode([*prompt[0].tolist(), *wrote], skip_special_tokens=True)
@@ -47,7 +47,7 @@ def run(job: Job, tell: Callable[[Message], None]) -> None:
     dist.barrier()
 
 
-def _shared(folder: Path) -> PreTrainedModel:
+def shared(folder: Path) -> PreTrainedModel:
     """This process's part of the model."""
     network: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
         folder, tp_plan="auto", dtype=torch.float32, local_files_only=True

@@ -1,0 +1,112 @@
+"""A map of memory over time: from left to right what is done, from the bottom up where each block lies."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.spoken import Part, Role, Spoken
+from core.labs import scale
+from resources.language import tr
+
+HEIGHT, HEAD, KEY = 190, 22, 22
+"""Pixels at 100 %: of the map, of its title, of what its colours mean."""
+COLORS = {"checkpoint": "finished", "gradient": "best", "buffer": "refused", "other": "kept"}
+
+
+class MemoryMap(QWidget, Spoken):
+    """`title` above; the highest byte of `top` at the upper edge."""
+
+    spoken_role = Role.List
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("scaleMap")
+        self.setAccessibleName(title)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._theme, self._title = theme_for("light"), title
+        self._arena = scale.Arena((), 0, 0, 0)
+        self._top = 1
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self.updateGeometry()
+        self.update()
+
+    def show_arena(self, arena: scale.Arena, top: int) -> None:
+        """Draw these blocks; `top` bytes are the whole height."""
+        self._arena, self._top = arena, max(1, top)
+        self.setAccessibleDescription(self._told)
+        self.setToolTip(self._told)
+        self.update()
+
+    def spoken_parts(self) -> list[Part]:
+        """How much of each kind, most of all."""
+        return [Part(words, partial(self._ground)) for words in self._kinds]
+
+    def sizeHint(self) -> QSize:
+        """As wide as there is room."""
+        px = self._theme.px
+        return QSize(px(420), px(HEAD) + px(HEIGHT) + px(KEY))
+
+    def minimumSizeHint(self) -> QSize:
+        """It can be narrow."""
+        return QSize(self._theme.px(200), self.sizeHint().height())
+
+    @property
+    def _told(self) -> str:
+        arena, size = self._arena, scale.words.decimal
+        return tr("{title}: {live} at most, in {top}; {gaps} of gaps").format(
+            title=self._title, live=size(arena.live), top=size(arena.top), gaps=size(arena.gaps)
+        )
+
+    @property
+    def _kinds(self) -> list[str]:
+        most = self._arena.most
+        return [f"{words}: {scale.words.decimal(most[kind])}" for kind, words in _titles().items() if most.get(kind)]
+
+    def _ground(self) -> QRect:
+        px = self._theme.px
+        return QRect(0, px(HEAD), self.width(), px(HEIGHT))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The title, the blocks, the key."""
+        painter, theme = QPainter(self), self._theme
+        painter.setFont(theme.font(13, tabular=True))
+        painter.setPen(theme.color("text"))
+        metrics = QFontMetricsF(painter.font())
+        words = metrics.elidedText(self._told, Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(QRectF(0, 0, self.width(), theme.px(HEAD)), Qt.AlignmentFlag.AlignVCenter, words)
+        ground = QRectF(self._ground())
+        painter.fillRect(ground, theme.color("field"))
+        across, up = ground.width() / max(1, self._arena.end), ground.height() / self._top
+        for each in self._arena.placed:
+            block = each.block
+            top = ground.bottom() - (each.place + block.bytes) * up
+            width = max((block.stop - block.start) * across, 1.0 if block.kind == "other" else theme.px(3))
+            box = QRectF(min(block.start * across, ground.right() - width), top, width, block.bytes * up)
+            painter.fillRect(box, theme.color(COLORS[block.kind], 0.45 if block.kind == "other" else 0.85))
+        self._paint_key(painter, ground.bottom() + theme.px(3))
+
+    def _paint_key(self, painter: QPainter, top: float) -> None:
+        theme, x = self._theme, 0.0
+        painter.setFont(theme.font(12))
+        painter.setPen(theme.color("muted"))
+        for kind, words in _titles().items():
+            painter.fillRect(QRectF(x, top + theme.px(5), theme.px(10), theme.px(10)), theme.color(COLORS[kind]))
+            width = QFontMetricsF(painter.font()).horizontalAdvance(words)
+            place = QRectF(x + theme.px(15), top, width + 2, theme.px(20))
+            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, words)
+            x += width + theme.px(33)
+
+
+def _titles() -> dict[str, str]:
+    return {
+        "checkpoint": tr("checkpoints"), "gradient": tr("gradients"), "buffer": tr("the buffer"),
+        "other": tr("comes and goes"),
+    }  # fmt: skip

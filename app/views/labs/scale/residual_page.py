@@ -1,0 +1,58 @@
+"""ZeRO-R: a step of training without and with it, every block of memory over time."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QWidget
+
+from app.theme.theme import Theme
+from app.views.labs.scale.memory_map import MemoryMap
+from app.views.labs.scale.running_page import RunningPage
+from core import catalog
+from core.labs import scale
+from resources.language import mark, tr
+
+_FIRST = mark(
+    "Beside its numbers a step of training takes memory that comes and goes. Processes that share a model run one step "
+    "twice: as usual, and by ZeRO-R, which shares out what is remembered for the way back, and keeps it apart."
+)
+
+
+class ResidualPage(RunningPage):
+    """Two maps of one process's memory, one above the other on the same scale."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(tr("What is run"), 2, parent)
+        models = [(entry.name, entry.title) for entry in catalog.bundled()]
+        self.form.add_choice("model", tr("Model"), models)
+        self.form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
+        self.without, self.kept = MemoryMap(tr("Without ZeRO-R"), self), MemoryMap(tr("With ZeRO-R"), self)
+        self.lay_out("scaleResidual", self.without, self.kept)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        super().set_theme(theme)
+        self.without.set_theme(theme)
+        self.kept.set_theme(theme)
+
+    @property
+    def found(self) -> scale.Residual | None:
+        """What came of it."""
+        return self.result if isinstance(self.result, scale.Residual) else None
+
+    def told(self) -> str:
+        """What it is, or what came of it."""
+        return tr(_FIRST) if self.found is None else scale.explain_residual(self.found)
+
+    def show_result(self) -> None:
+        """Both maps."""
+        found = self.found
+        for shown in (self.without, self.kept):
+            shown.setVisible(found is not None)
+        if found is not None:
+            top = max(arena.top for arena in found.arenas)
+            for shown, arena in zip((self.without, self.kept), found.arenas, strict=True):
+                shown.show_arena(arena, top)
+
+    def ask(self) -> tuple[str, str, int, scale.Options]:
+        """What is set."""
+        return self.form.text("model"), scale.ZERO_R, self.form.number("processes"), scale.Options()

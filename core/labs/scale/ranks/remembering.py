@@ -1,0 +1,88 @@
+"""ZeRO-R run in processes: what a step remembers without and with it. Importing this imports no torch."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from core.labs.scale.arena import Arena, arena
+from core.labs.scale.options import Options
+from core.labs.scale.ranks import sharded
+from core.labs.scale.ranks.measuring import check_room, check_run, free_port
+from core.labs.scale.ranks.messages import Job, Remembered
+from core.labs.scale.ranks.outline import Outline, outline
+from core.labs.scale.ranks.predicted import FLOAT
+from core.labs.scale.ranks.watch import Progress, Watch
+
+BUFFER = 1 << 20
+"""Bytes of the buffer that does not grow with the model."""
+LENGTH = 64
+"""Tokens of the text."""
+SCHEME = "zeror"
+
+
+@dataclass(frozen=True)
+class Reckoned:
+    """Bytes of one rank: the layers' checkpoints, the buffer of gradients, and what is sent for checkpoints."""
+
+    checkpoints: int
+    buffer: int
+    sent: int
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A step without ZeRO-R and one with it, by rank, beside what was reckoned of the first, which is the fullest.
+    `difference`: of their gradients, as a share of the greatest."""
+
+    without: tuple[Remembered, ...]
+    kept: tuple[Remembered, ...]
+    expected_without: Reckoned
+    expected: Reckoned
+    difference: float
+    arenas: tuple[Arena, Arena]
+    """Of the first process: without, each block in the first gap; with it, what stays apart."""
+
+    @property
+    def sent(self) -> int:
+        """Bytes that putting checkpoints together took."""
+        return self.kept[0].sent - self.without[0].sent
+
+
+def remembering(
+    model_name: str, processes: int = 2, *, port: int = 0, cancel: threading.Event | None = None
+) -> Iterator[Progress | Residual]:
+    """Run both steps by tensor parallelism, and take down all memory; ends without a result once `cancel` is set.
+
+    Raises ParameterError, ModelError, OutOfMemoryError before anything is started; ScaleError where a process dies.
+    """
+    check_run(processes)
+    model = outline(model_name)
+    sharded.check(model, processes)
+    check_room(sharded.states(model, processes))
+    job = Job(str(model.folder), SCHEME, 0, processes, free_port(port), 2, LENGTH, Options(), model.is_tied)
+    watch = Watch([structs.replace(job, rank=rank) for rank in range(processes)], cancel or threading.Event())
+    yield from watch.follow()
+    if len(watch.counted) == processes:
+        told = [watch.counted[rank] for rank in range(processes)]
+        without, kept = (tuple(rank.remembered[number] for rank in told) for number in (0, 1))
+        yield Residual(
+            without, kept, reckoned(model, processes, False), reckoned(model, processes, True),
+            max(rank.difference for rank in told),
+            (arena(without[0].blocks), arena(kept[0].blocks, apart=True)),
+        )  # fmt: skip
+
+
+def reckoned(model: Outline, processes: int, is_on: bool) -> Reckoned:
+    """A layer's input for each layer, a whole one or its share; gradients at once, or through a constant buffer."""
+    shape = model.shape
+    numbers = LENGTH * shape.width
+    share = -(-numbers // processes)
+    whole = sharded.states(model, processes)[0].gradients
+    if not is_on:
+        return Reckoned(FLOAT * shape.layers * numbers, whole, 0)
+    gathered = FLOAT * shape.layers * share * processes if processes > 1 else 0
+    return Reckoned(FLOAT * shape.layers * share, min(BUFFER, whole), gathered)

@@ -1,0 +1,63 @@
+"""What came of ZeRO-R, in words of three depths."""
+
+from __future__ import annotations
+
+from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.scale.ranks.remembering import Residual
+from core.labs.scale.words import decimal
+from resources.language import mark
+
+_CHECKPOINTS = Saying(
+    mark("For the way back each process keeps {kept} instead of {whole}."),
+    mark("Each of {count} processes keeps {kept} of checkpoints instead of {whole}, and sends {sent} for them."),
+    mark("P_a: checkpoints {kept_exactly} bytes (reckoned {reckoned}) of {whole_exactly}, 1/N, N = {count}; +{sent}."),
+)
+_BUFFER = Saying(
+    mark("All corrections go through a store of {kept} instead of {whole}."),
+    mark("The buffer that all gradients are copied into is {kept}, however large the model; it would be {whole}."),
+    mark("C_b: a fused buffer of {kept}, constant, instead of {whole} = 4 bytes a gradient."),
+)
+_GAPS = Saying(
+    mark("Kept apart, what stays long leaves smaller holes: {kept} instead of {whole}."),
+    mark(
+        "With what stays long kept apart, gaps are {kept} at most instead of {whole}, memory {top} instead of {high}."
+    ),
+    mark("M_D: gaps {kept} instead of {whole}, highest byte {top} instead of {high}; first fit, in recorded order."),
+)
+_NO_GAPS = Saying(
+    mark("Kept apart, what stays long leaves holes of {kept}; otherwise they are {whole}."),
+    mark("In a step this small order wins nothing: gaps are {kept} at most, {whole} without; memory {top} and {high}."),
+    mark("M_D: gaps {kept}, without {whole}; highest byte {top}, without {high}; first fit, in recorded order."),
+)
+_EXACT = Saying(
+    mark("The corrections are exactly the same."),
+    mark("The gradients are the same, bit by bit."),
+    mark("g = g₀, bit by bit."),
+)
+_SAME = Saying(
+    mark("The corrections are the same."),
+    mark("The gradients are the same, to {difference} of the greatest."),
+    mark("max|g − g₀| ÷ max|g₀| = {difference}."),
+)
+
+
+def explain_residual(found: Residual) -> Sentence:
+    """Checkpoints, the buffer, gaps, and that the result is the same."""
+    without, kept = found.without[0], found.kept[0]
+    return together(
+        _CHECKPOINTS.say(
+            kept=decimal(kept.checkpoints), whole=decimal(without.checkpoints), count=str(len(found.kept)),
+            sent=decimal(found.sent), kept_exactly=Figure(f"{kept.checkpoints:,}"),
+            whole_exactly=Figure(f"{without.checkpoints:,}"), reckoned=Figure(f"{found.expected.checkpoints:,}"),
+        ),
+        _BUFFER.say(kept=decimal(kept.buffer), whole=decimal(without.buffer)),
+        _gaps(found),
+        (_SAME if found.difference else _EXACT).say(difference=Figure(f"{found.difference:.1e}")),
+    )  # fmt: skip
+
+
+def _gaps(found: Residual) -> Sentence:
+    before, after = found.arenas
+    return (_GAPS if after.gaps < before.gaps else _NO_GAPS).say(
+        kept=decimal(after.gaps), whole=decimal(before.gaps), top=decimal(after.top), high=decimal(before.top)
+    )

@@ -1,0 +1,74 @@
+"""ZeRO-R: memory laid out by hand, and a step of training in processes with its checkpoints divided."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from core.errors import OutOfMemoryError, ParameterError, ScaleError
+from core.labs.scale import Block, Residual, arena, explain_residual, remembering
+from core.labs.scale.ranks.recording import blocks
+
+
+def test_what_stays_leaves_gaps_unless_it_is_kept_apart() -> None:
+    """Two layers: each needs 6 bytes for a while, and leaves 2 that stay; then one block of 7 comes."""
+    layers = [Block(0, 2, 6), Block(1, 9, 2, "checkpoint"), Block(3, 5, 6), Block(4, 9, 2, "checkpoint")]
+    mixed = arena([*layers, Block(6, 8, 7)])
+    assert [each.place for each in mixed.placed] == [0, 6, 0, 8, 10]
+    assert (mixed.top, mixed.live, mixed.gaps) == (17, 11, 6)
+    apart = arena([*layers, Block(6, 8, 7)], apart=True)
+    assert [each.place for each in apart.placed] == [0, 2, 4, 4, 4]
+    assert (apart.top, apart.live, apart.gaps) == (11, 11, 0)
+    assert apart.most == {"checkpoint": 4, "other": 7}
+    assert arena([]).top == 0
+
+
+def test_blocks_by_the_profilers_events() -> None:
+    def memory(place: int, size: int) -> dict[str, object]:
+        return {"name": "[memory]", "args": {"Addr": place, "Bytes": size}}
+
+    events = [
+        memory(100, 4096), memory(200, 64), {"name": "held:checkpoint:100"}, memory(300, 8192), memory(100, -4096),
+        memory(999, -4096), memory(100, 4096),
+    ]  # fmt: skip
+    assert blocks(events) == [Block(0, 2, 4096, "checkpoint"), Block(1, 4, 8192), Block(3, 4, 4096)]
+
+
+def test_what_cannot_be_shared_is_refused() -> None:
+    with pytest.raises(ParameterError, match="6 attention heads cannot be shared evenly by 4"):
+        next(remembering("storyteller", 4))
+    with pytest.raises(ParameterError, match="At most 4"):
+        next(remembering("storyteller", 5))
+
+
+def test_no_room_and_no_port_are_said_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ScaleError, match="is taken"):
+            next(remembering("storyteller", 2, port=taken.getsockname()[1]))
+    monkeypatch.setattr("core.models.room.free_memory", lambda: 10**6)
+    with pytest.raises(OutOfMemoryError, match=r"2 processes would take about 991 MB; 1\.0 MB are free"):
+        next(remembering("storyteller", 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.fuzz)])
+def test_checkpoints_are_divided_and_the_gradients_stay(processes: int) -> None:
+    (found,) = [event for event in remembering("storyteller", processes) if isinstance(event, Residual)]
+    whole = 12 * 64 * 192 * 4
+    for without, kept in zip(found.without, found.kept, strict=True):
+        assert (without.checkpoints, kept.checkpoints) == (whole, whole // processes)
+        assert kept.buffer == found.expected.buffer == 1 << 20
+        assert kept.squares == pytest.approx(without.squares, rel=1e-5)
+    assert found.without[0].buffer == found.expected_without.buffer
+    assert found.kept[0].checkpoints == found.expected.checkpoints
+    assert found.sent == found.expected.sent == whole
+    assert found.difference < 1e-5
+    before, after = found.arenas
+    assert before.most["checkpoint"] == whole
+    assert after.most["checkpoint"] == whole // processes
+    assert after.top < before.top
+    assert after.gaps < before.gaps
+    assert "keeps 295 kB of checkpoints instead of 590 kB" in explain_residual(found) or processes == 3
