@@ -10,7 +10,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from tests.core import tiny
+from tests.core import heads_made, tiny
 from tests.long import every
 
 SCRIPT = Path(__file__).parents[2] / "packaging" / "cache_table.py"
@@ -34,8 +34,9 @@ def test_the_page_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("strategy", core.strategies.registry)
 @pytest.mark.parametrize("kind", every(3, ["gemma3", "llama", "t5", "mamba"]))
-def test_every_allowed_cell_runs_and_exact_ones_agree(kind: str, strategy: str) -> None:
+def test_every_allowed_cell_runs_and_exact_ones_agree(kind: str, strategy: str, tmp_path: Path) -> None:
     model, written = tiny.shared(kind), {}
+    options = {"draft_head": str(heads_made.eagle(tmp_path))} if strategy == "prediction_heads" else {}
     settings = {"num_beams": 2} if "beam" in strategy else {"num_assistant_tokens": 3, "prompt_lookup_num_tokens": 3}
     if strategy == "diverse_beam_search":
         settings |= {"num_beam_groups": 2, "diversity_penalty": 0.5}
@@ -46,7 +47,8 @@ def test_every_allowed_cell_runs_and_exact_ones_agree(kind: str, strategy: str) 
             continue
         config = GenerationConfig(max_new_tokens=10, min_new_tokens=10, **settings)
         drafters = (model,) if core.strategies.registry[strategy].takes_drafters else ()
-        result = core.run(model, core.Request(tiny.prompt(), config, strategy=strategy, cache=cache, drafters=drafters))
+        request = core.Request(tiny.prompt(), config, strategy, options, cache, drafters=drafters)
+        result = core.run(model, request)
         assert result.sequences
         assert result.metrics.cache_peak_bytes > 0
         if core.caches.registry[cache].exact:
