@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, QSize, Qt
-from PySide6.QtGui import QAccessible, QColor, QGuiApplication, QImage, QPainter, QRegion
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QAccessible, QColor, QFontMetricsF, QGuiApplication, QImage, QPainter, QRegion
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -13,8 +13,10 @@ from pytestqt.qtbot import QtBot
 from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views import VIEWS
+from app.views.shared.empty_page import below, laid_out
 from app.views.text.origins import paint_origin
 from app.views.text.paint import COLOURINGS, SCORES, thickness
+from app.views.tokens.headings import empty_words
 from app.views.tokens.view import TokenView
 from core.events import SequenceFinished, TokenChosen
 from tests.ui.scripted import PROMPT, STORY, end_token, make_run, story, token
@@ -535,3 +537,19 @@ def test_ten_thousand_tokens_shape_only_what_is_seen(view: TokenView) -> None:
     reader.image()
     seen = view.area.viewport().height() // column.metrics.row
     assert 0 < len(column._art) <= seen + 3
+
+
+@pytest.mark.parametrize(("width", "height", "scale"), [(326, 300, 1.5), (800, 500, 1.0)])
+def test_the_words_of_an_empty_page_stand_below_each_other(width: int, height: int, scale: float) -> None:
+    """Also where the title takes two lines; the button below the hint is within the page."""
+    area, theme = QRect(0, 0, width, height), theme_for("light", scale)
+    told = empty_words(None)
+    title, hint = laid_out(area, theme, told)
+    for place, font, words in zip((title, hint), (theme.font(18, 600), theme.font(14)), told, strict=True):
+        wraps = int(Qt.TextFlag.TextWordWrap)
+        assert (
+            QFontMetricsF(font).boundingRect(QRectF(0, 0, place.width(), 9999), wraps, words).height() <= place.height()
+        )
+    assert area.top() <= title.top()
+    assert title.bottom() <= hint.top()
+    assert below(area, theme, told) + theme.px(32) <= area.bottom()

@@ -159,7 +159,7 @@ class TokenArea(HoverArea, Spoken):
         painter.fillRect(event.rect(), self.look.theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self.page.has_text:
-            paint_empty(painter, QRectF(self.viewport().rect()), self.look.theme, self.run)
+            paint_empty(painter, self.viewport().rect(), self.look.theme, self.run)
             return
         corner = self.to_page(event.rect().topLeft())
         top, bottom = corner.y(), corner.y() + event.rect().height()

@@ -10,7 +10,7 @@ from app.theme.theme import Theme
 from app.views.base import View
 from app.views.shared.empty_page import offer_on
 from app.views.tokens.area import TokenArea
-from app.views.tokens.headings import EMPTY, SequenceChips, is_waiting
+from app.views.tokens.headings import EMPTY, SequenceChips, empty_words, is_waiting
 from app.views.tokens.look_choice import LookChoice
 from app.views.tokens.media_strip import MediaStrip
 from app.views.tokens.score_strip import ScoreStrip
@@ -24,7 +24,7 @@ class AroundText(QObject):
     def __init__(self, view: View, area: TokenArea, legend: Legend, look_choice: LookChoice) -> None:
         super().__init__(view)
         self.chips, self.score, self.media = SequenceChips(view), ScoreStrip(view), MediaStrip(view)
-        self.offer = offer_on(view, area, tr("Run this prompt"), AS_SET, lambda: ("", tr(EMPTY)), down=12)
+        self.offer = offer_on(view, area, tr("Run this prompt"), AS_SET, lambda: empty_words(area.run))
         self._area, self._legend, self._look_choice = area, legend, look_choice
         self._is_presenting = False
         self._column = QVBoxLayout(view)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtCore import QPointF, QRect, QRectF, QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QSpinBox, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme
-from app.views.shared.empty_page import waiting_title
+from app.views.shared.empty_page import Words, laid_out, paint_empty_page, waiting_title
 from app.views.text.column import Column
 from app.views.text.wording import tokens_told
 from app.views.tokens.page import drawn_count
@@ -23,34 +23,31 @@ def is_waiting(run: Run | None) -> bool:
     return run is not None and run.finished is None and run.outcome is None
 
 
-def paint_empty(painter: QPainter, area: QRectF, theme: Theme, run: Run | None) -> None:
-    """A page with nothing on it yet, and what to do about that."""
+def empty_words(run: Run | None) -> Words:
+    """Title and hint of a page with nothing on it yet."""
     waiting = waiting_title(run)
-    title = waiting or tr("Every token, as it is chosen")
-    hint = "" if waiting else tr(EMPTY)
-    middle = area.center().y() - theme.px(12)
-    _paint_sample(painter, area.center().x(), middle - theme.px(40), theme)
-    painter.setFont(theme.font(18, 600))
-    painter.setPen(theme.color("text"))
-    _centred(painter, area, middle, theme.px(30), title)
-    painter.setFont(theme.font(14))
-    painter.setPen(theme.color("muted"))
-    _centred(painter, area, middle + theme.px(32), theme.px(48), hint)
+    return (waiting, "") if waiting else (tr("Every token, as it is chosen"), tr(EMPTY))
 
 
-def _centred(painter: QPainter, area: QRectF, top: float, height: float, text: str) -> None:
-    flags = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
-    painter.drawText(QRectF(area.left() + 16, top, area.width() - 32, height), int(flags), text)
+def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
+    """A page with nothing on it yet, and what to do about that."""
+    told = empty_words(run)
+    top = laid_out(area, theme, told)[0].top() - theme.px(28)
+    if top > area.top():  # in a small window the words take all the room
+        _paint_sample(painter, area, top, theme)
+    paint_empty_page(painter, area, theme, told)
 
 
-def _paint_sample(painter: QPainter, middle: float, top: float, theme: Theme) -> None:
-    """A line of underlines, from certain to unlikely."""
+def _paint_sample(painter: QPainter, area: QRect, top: float, theme: Theme) -> None:
+    """A line of underlines, from certain to unlikely, as wide as there is room."""
     widths, scores = (44, 30, 58, 36, 50), (0.95, 0.8, 0.5, 0.25, 0.05)
-    x = middle - theme.px(sum(widths) + 4 * 5) / 2
+    whole = theme.px(sum(widths) + 4 * 5)
+    share = min(1.0, (area.width() - 32) / whole)
+    x = QRectF(area).center().x() - share * whole / 2
     for width, score in zip(widths, scores, strict=True):
-        bar = QRectF(x, top, theme.px(width), theme.scale * (3 + 4 * (1 - score)))
+        bar = QRectF(x, top, share * theme.px(width), theme.scale * (3 + 4 * (1 - score)))
         painter.fillRect(bar, theme.ramp(score))
-        x += theme.px(width + 5)
+        x += share * theme.px(width + 5)
 
 
 def status(run: Run, sequence: int) -> str:
