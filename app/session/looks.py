@@ -42,7 +42,7 @@ def _source(model: core.LoadedModel, request: LookRequest) -> int | None:
 def _layers(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
     import core
 
-    rows = core.lens(model, request.ids, request.step, source=_source(model, request))
+    rows = core.lens(model, request.ids, request.step, source=_source(model, request), media=request.media)
     yield (_views(model, rows),), 1, 1
 
 
@@ -51,7 +51,7 @@ def _page(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
 
     total = len(request.ids) - request.step
     told = core.lens_text(
-        model, request.ids, request.step, source=_source(model, request), cancel=request.cancel
+        model, request.ids, request.step, source=_source(model, request), media=request.media, cancel=request.cancel
     )  # fmt: skip
     for done, rows in enumerate(told, 1):
         yield (_views(model, rows),), done, total
@@ -62,8 +62,8 @@ def _influence(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
 
     wish = request.wish
     told = core.occlusion(
-        model, request.ids, request.step, wish.other, wish.unit, source=_source(model, request), cancel=request.cancel,
-        instead=None if wish.instead is None else core.neutral_token(model, wish.instead),
+        model, request.ids, request.step, wish.other, wish.unit, source=_source(model, request), media=request.media,
+        cancel=request.cancel, instead=None if wish.instead is None else core.neutral_token(model, wish.instead),
     )  # fmt: skip
     for part in told:
         yield tuple(Weight(*effect) for effect in part.effects), part.done, part.total
@@ -72,7 +72,7 @@ def _influence(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
 def _attention(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
     import core
 
-    rows = core.attention(model, request.ids, request.step, source=_source(model, request))
+    rows = core.attention(model, request.ids, request.step, source=_source(model, request), media=request.media)
     mean = tuple(sum(column) / len(rows) for column in zip(*(row.shares for row in rows), strict=True))
     layers = [LayerAttention(row.layer, row.shares) for row in rows]
     yield (LayerAttention(0, mean), *layers), 1, 1

@@ -118,6 +118,10 @@ def apply(window: MainWindow, options: Options) -> None:
     window.parts.controller.set_more_values(_values(window.parts.chosen.strategy.name, options.params))
     if options.prompt is not None:
         window.parts.setup.prompt.set_prompt(options.prompt, options.chat)
+    if options.media:
+        window.parts.media.put([str(path.absolute()) for path in options.media])
+        if options.prompt is None:  # what stood there was written for something else
+            window.parts.setup.prompt.set_prompt("", options.chat)
     if options.seed is not None:
         window.parts.toolbar.seed.spin.setValue(options.seed)
         window.parts.toolbar.seed.lock.setChecked(True)

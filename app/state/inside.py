@@ -39,6 +39,8 @@ class LookRequest:
     """Tokens of the prompt: what an encoder reads, where there is one."""
     step: int
     """Place in `ids` of the token that is asked for; of a page its first."""
+    media: tuple[str, ...] = ()
+    """Sounds and pictures that the run was given."""
     cancel: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
@@ -105,7 +107,7 @@ def look_at(run: Run, index: int, wish: Wish) -> LookRequest:
     ids = (*before, *written) if wish.kind == "page" else (*before, *written[: index + 1])
     if wish.kind == "page":
         step = max(1, len(before))
-    return LookRequest(wish, run.request.load, ids, len(run.prompt), step)
+    return LookRequest(wish, run.request.load, ids, len(run.prompt), step, tuple(map(str, run.request.media)))
 
 
 def why_not_look(run: Run | None, index: int | None) -> str:

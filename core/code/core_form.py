@@ -65,6 +65,7 @@ def _fields(request: Request, plain: Plain, settings: dict[str, Any], drafts: Se
         "seed": request.seed if plain.samples else None,
         "beginning": request.beginning if isinstance(request.beginning, str) else list(request.beginning),
         "negative_prompt": request.negative_prompt,
+        "media": [str(path) for path in request.media],
         "memory_fallback": None if request.memory_fallback else False,
         "steady": request.steady or None,
     }

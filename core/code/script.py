@@ -112,6 +112,8 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
         missing = tr(
             "it takes an answer that is begun already for a part of the prompt, and would count places otherwise."
         )
+    if not missing and request.media:
+        missing = tr("sounds and pictures are read from their files by this program.")
     if not missing and (own := _own_stages(request, plain)):
         missing = tr("it has no {stages}.").format(stages=", ".join(own))
     if not missing and not is_usual(request.options.get(OPTION), _active(request, plain, source)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from core.decoding.continuation import continuation
 from core.decoding.prepare import start_of
 from core.decoding.prompt import encode
-from core.errors import PromptError, TextTooLongError
+from core.errors import MediaRefusedError, PromptError, TextTooLongError
 from core.models.model import LoadedModel
 from resources.language import tr
 
@@ -33,8 +33,15 @@ class Given:
 def read_given(model: LoadedModel, text: object, given: object = None) -> Given:
     """`text` behind `given`; without it, a decoder's text is scored from its second token on.
 
-    Raises TextTooLongError, PromptError and whatever `encode` raises.
+    Raises TextTooLongError, PromptError, MediaRefusedError and whatever `encode` raises.
     """
+    if model.takes.needs:
+        raise MediaRefusedError(
+            tr("{model} holds a text likely or not by what it hears or sees, and none of that is given here.").format(
+                model=model.name
+            ),
+            tr("Score the text with a model of text alone."),
+        )
     found = _answer(model, text, given) if model.is_encoder_decoder else _text(model, text, given)
     if model.context is not None and len(found.read) > model.context:
         raise TextTooLongError(len(found.start) + len(found.tokens), model.context + 1)

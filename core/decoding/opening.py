@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformers import GenerationConfig
 
 from core.decoding.continuation import continuation
 from core.decoding.media import check_media
+from core.decoding.perception.inserting import insert
 from core.decoding.perception.listening import earlier_text
 from core.decoding.perception.perceive import decoder_start, perceive
 from core.decoding.perception.perceived import Perceived
@@ -15,8 +17,10 @@ from core.decoding.prepare import start_of
 from core.decoding.prompt import encode, prompt_tokens
 from core.errors import PromptTooLongError
 from core.events import Notice, PromptToken
+from core.media import MediaFile
 from core.models.model import LoadedModel
 from core.models.text import TextStream
+from core.models.writer import sense_of
 from core.request import Request
 
 
@@ -75,7 +79,7 @@ class Opening:
             return None
         if model.processor is self.perceived.model.processor:
             return self.perceived
-        return perceive(model, self.perceived.files)
+        return perceived_with(model, self.prompt, self.perceived.files)
 
     def spelled(self, model: LoadedModel) -> tuple[tuple[PromptToken, ...], TextStream]:
         """The beginning as events tell it, and the text as it goes on; a character that a new token completes comes
@@ -96,8 +100,12 @@ def open_text(model: LoadedModel, request: Request, config: GenerationConfig, un
 
     Raises what `check_media`, `encode`, `start_of` and `continuation` do.
     """
-    perceived = perceive(model, check_media(model.name, model.takes, request.media))
-    if perceived is not None and model.is_encoder_decoder:
+    perceived: Perceived | None
+    files = check_media(model.name, model.takes, request.media)
+    if files and sense_of(model.model, model.takes) == "prompt":
+        prompt, perceived = insert(model, request.prompt, files)
+        before = prompt
+    elif (perceived := perceive(model, files)) is not None and model.is_encoder_decoder:
         before = _marked(model, request, config, perceived)
         prompt = before
     else:
@@ -108,6 +116,14 @@ def open_text(model: LoadedModel, request: Request, config: GenerationConfig, un
     if not unbounded and model.context is not None and length > model.context:
         raise PromptTooLongError(length, model.context)
     return opening
+
+
+def perceived_with(model: LoadedModel, ids: list[int], files: Sequence[MediaFile]) -> Perceived | None:
+    """What a model takes in of files beside `ids`, in which tokens stand for pictures already where it has such.
+    Raises MediaError, PromptError."""
+    if sense_of(model.model, model.takes) == "prompt":
+        return insert(model, ids, files)[1]
+    return perceive(model, files)
 
 
 def _marked(model: LoadedModel, request: Request, config: GenerationConfig, perceived: Perceived) -> list[int]:

@@ -7,6 +7,7 @@ from transformers import GenerationConfig
 
 from core import caches
 from core.caches.base import CacheBackend
+from core.decoding.perception.perceived import Perceived
 from core.decoding.stopping import Stopping
 from core.decoding.way import Way
 from core.errors import CacheError, NumericError, ParameterError, PromptError
@@ -80,6 +81,15 @@ def check_room(stopping: Stopping, config: GenerationConfig, start: int) -> None
                 max_length=config.max_length, start=start
             ),
             tr("Set max_new_tokens, or a greater max_length."),
+        )
+
+
+def check_memory(backend: CacheBackend, perceived: Perceived | None) -> None:
+    """Raises CacheError for a cache that would forget what was seen: pictures are read once, and looked at always."""
+    if backend.unbounded and perceived is not None and not perceived.is_encoded:
+        raise CacheError(
+            tr("“{cache}” forgets what lies far behind, and the picture lies there.").format(cache=tr(backend.title)),
+            tr("Choose another cache."),
         )
 
 

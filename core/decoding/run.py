@@ -24,7 +24,7 @@ from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
 from core.decoding.kept import KeptScores
 from core.decoding.opening import open_text
-from core.decoding.prepare import backend_of, check_room, check_scores
+from core.decoding.prepare import backend_of, check_memory, check_room, check_scores
 from core.decoding.reuse import Reuse
 from core.decoding.stopping import Stop, build_stopping
 from core.decoding.tracks import Scribe, Track, Written, stopped
@@ -60,6 +60,7 @@ class DecodingRun:
         self.model, self.request, self.strategy, self.config, self.cancel = model, request, strategy, config, cancel
         self.backend = backend_of(request, model, strategy)
         self.opening = open_text(model, request, config, self.backend.unbounded)
+        check_memory(self.backend, self.opening.perceived)
         self.prompt_ids, self.start_ids = self.opening.prompt, self.opening.start
         self.beginning, self.text = self.opening.spelled(model)
         context, before = None if self.backend.unbounded else model.context, "".join(t.text for t in self.beginning)

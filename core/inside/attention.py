@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
+from core.decoding.perception.inserting import first_inputs
+from core.decoding.perception.perceived import Perceived
 from core.errors import InsideError
 from core.guard import guarded
 from core.inside.question import Question, ask
@@ -27,25 +30,26 @@ class AttentionRow(NamedTuple):
 
 
 def attention(
-    model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None
+    model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None, media: Sequence[str | Path] = ()
 ) -> tuple[AttentionRow, ...]:
     """How much each layer read of every place before the token `ids[step]` when that was chosen.
 
     One pass over the text without any cache, by plain ("eager") attention, which alone tells its weights; the model's
-    own kind is put back behind it. `source` as in `core.lens`.
+    own kind is put back behind it. `source` and `media` as in `core.lens`; a picture that stands before the ids has
+    what their shares lack to 1, and a sound is read by cross-attention, which is not told.
     Raises InsideError where the model gives none (a recurrent one has none), ParameterError, EmptyPromptError,
     PromptError, TextTooLongError.
     """
-    question = ask(model, ids, step, source)
+    question = ask(model, ids, step, source, media)
     return tuple(guarded(model, partial(_rows, model, question)))
 
 
 def _rows(model: LoadedModel, question: Question) -> Iterator[AttentionRow]:
     own, cross = _weights(model, question)
-    skipped = len(question.start)
+    skipped = len(question.start) + (question.perceived.before if question.perceived is not None else 0)
     for layer, weights in enumerate(own, 1):
         if weights is not None:
-            read = [*_shares(cross[layer - 1]), *_shares(weights)[skipped:]] if cross else _shares(weights)
+            read = [*(_shares(cross[layer - 1]) if question.source else ()), *_shares(weights)[skipped:]]
             yield AttentionRow(layer, tuple(read))
 
 
@@ -53,18 +57,28 @@ def _weights(model: LoadedModel, question: Question) -> tuple[Sequence[Any], Seq
     """Of each layer [1, heads, n, n], own and cross; None for a layer without attention."""
     row = torch.tensor([question.before], device=model.device)
     given: dict[str, object] = {"input_ids": row}
-    if model.is_encoder_decoder:
+    if (perceived := question.perceived) is not None:
+        given = _given(perceived, row)
+    elif model.is_encoder_decoder:
         given = {"input_ids": torch.tensor([question.encoded], device=model.device), "decoder_input_ids": row}
     with _eager(model):
         told = model.model(**given, use_cache=False, output_attentions=True, return_dict=True)
     own = told.get("decoder_attentions" if model.is_encoder_decoder else "attentions") or ()
     cross = (told.get("cross_attentions") or ()) if model.is_encoder_decoder else ()
-    if not any(_is_whole(weights, len(question.before)) for weights in own) or (model.is_encoder_decoder and not cross):
+    length = len(question.before) + (perceived.before if perceived is not None else 0)
+    if not any(_is_whole(weights, length) for weights in own) or (model.is_encoder_decoder and not cross):
         raise InsideError(
             tr("{model} does not tell what its attention read.").format(model=model.name),
             tr("Leaving out parts of the text (occlusion) works with every model."),
         )
-    return [weights if _is_whole(weights, len(question.before)) else None for weights in own], cross
+    return [weights if _is_whole(weights, length) else None for weights in own], cross
+
+
+def _given(perceived: Perceived, row: torch.Tensor) -> dict[str, object]:
+    """What a whole pass over the ids [1, n] takes of sounds and pictures."""
+    if perceived.is_encoded:
+        return {"encoder_outputs": perceived.states, "decoder_input_ids": row}
+    return {"input_ids": row, **(first_inputs(perceived, row) if perceived.is_inserted else perceived.inputs)}
 
 
 def _is_whole(weights: Any, length: int) -> bool:

@@ -9,7 +9,7 @@ asked of it is a list of layers; and the last layer's state has to give the scor
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from core.caches.tensors.reading import are_close
 from core.decoding.forward.lean import lean_llama
 from core.device_memory import is_out_of_memory
 from core.errors import InsideError
+from core.inside.question import Question
 from core.inside.reading import fresh, rows
 from core.models.model import LoadedModel
 from core.models.stack import layer_path, layers_at, with_layers
@@ -49,17 +50,20 @@ class Layers:
         self._lean = lean_llama(model)
         """The quicker way through the same layers, where there is one."""
 
-    def read(self, encoded: Sequence[int], before: Sequence[int], places: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """States [L + 1, n, D] of the last `places` tokens of a text (the embedding's output first), and the logits
+    def read(self, question: Question, places: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """States [L + 1, n, D] of the last `places` tokens before a step (the embedding's output first), and the logits
         [V] behind its last one, float32. Raises InsideError."""
+        encoded, before = question.encoded, question.before
         if self._lean is not None:
             passed = self._lean.states(rows(self._model, [before]), DynamicCache())[:, 0, -places:]
             return passed, self._lean.score(passed[-1, -1:])[0]
-        forward = fresh(self._watched, len(before), [encoded] if encoded else ())
+        perceived = question.perceived
+        room = len(before) + (perceived.before if perceived is not None else 0)
+        forward = fresh(self._watched, room, [encoded] if encoded else (), perceived)
         self._states.clear()
         logits = forward(rows(self._model, [before])).last[0]
         states, self._states = self._states, []
-        whole = [state for state in states if state.dim() == 3 and state.shape[:2] == (1, len(before))]
+        whole = [state for state in states if state.dim() == 3 and state.shape[:2] == (1, room)]
         if len(whole) != self._model.layers + 1 or len({state.shape[-1] for state in whole}) != 1:
             raise _no_lens(self._model, tr("its layers do not hand on one state of one width for each token."))
         return torch.stack([state[0, -places:] for state in whole]), logits

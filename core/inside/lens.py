@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -36,18 +37,21 @@ class LensRow(NamedTuple):
     """Of the token that was chosen, 1 = the layer's first choice."""
 
 
-def lens(model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None) -> tuple[LensRow, ...]:
+def lens(
+    model: LoadedModel, ids: Sequence[int], step: int, *, source: int | None = None, media: Sequence[str | Path] = ()
+) -> tuple[LensRow, ...]:
     """What each layer held of the token `ids[step]`, which was chosen behind `ids[:step]`: a row for each layer, the
     lowest first.
 
     The state of every layer at the last place before the step is put through the network's own end: final norm, head
     and what else there is. Raw: no layer was trained to be read so, low ones least. The last row is the model's own
     distribution, without any settings of a run.
-    `source`: how many of the first ids an encoder reads; default all that stand before the step.
+    `source`: how many of the first ids an encoder reads; default all that stand before the step. `media`: the sounds
+    and pictures of the run; the ids then begin with what the decoder reads first (`RunStarted.prompt`).
     Raises InsideError where the layers cannot be read so, ParameterError, EmptyPromptError, PromptError,
-    TextTooLongError.
+    TextTooLongError, MediaError.
     """
-    question = ask(model, ids, step, source)
+    question = ask(model, ids, step, source, media)
     return next(guarded(model, partial(_rows, model, question, step, threading.Event())))
 
 
@@ -57,21 +61,23 @@ def lens_text(
     first: int,
     *,
     source: int | None = None,
+    media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
 ) -> Iterator[tuple[LensRow, ...]]:
     """The same for every token from place `first` on, one after another, from a single pass over the text.
 
     `source`: default all that stand before `first`. `cancel` ends it. Raises what `lens` does.
     """
-    ask(model, ids, first, source)
-    question = ask(model, ids, len(ids) - 1, first if source is None and model.is_encoder_decoder else source)
+    if not media:
+        ask(model, ids, first, source)
+    question = ask(model, ids, len(ids) - 1, first if source is None and model.is_encoder_decoder else source, media)
     return guarded(model, partial(_rows, model, question, first, cancel or threading.Event()))
 
 
 def _rows(model: LoadedModel, question: Question, first: int, cancel: threading.Event) -> Iterator[tuple[LensRow, ...]]:
     """Those of the steps from `first` to the question's own."""
     layers = Layers(model)
-    states, logits = layers.read(question.encoded, question.before, question.step - first + 1)
+    states, logits = layers.read(question, question.step - first + 1)
     layers.check(states, logits)
     for begin in range(0, states.shape[1], _PORTION):
         if cancel.is_set():

@@ -6,16 +6,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
+from core.errors import InsideError
 from core.guard import guarded
 from core.inside.question import Question, ask, check_token
 from core.inside.reading import fresh, rows
 from core.inside.units import Span, Unit, spans
 from core.inside.variants import Ending, Read, Variant, of_source, of_text
 from core.models.model import LoadedModel
+from resources.language import tr
 
 
 class Effect(NamedTuple):
@@ -45,6 +48,7 @@ def occlude(
     *,
     instead: int | None = None,
     source: int | None = None,
+    media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
 ) -> tuple[Effect, ...]:
     """What each token, word or sentence before the token `ids[step]` does for its choice, in the order of the text.
@@ -54,10 +58,11 @@ def occlude(
     A part is left out, and what follows moves up; with `instead` each of its tokens is that one. A part that is all
     there is before the step is not told, since nothing would be left to read.
     `source`: how many of the first ids an encoder reads (default all before the step); its parts are told as well.
+    With `media`, sounds and pictures of the run, it is refused.
     `cancel` is looked at before every batch; what was found until then is given back.
-    Raises ParameterError, EmptyPromptError, PromptError, TextTooLongError, TokenizerMissingError.
+    Raises ParameterError, EmptyPromptError, PromptError, TextTooLongError, TokenizerMissingError, InsideError.
     """
-    told = occlusion(model, ids, step, other, unit, instead=instead, source=source, cancel=cancel)
+    told = occlusion(model, ids, step, other, unit, instead=instead, source=source, media=media, cancel=cancel)
     return tuple(sorted(chain.from_iterable(part.effects for part in told)))
 
 
@@ -70,9 +75,15 @@ def occlusion(
     *,
     instead: int | None = None,
     source: int | None = None,
+    media: Sequence[str | Path] = (),
     cancel: threading.Event | None = None,
 ) -> Iterator[Occluded]:
     """The same, batch by batch as it is found. Raises what `occlude` does."""
+    if media:
+        raise InsideError(
+            tr("Parts are left out of texts alone, and this one was written about a sound or a picture."),
+            tr("The lens and the attention look into such a step too."),
+        )
     question = ask(model, ids, step, source)
     versus = check_token(model, "other", other) if other is not None else None
     neutral = check_token(model, "instead", instead) if instead is not None else None

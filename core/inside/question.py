@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from core.decoding.media import check_media
+from core.decoding.opening import perceived_with
+from core.decoding.perception.perceived import Perceived
 from core.decoding.prepare import start_of
 from core.decoding.prompt import check_known
 from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
@@ -30,6 +34,8 @@ class Question:
     """How many of the first ids an encoder reads; 0 without one."""
     start: tuple[int, ...]
     """What a decoder reads before the ids that are its own: an encoder–decoder's first token."""
+    perceived: Perceived | None = None
+    """The sounds and pictures that the text was written about."""
 
     @property
     def chosen(self) -> int:
@@ -47,14 +53,19 @@ class Question:
         return [*self.start, *self.ids[self.source : self.step]]
 
 
-def ask(model: LoadedModel, ids: object, step: object, source: int | None = None) -> Question:
+def ask(
+    model: LoadedModel, ids: object, step: object, source: int | None = None, media: Sequence[str | Path] = ()
+) -> Question:
     """The question, where it is one.
 
-    Without `source`, an encoder–decoder's source is all that stands before the step.
-    Raises ParameterError (naming ids, step or source), EmptyPromptError, PromptError, TextTooLongError.
+    Without `source`, an encoder–decoder's source is all that stands before the step; with a sound or a picture there is
+    none, and the ids begin with the decoder's own first tokens.
+    Raises ParameterError (naming ids, step or source), EmptyPromptError, PromptError, TextTooLongError, MediaError.
     """
     known = _checked_ids(model, ids)
     place = _checked_step(step, len(known))
+    if files := check_media(model.name, model.takes, media):
+        return Question(tuple(known), place, 0, (), perceived_with(model, known, files))
     encoded = _checked_source(model, source, place)
     start = start_of(model, model.generation_config, known[:encoded]) if model.is_encoder_decoder else []
     question = Question(tuple(known), place, encoded, tuple(start))

@@ -8,16 +8,22 @@ import torch
 
 from core import caches
 from core.decoding.forward.forward import Forward
+from core.decoding.perception.perceived import Perceived
 from core.models.model import LoadedModel
 
 CACHE = "dynamic"
 """What a text is read into: it keeps everything, so that nothing read later changes what was read."""
 
 
-def fresh(model: LoadedModel, length: int, encoded: Sequence[Sequence[int]] = ()) -> Forward:
-    """A model that has read nothing yet but its source, with room for `length` tokens; a row for each of `encoded`."""
+def fresh(
+    model: LoadedModel, length: int, encoded: Sequence[Sequence[int]] = (), perceived: Perceived | None = None
+) -> Forward:
+    """A model that has read nothing yet but its source, or what it hears and sees, with room for `length` tokens; a row
+    for each of `encoded`."""
     forward = Forward(model, caches.registry[CACHE].build(model, length, {}))
-    if encoded:
+    if perceived is not None:
+        forward.perceive(perceived)
+    elif encoded:
         forward.encode(rows(model, encoded))
     return forward
 

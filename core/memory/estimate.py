@@ -13,6 +13,7 @@ from core.arithmetic import worked_out
 from core.caches.base import CacheBackend
 from core.caches.description import Situation
 from core.decoding.continuation import continuation
+from core.decoding.perception.expected import expected_positions
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
 from core.errors import TokenscopeError, UnpredictableError
@@ -137,8 +138,10 @@ class _Reckoning:
     def __init__(self, model: LoadedModel, request: Request, free: int) -> None:
         self.model, self.request, self.free = model, request, free
         self.strategy, self.config = resolve(model, request)
-        self.source = prompt_tokens(model, request)
-        start = (1 if model.is_encoder_decoder else self.source) + beginning_tokens(model, request)
+        seen = expected_positions(model) * len(request.media)
+        self.source = seen or prompt_tokens(model, request)
+        start = 1 if model.is_encoder_decoder else seen + prompt_tokens(model, request)
+        start += beginning_tokens(model, request)
         new = new_token_limit(self.config, start)
         self.case = _Case(start, new, self._rows(self.config), caches.registry[request.cache].name)
 

@@ -168,8 +168,6 @@ def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> N
 def _known(raw: Mapping[str, object]) -> bool:
     kind = raw.get("model_type")
     if takes(raw).media:
-        if takes(raw).most is None or kind == "blip":
-            return False  # pictures among the tokens of a prompt
         return kind in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES or kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
     return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 

@@ -6,7 +6,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoFeatureExtractor, AutoImageProcessor, AutoProcessor, PreTrainedConfig
+import transformers
+from transformers import AutoFeatureExtractor, AutoImageProcessor, PreTrainedConfig
+from transformers.models.auto import processing_auto
 
 from core.errors import ProcessorMissingError
 from core.models.files import is_file
@@ -17,7 +19,7 @@ from resources.language import tr
 log = logging.getLogger(__name__)
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
-_ALONE = frozenset({"git", "blip"})
+_ALONE = frozenset({"git"})
 """Decoders that take pixels as they are: no mark of the prompt stands for them."""
 
 
@@ -54,5 +56,27 @@ def _kind(config: PreTrainedConfig, takes: Takes) -> Any:
     """The part that is needed: a tokenizer is loaded by itself, with its own errors."""
     if takes.sound:
         return AutoFeatureExtractor
-    alone = config.is_encoder_decoder or config.model_type in _ALONE
-    return AutoImageProcessor if alone else AutoProcessor
+    if config.is_encoder_decoder or config.model_type in _ALONE:
+        return AutoImageProcessor
+    return whole_processor(config.model_type)
+
+
+def whole_processor(kind: str) -> Any:
+    """The class that reads text and pictures together for a family, by its `model_type`."""
+    names: dict[str, str] = vars(processing_auto)["PROCESSOR_MAPPING_NAMES"]
+    whole = getattr(transformers, names[kind])
+    return _without_films(whole) if "video_processor" in whole.get_attributes() else whole
+
+
+def _without_films(whole: Any) -> Any:
+    """The processor of a family that takes films too, which need a library that pictures do not (torchvision)."""
+
+    class Pictures(whole):  # type: ignore[misc]
+        """Of text and pictures."""
+
+        def __init__(
+            self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None, **more: Any
+        ) -> None:
+            whole.__init__(self, image_processor, tokenizer, video_processor=None, chat_template=chat_template, **more)
+
+    return Pictures

@@ -10,6 +10,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from core.models.model import LoadedModel
+from core.models.writer import sense_of
 
 M = TypeVar("M", bound=torch.nn.Module)
 _DEPTH = 4
@@ -17,9 +18,10 @@ _DEPTH = 4
 
 
 def layer_path(model: LoadedModel) -> tuple[str, ...] | None:
-    """Names that lead from the network to its list of layers, an encoder–decoder's decoder's; None without a single
+    """Names that lead from the network to its list of layers, those of the part that writes; None without a single
     such list."""
-    start = _decoder_path(model) if model.is_encoder_decoder else ()
+    writes_apart = model.is_encoder_decoder or sense_of(model.model, model.takes) == "prompt"
+    start = _decoder_path(model) if writes_apart else ()
     if start is None:
         return None
     inside = model.model.get_submodule(".".join(start)) if start else model.model
@@ -72,15 +74,24 @@ def _twin(module: M, count: int) -> M:
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     config: PreTrainedConfig | None = vars(module).get("config")
-    if config is not None and config.num_hidden_layers != count:
+    if config is not None and _writing(config).num_hidden_layers != count:
         vars(twin)["config"] = _shorter(config, count)
     return twin
 
 
 def _shorter(config: PreTrainedConfig, count: int) -> PreTrainedConfig:
     config = copy.deepcopy(config)
-    kinds = vars(config).get("layer_types")  # Mamba's are reckoned, and cannot be set
+    text = _writing(config)
+    kinds = vars(text).get("layer_types")  # Mamba's are reckoned, and cannot be set
     if kinds:
-        config.layer_types = list(kinds)[:count]
-    config.num_hidden_layers = count
+        text.layer_types = list(kinds)[:count]
+    text.num_hidden_layers = count
     return config
+
+
+def _writing(config: PreTrainedConfig) -> PreTrainedConfig:
+    """The part of a configuration that is of the layers that write; of most models all of it."""
+    if hasattr(config, "num_hidden_layers"):
+        return config
+    text: PreTrainedConfig = config.get_text_config(decoder=True)
+    return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ _FAMILIES: Mapping[str, Takes] = {
     "speech-encoder-decoder": _SPEECH,
     "vision-encoder-decoder": _CAPTION,
     "git": Takes(picture=True, most=1),
-    "blip": Takes(picture=True, needs=True, most=1),
     "gemma3": _PICTURES,
     "idefics3": _PICTURES,
     "internvl": _PICTURES,
@@ -51,6 +50,8 @@ _FAMILIES: Mapping[str, Takes] = {
     "smolvlm": _PICTURES,
 }
 """By `model_type`: the families whose sounds and pictures are read here."""
+_WHISPERS = 51_864
+"""Tokens of the English-only Whisper; the others have more."""
 _TEXT_HEADS = ("ForCausalLM", "LMHeadModel")
 _WHOLE = {"GitForCausalLM"}
 """Heads named as those of text alone, that take pictures."""
@@ -63,4 +64,11 @@ def takes(config: Mapping[str, object]) -> Takes:
     heads = [str(name) for name in names] if isinstance(names, list) else []
     if heads and all(name.endswith(_TEXT_HEADS) and name not in _WHOLE for name in heads):
         return TEXT
-    return _FAMILIES.get(str(config.get("model_type", "")), TEXT)
+    found = _FAMILIES.get(str(config.get("model_type", "")), TEXT)
+    return replace(found, text=False) if found.sound and found.text and not _reads_before(config) else found
+
+
+def _reads_before(config: Mapping[str, object]) -> bool:
+    """Whether it is of a vocabulary as large as Whisper's own: those alone have a mark for text before the sound."""
+    size = config.get("vocab_size")
+    return isinstance(size, int) and size >= _WHISPERS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -29,6 +30,15 @@ def sense_of(network: Network, takes: Takes) -> Sense:
     if network.config.is_encoder_decoder:
         return "encoder"
     return "before" if network.config.model_type in _BEFORE else "prompt"
+
+
+def positions_of(network: Network) -> Callable[..., Any] | None:
+    """What tells where tokens of pictures stand, in models that place them by row and column (Qwen-VL); None in others.
+
+    Such a module remembers how far text behind a picture is shifted, and shifts the next text too: it is always told.
+    """
+    found: Callable[..., Any] | None = getattr(getattr(network, "model", None), "get_rope_index", None)
+    return found
 
 
 def source_for_trial(network: Network, ids: torch.Tensor) -> ModelOutput:

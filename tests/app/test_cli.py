@@ -144,3 +144,9 @@ def test_without_a_screen_the_program_says_so(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "app", "--config-dir", str(tmp_path)]
     ended = subprocess.run(command, env=bare, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, "there is no screen" in ended.stderr) == (1, True)
+
+
+def test_sounds_and_pictures_are_named_one_by_one() -> None:
+    read = parse(["--media", "a.png", "--media=b.png"])
+    assert read.media == (Path("a.png"), Path("b.png"))
+    assert read.says_what_to_do

@@ -10,9 +10,9 @@ import torch
 
 import core
 from core import errors
-from core.events import CacheMeasured, CachePlan, Notice, RunStarted
+from core.events import CacheMeasured, CachePlan, Notice, RunStarted, TokenChosen
 from tests.core import tiny_media
-from tests.core.tiny_media import given, reference, shared, without_end
+from tests.core.tiny_media import ONE_OF_EACH, PROMPTS, given, reference, shared, without_end
 
 NEW = 14
 BEAMS: dict[str, dict[str, Any]] = {
@@ -34,7 +34,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ours(kind: str, path: str, seed: int = 0, **settings: Any) -> core.Result:
-    return core.run(shared(kind), core.Request("", {"max_new_tokens": NEW, **settings}, media=(path,), seed=seed))
+    request = core.Request(PROMPTS.get(kind, ""), {"max_new_tokens": NEW, **settings}, media=(path,), seed=seed)
+    return core.run(shared(kind), request)
 
 
 def texts(result: core.Result) -> list[list[int]]:
@@ -60,7 +61,7 @@ def test_processors(kind: str, name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BEAMS)
-@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_beams(kind: str, name: str, folder: Path) -> None:
     path, settings = given(kind, folder), dict(BEAMS[name])
     torch.manual_seed(5)
@@ -90,39 +91,43 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_every_way_to_the_greedy_text(kind: str, way: str, folder: Path) -> None:
     """Drafts and candidates change nothing; what cannot be done is refused before anything runs."""
     model, asked, path = shared(kind), dict(WAYS[way]), given(kind, folder)
     settings = {"max_new_tokens": 24, "min_new_tokens": 24, **asked.pop("config", {})}
     drafters = [tiny_media.make(kind, seed=1)] if way in ("assisted", "token tree") else []
-    request = core.Request("", settings, media=(path,), drafters=drafters, **asked)
+    request = core.Request(PROMPTS.get(kind, ""), settings, media=(path,), drafters=drafters, **asked)
     if model.is_encoder_decoder and way in ("early exit", "token tree", "lookahead"):
         with pytest.raises(errors.StrategyError):
             core.run(model, request)
         return
-    plain = core.Request("", {"max_new_tokens": 24, "min_new_tokens": 24}, strategy="greedy", media=(path,))
+    plain = core.Request(
+        PROMPTS.get(kind, ""), {"max_new_tokens": 24, "min_new_tokens": 24}, strategy="greedy", media=(path,)
+    )
     assert core.run(model, request).sequences == core.run(model, plain).sequences
 
 
-@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_a_draft_model_equal_to_its_target_is_always_accepted(kind: str, folder: Path) -> None:
     """Fails when a drafter does not hear or see the same."""
     request = core.Request(
-        "", {"max_new_tokens": 20, "min_new_tokens": 20}, strategy="assisted", media=(given(kind, folder),),
-        drafters=[tiny_media.make(kind)], options={"schedule": "constant"},
+        PROMPTS.get(kind, ""), {"max_new_tokens": 20, "min_new_tokens": 20}, strategy="assisted",
+        media=(given(kind, folder),), drafters=[tiny_media.make(kind)], options={"schedule": "constant"},
     )  # fmt: skip
     assert core.run(shared(kind), request).metrics.acceptance_rate == 1.0
 
 
 @pytest.mark.parametrize("cache", ["dynamic", "static", "offloaded", "offloaded_static", "quantized", "sliding_window",
                                    "encoder_decoder", "sink", "model_specific"])  # fmt: skip
-@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_every_cache_writes_the_same_or_says_why_not(kind: str, cache: str, folder: Path) -> None:
     model, path = shared(kind), given(kind, folder)
     backend = core.caches.registry[cache]
-    request = core.Request("", {"max_new_tokens": NEW, "min_new_tokens": NEW}, media=(path,), cache=cache)
-    if backend.why_not(model):
+    request = core.Request(
+        PROMPTS.get(kind, ""), {"max_new_tokens": NEW, "min_new_tokens": NEW}, media=(path,), cache=cache
+    )
+    if backend.why_not(model) or (cache == "sink" and not model.is_encoder_decoder):
         with pytest.raises(errors.CacheError):
             core.run(model, request)
         return
@@ -195,12 +200,12 @@ def test_of_a_long_sound_the_beginning_is_heard_and_that_is_said(folder: Path) -
     ]
 
 
-@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_a_branch_goes_on_as_the_run_did(kind: str, folder: Path) -> None:
     path, settings = given(kind, folder), {"max_new_tokens": 12, "min_new_tokens": 12}
-    whole = core.run(shared(kind), core.Request("", settings, media=(path,))).sequences[0]
+    whole = core.run(shared(kind), core.Request(PROMPTS.get(kind, ""), settings, media=(path,))).sequences[0]
     more = {"max_new_tokens": 7, "min_new_tokens": 7}
-    branch = core.Request("", more, media=(path,), beginning=whole[:5])
+    branch = core.Request(PROMPTS.get(kind, ""), more, media=(path,), beginning=whole[:5])
     assert core.run(shared(kind), branch).sequences[0] == whole[5:]
 
 
@@ -228,7 +233,7 @@ def test_what_if_asks_a_run_that_heard_something(folder: Path) -> None:
     assert found.before.id == found.after.id == result.sequences[0][2]
 
 
-@pytest.mark.parametrize("kind", ["whisper", "git", "captioner"])
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_models_are_loaded_from_their_folders_and_refuse_what_they_do_not_take(
     kind: str, folder: Path, tmp_path: Path
 ) -> None:
@@ -239,12 +244,105 @@ def test_models_are_loaded_from_their_folders_and_refuse_what_they_do_not_take(
     loaded = core.load(tmp_path, dtype="float32")
     assert isinstance(loaded, core.LoadedModel)
     assert (
-        core.run(loaded, core.Request("", {"max_new_tokens": NEW}, media=(path,))).sequences
+        core.run(loaded, core.Request(PROMPTS.get(kind, ""), {"max_new_tokens": NEW}, media=(path,))).sequences
         == ours(kind, path).sequences
     )
     wrong = given("git" if kind == "whisper" else "whisper", tmp_path, 3)
     with pytest.raises(errors.MediaRefusedError):
         core.run(loaded, core.Request("", media=(wrong,)))
-    (tmp_path / "preprocessor_config.json").write_text("{")
+    for name in ("preprocessor_config.json", "processor_config.json"):
+        (tmp_path / name).write_text("{")
     with pytest.raises(errors.ProcessorMissingError):
         core.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["whisper", "git", "llava"])
+def test_the_last_row_of_a_lens_is_the_run_s_own_distribution(kind: str, folder: Path) -> None:
+    """Fails when a lens does not hear or see what the run did."""
+    path = given(kind, folder)
+    result = core.run(shared(kind), core.Request(
+        PROMPTS.get(kind, ""), {"max_new_tokens": 6, "min_new_tokens": 6, "suppress_tokens": [], "do_sample": False,
+                                "begin_suppress_tokens": []}, media=(path,)))  # fmt: skip
+    started = result.events[0]
+    assert isinstance(started, RunStarted)
+    ids = [*(token.id for token in started.prompt), *result.sequences[0]]
+    step = len(started.prompt) + 3
+    chosen = [event for event in result.events if isinstance(event, TokenChosen)][3]
+    (last, one) = (core.lens(shared(kind), ids, step, media=(path,))[-1], ids[step])
+    assert last.probability == pytest.approx(chosen.raw_probability, abs=1e-4)
+    assert last.rank == chosen.rank
+    assert one == chosen.id
+    rows = list(core.lens_text(shared(kind), ids, step, media=(path,)))
+    assert rows[0][-1].probability == pytest.approx(last.probability, abs=1e-5)
+    for row in core.attention(shared(kind), ids, step, media=(path,)):
+        assert len(row.shares) == step
+        assert sum(row.shares) == pytest.approx(1.0, abs=1e-4) or (kind == "git" and sum(row.shares) < 1)
+    with pytest.raises(errors.InsideError):
+        core.occlude(shared(kind), ids, step, media=(path,))
+
+
+def test_a_text_is_not_scored_by_a_model_that_has_to_hear(folder: Path) -> None:
+    with pytest.raises(errors.MediaRefusedError):
+        core.score(shared("whisper"), [5, 6, 7])
+
+
+def test_as_code_the_files_are_named(folder: Path) -> None:
+    path = given("git", folder)
+    request = core.Request("", {"max_new_tokens": 3}, media=(path,))
+    written = core.as_code(request, "core", model=shared("git"))
+    assert f'media=["{path}"]' in written
+    compile(written, "script", "exec")
+    assert core.why_not_generate(request, model=shared("git"))
+
+
+def test_several_pictures_stand_one_after_the_other(folder: Path) -> None:
+    paths = [given("qwen", folder, number) for number in range(2)]
+    request = core.Request("w10 <|image_pad|> w11 <|image_pad|> w12", {"max_new_tokens": NEW}, media=paths)
+    result = core.run(shared("qwen"), request)
+    started = result.events[0]
+    assert isinstance(started, RunStarted)
+    first, second = started.media
+    assert started.prompt[first.first - 1].id == 10
+    assert started.prompt[second.first - 1].id == 11
+    assert first.rows * first.columns == first.last - first.first + 1
+    again = core.Request([token.id for token in started.prompt], {"max_new_tokens": NEW}, media=paths)
+    assert core.run(shared("qwen"), again).sequences == result.sequences
+    with pytest.raises(errors.PromptError):
+        core.run(shared("qwen"), core.Request([10, 5, 11], media=paths))
+
+
+def test_a_picture_leaves_nothing_behind_for_the_next_text(folder: Path) -> None:
+    """Qwen's module remembers how far a picture shifted the text."""
+    model, ids = tiny_media.make("qwen"), [10, 11, 12, 13]
+    text = core.Request(ids, {"max_new_tokens": NEW, "min_new_tokens": NEW})
+    before = core.run(model, text).sequences
+    core.run(model, core.Request("w10", {"max_new_tokens": 3}, media=(given("qwen", folder),)))
+    assert core.run(model, text).sequences == before
+
+
+def test_a_recorded_run_keeps_what_it_heard(folder: Path, tmp_path: Path) -> None:
+    path, file = given("whisper", folder), tmp_path / "run.tokenscope"
+    request = core.Request("", {"max_new_tokens": 5}, media=(path,))
+    events = list(core.record(file, core.stream(shared("whisper"), request), request=request))
+    found = core.trace.read(file)
+    assert found.events[0] == events[0]
+    assert found.header.request["media"] == [path]
+
+
+@pytest.mark.parametrize(("kind", "positions"), [("whisper", 80), ("captioner", 10), ("git", 10)])
+def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, folder: Path) -> None:
+    """Fails when the cache of a picture's positions, or of cross-attention, is left out."""
+    path, model = given(kind, folder), shared(kind)
+    request = core.Request("", {"max_new_tokens": NEW, "min_new_tokens": NEW}, media=(path,))
+    result = core.run(model, request)
+    plan = next(event for event in result.events if isinstance(event, CachePlan))
+    expected = core.estimate(model, request).cache
+    assert expected == pytest.approx(plan.predicted[-1], rel=0.1)
+    assert expected > positions * 32 * 4 * 2 * model.layers
+
+
+def test_a_small_whisper_reads_no_text() -> None:
+    from core.models.takes import takes
+
+    assert not shared("whisper").takes.text
+    assert takes({"model_type": "whisper", "vocab_size": 51_865}).text

@@ -11,8 +11,10 @@ import soundfile
 import torch
 import transformers as t
 from PIL import Image
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
+from core.models.processing import whole_processor
 
 VOCABULARY = 61
 BEGIN, END, PAD = 1, 2, 0
@@ -80,8 +82,58 @@ def _captioner() -> tuple[Any, Any]:
     return network, _pixels(48)
 
 
-_MAKERS = {"whisper": _whisper, "languages": _many_languages, "git": _git, "captioner": _captioner}
+_MARKS = ("<pad>", "<s>", "</s>", "<unk>", "<image>", "<|image_pad|>", "<|vision_start|>", "<|vision_end|>")
+
+
+def _words() -> Any:
+    """A tokenizer of one token a word: w8, w9 …"""
+    words = [*_MARKS, *(f"w{number}" for number in range(len(_MARKS), VOCABULARY))]
+    made = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return t.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>",
+        additional_special_tokens=list(_MARKS[4:]),
+    )  # fmt: skip
+
+
+def _writer() -> dict[str, Any]:
+    return {
+        **_SIZES, "vocab_size": VOCABULARY, "num_hidden_layers": 3, "num_key_value_heads": 2,
+        "max_position_embeddings": 128, "bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": PAD,
+    }  # fmt: skip
+
+
+def _llava() -> tuple[Any, Any]:
+    """A CLIP and a Llama; nine tokens of the prompt stand for a picture."""
+    eyes = t.CLIPVisionConfig(**_SIZES, num_hidden_layers=2, image_size=48, patch_size=16)
+    config = t.LlavaConfig(text_config=t.LlamaConfig(**_writer()), vision_config=eyes, image_token_id=4)
+    processor = t.LlavaProcessor(
+        image_processor=_pixels(48), tokenizer=_words(), patch_size=16, vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+    )  # fmt: skip
+    return t.LlavaForConditionalGeneration(config), processor
+
+
+def _qwen() -> tuple[Any, Any]:
+    """Places by row and column: a picture takes fewer of them than it has tokens."""
+    eyes = {"embed_dim": 32, "hidden_size": 32, "depth": 2, "num_heads": 4, "mlp_ratio": 2, "patch_size": 14}
+    rope = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}
+    config = t.Qwen2VLConfig(
+        text_config={**_writer(), "rope_parameters": rope}, vision_config=eyes, image_token_id=5, video_token_id=3,
+        vision_start_token_id=6, vision_end_token_id=7,
+    )  # fmt: skip
+    pixels = t.Qwen2VLImageProcessorPil(min_pixels=28 * 28 * 6, max_pixels=28 * 28 * 12)
+    return t.Qwen2VLForConditionalGeneration(config), whole_processor("qwen2_vl")(pixels, _words())
+
+
+_MAKERS = {
+    "whisper": _whisper, "languages": _many_languages, "git": _git, "captioner": _captioner, "llava": _llava,
+    "qwen": _qwen,
+}  # fmt: skip
 KINDS = tuple(_MAKERS)
+ONE_OF_EACH = ("whisper", "git", "captioner", "llava", "qwen")
+PROMPTS = {"llava": "w10 w11 w12", "qwen": "w10 w11 w12"}
+"""What such a model is asked beside the picture."""
 HEARING = ("whisper", "languages")
 
 
@@ -93,7 +145,8 @@ def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
         for name, parameter in network.named_parameters():
             if parameter.dim() > 1:
                 parameter.mul_(scale * (4.0 if any(word in name for word in _LOOKING) else 1.0))
-    return core.wrap(network.float().eval(), name=f"tiny-{kind}", processor=processor)
+    tokenizer = getattr(processor, "tokenizer", None)
+    return core.wrap(network.float().eval(), tokenizer, name=f"tiny-{kind}", processor=processor)
 
 
 @cache
@@ -118,7 +171,11 @@ def inputs(model: core.LoadedModel, path: str) -> dict[str, torch.Tensor]:
     """What transformers makes of a file, as `generate` is given it."""
     if core.media.kind_of(path) == "sound":
         return dict(model.processor(core.media.samples(path, 16_000), sampling_rate=16_000, return_tensors="pt"))
-    return dict(model.processor(core.media.picture(path), return_tensors="pt"))
+    picture = core.media.picture(path)
+    if model.tokenizer is None:
+        return dict(model.processor(picture, return_tensors="pt"))
+    mark = "<image>" if "llava" in model.name else "<|vision_start|><|image_pad|><|vision_end|>"
+    return dict(model.processor(text=[mark + PROMPTS["llava"]], images=[picture], return_tensors="pt"))
 
 
 def reference(model: core.LoadedModel, path: str, **settings: Any) -> list[list[int]]:
@@ -126,6 +183,7 @@ def reference(model: core.LoadedModel, path: str, **settings: Any) -> list[list[
     no beams that sample, and writes the best beam as often as several are asked for: there the general one."""
     network, skipped, given = model.model, 0 if model.takes.sound else 1, inputs(model, path)
     generate = network.generate
+    skipped = given["input_ids"].shape[1] if "input_ids" in given else skipped
     if model.takes.sound and (settings.get("num_beams") or 1) > 1:
         generate, skipped = partial(t.GenerationMixin.generate, network), 2
         given["decoder_input_ids"] = torch.tensor([[3, 60]])

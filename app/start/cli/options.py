@@ -18,6 +18,7 @@ class Options:
     preset: str = ""
     prompt: str | None = None
     chat: bool = False
+    media: tuple[Path, ...] = ()
     cache: str = ""
     weights: str = ""
     drafts: tuple[str, ...] = ()

@@ -60,6 +60,8 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
     add("--preset", default="", metavar="P",
         help=tr("a preset by name, or a file of settings: a generation config, llama.cpp's, KoboldCpp's"))  # fmt: skip
     add("--prompt", metavar="TEXT", help=tr("what the model continues"))
+    add("--media", action="append", default=[], metavar="FILE", type=Path,
+        help=tr("a sound or a picture that goes with the prompt; repeatable"))  # fmt: skip
     add("--chat", action="store_true", help=tr("read the prompt as a chat (user: … assistant: …)"))
     add("--cache", default="", metavar="C", help=tr("how keys and values are kept; names below"))
     add("--weights", default="", choices=WEIGHTS,

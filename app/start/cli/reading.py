@@ -20,7 +20,8 @@ def parse(arguments: Sequence[str]) -> Options:
         if unknown:
             meant = near(unknown[0].partition("=")[0], parser.options)
             parser.error(tr("unrecognized arguments: {names}.{near}").format(names=" ".join(unknown), near=meant))
-        options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts)})
+        options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts),
+                             "media": tuple(read.media)})  # fmt: skip
         if problem := next(_conflicts(options), ""):
             parser.error(problem)
     return options

@@ -18,9 +18,11 @@ from core.caches.tensors.sink import SinkCache
 from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.lean_compiled import compiled_step
 from core.decoding.forward.quick_step import quick_step
+from core.decoding.perception.inserting import first_inputs
 from core.decoding.perception.perceived import Perceived
 from core.errors import StrategyError
 from core.models.model import LoadedModel
+from core.models.writer import positions_of
 from resources.language import tr
 
 Mask = torch.Tensor | dict[str, torch.Tensor]
@@ -84,14 +86,16 @@ class Forward:
         self.passes = 0
         self._began = False
         self._encoder: ModelOutput | None = None
-        self._first: dict[str, object] = {}
+        self._perceived: Perceived | None = None
         """What the first pass takes beside tokens."""
         self.offset = 0
         """Positions of the cache before the text's first token."""
+        self._shift = 0
+        """How far tokens stand from where they come in the text."""
         self._extra: dict[str, object] = {}
         self._keeps = "logits_to_keep" in model.forward_parameters
         self._ids: torch.Tensor | None = None
-        self._counts_otherwise = counts_otherwise(model)
+        self._counts_otherwise = positions_of(model.model) is not None or counts_otherwise(model)
         self._reads_anew = cache is None and memory_of(model) == "none"
         self._lean = lean_pass(model, cache)
         self._step = single_step(model, cache)
@@ -114,9 +118,8 @@ class Forward:
         if perceived.is_encoded:
             self.attend(perceived.states)
             return
-        self._first, self.offset = dict(perceived.inputs), perceived.before
-        if self.offset:
-            self._lean = self._step = None
+        self._perceived, self.offset, self._shift = perceived, perceived.before, perceived.shift
+        self._lean = self._step = None
 
     def branch(self) -> Forward:
         """Another one at the same place of the same text, independent from here on. Raises CacheError as `copy`."""
@@ -157,7 +160,7 @@ class Forward:
         if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
             self.cache.make_room(ids.shape[1])
         mask = extra.get("attention_mask")
-        if not hidden and not isinstance(mask, dict) and not self._first:
+        if not hidden and not isinstance(mask, dict):
             positions = extra.get("position_ids")
             if self._step is not None and self._step.serves(ids, self.cache, bool(extra)):
                 self.passes += 1
@@ -177,11 +180,10 @@ class Forward:
     def continue_from(self, cache: Cache) -> None:
         """Take over a filled cache: the next call continues the text it holds, sounds and pictures included."""
         self.cache = cache
-        if not self.offset:
+        if self._perceived is None:
             self._lean = lean_pass(self.model, cache)
             self._step = single_step(self.model, cache)
         self._began = True
-        self._first = {}
 
     def _longest_pass(self) -> int | None:
         """Most tokens one pass may read; None without a limit. A recurrent state goes on token by token."""
@@ -216,13 +218,23 @@ class Forward:
         if self.model.is_mamba:
             return self._run_mamba(ids, kwargs)
         if self.cache is not None:
-            first, self._first = self._first, {}
-            if (self._counts_otherwise or self.offset) and "position_ids" not in kwargs:
-                begun = 0 if first else tokens_read(self.cache) - self.offset
-                kwargs["position_ids"] = torch.arange(begun, begun + ids.shape[1], device=ids.device)[None]
-            kwargs.update(first)
+            kwargs.update(self._told(ids, kwargs.get("position_ids")))
             return self._network(ids.shape[1])(input_ids=ids, past_key_values=self.cache, **kwargs)
         return self._run_prepared(ids, kwargs)
+
+    def _told(self, ids: torch.Tensor, placed: object) -> dict[str, object]:
+        """Where the tokens stand, where a module would count otherwise, and what the first pass takes beside them."""
+        if self._perceived is None and not self._counts_otherwise:
+            return {}
+        read = tokens_read(self.cache)
+        if self._perceived is not None and not read:
+            if self._perceived.is_inserted:
+                return {**first_inputs(self._perceived, ids)}
+            return {"position_ids": torch.arange(ids.shape[1], device=ids.device)[None], **self._perceived.inputs}
+        if isinstance(placed, torch.Tensor):
+            return {"position_ids": placed + self._shift}
+        begun = read - self.offset + self._shift
+        return {"position_ids": torch.arange(begun, begun + ids.shape[1], device=ids.device)[None]}
 
     def _network(self, tokens: int) -> _Module:
         """The module; for single steps on a cache made for it, the compiled one (kept with the model)."""

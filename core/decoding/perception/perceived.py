@@ -30,6 +30,10 @@ class Perceived:
     before: int = 0
     """Positions of the cache that stand before the text's first token."""
     notices: tuple[Notice, ...] = field(default=())
+    marks: tuple[int, ...] = ()
+    """Places of the prompt whose tokens stand for parts of pictures."""
+    shift: int = 0
+    """How far what follows stands from where it comes: a picture may take fewer places than tokens."""
 
     @cached_property
     def states(self) -> ModelOutput:
@@ -51,6 +55,11 @@ class Perceived:
     def is_encoded(self) -> bool:
         """Whether an encoder reads them, and not the part that writes."""
         return all(medium.place == "encoder" for medium in self.media)
+
+    @property
+    def is_inserted(self) -> bool:
+        """Whether tokens of the prompt stand for them."""
+        return bool(self.marks)
 
     @property
     def whole(self) -> int:
