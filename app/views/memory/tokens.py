@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from app.state.cache_history import CacheHistory, Point
 from app.state.run import Run
 from app.views.text.wording import token_text
+from core import medium_part
+from core.events import MediumRead
 from resources.language import mark, tr
 
 HELD, SINK, RECENT, EVICTED, ROOM, SOURCE = "held", "sink", "recent", "evicted", "room", "source"
@@ -43,7 +45,8 @@ def rows(model: CacheHistory, run: Run, x: int) -> list[TokenRow]:
     own = TokenRow(tr("Which tokens are held"), states(model, point, length), True)
     if not any(part in ("self", "cross") for _, part in model.parts):
         return [own]
-    source = (SOURCE,) * len(run.prompt)
+    heard = encoded(run)
+    source = (SOURCE,) * (heard.last + 1 if heard is not None else len(run.prompt))
     return [
         TokenRow(tr("Cross-attention: what the encoder read, kept once"), source, True),
         TokenRow(tr("Self-attention: what was written, one more each step"), own.states, False),
@@ -120,10 +123,29 @@ def _fate(model: CacheHistory, state: str) -> str:
     return {SINK: tr("a sink, never forgotten"), RECENT: tr("held as it is")}.get(state, tr("held"))
 
 
+def encoded(run: Run) -> MediumRead | None:
+    """The sound or picture that an encoder reads; None where it reads text, or there is none."""
+    media = run.started.media if run.started is not None else ()
+    return next((medium for medium in media if medium.place == "encoder"), None)
+
+
 def _text(run: Run, row: TokenRow, place: int) -> str:
-    prompt = run.before if row.prompt else run.beginning
-    place -= 0 if row.prompt else 1  # the decoder's own first token
+    heard, seen = encoded(run), _before(run)
+    if heard is not None and row.prompt:
+        return medium_part(heard, place)
+    if seen is not None:
+        if place <= seen.last:
+            return medium_part(seen, place)
+        place -= seen.last + 1
+    prompt = run.before if row.prompt or heard is not None else run.beginning
+    place -= 0 if row.prompt or heard is not None else 1  # the decoder's own first token
     if 0 <= place < len(prompt):
         return token_text(prompt[place].piece or prompt[place].text)
     new = place - len(prompt)
     return token_text(run.tokens[new].piece) if 0 <= new < len(run.tokens) else ""
+
+
+def _before(run: Run) -> MediumRead | None:
+    """The picture that stands before the text's first token."""
+    media = run.started.media if run.started is not None else ()
+    return next((medium for medium in media if medium.place == "before"), None)
