@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +139,16 @@ def by_hand(model: core.LoadedModel, tensors: Mapping[str, torch.Tensor], ids: l
         known.append(int(model.head(found[0, -1]).argmax()))
         seen = torch.cat([seen, found[:, -1:]], 1)
     return known[len(ids) :]
+
+
+_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+"""Gone with the process."""
+
+
+@cache
+def own_options(strategy: str) -> dict[str, str]:
+    """What a strategy needs with a tiny Llama that no other needs: the folder of a head."""
+    if strategy != "prediction_heads":
+        return {}
+    _FOLDERS.append(tempfile.TemporaryDirectory(prefix="tokenscope-head-"))
+    return {"draft_head": str(eagle(Path(_FOLDERS[-1].name)))}

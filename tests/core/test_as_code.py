@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, WatermarkingConfig
 
 import core
+import resources
 from core.code.literals import literal, paragraph
 from core.models.model import load
 from tests.core import tiny
@@ -127,6 +128,7 @@ def test_the_core_form_is_the_same_run(name: str) -> None:
     more: dict[str, dict[str, Any]] = {
         "constrained_beam_search": {"options": {"must_contain": "dragon | wolf, tea"}},
         "assisted": {"drafters": ("storyteller-draft",)},
+        "prediction_heads": {"options": {"draft_head": str(resources.path("heads", "storyteller-eagle"))}},
         "token_tree": {"drafters": ("storyteller-draft", "storyteller-draft-b"), "options": {"widths": "2 1"}},
     }
     case = CASES.get(name) or {"strategy": name, "seed": 9, **more.get(name, {})}

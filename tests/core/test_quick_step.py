@@ -156,7 +156,7 @@ def test_a_tree_and_a_chain_behind_the_text() -> None:
 
 @pytest.mark.usefixtures("built")
 def test_drafts_are_read_by_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, prompt = tiny.shared("llama"), tiny.prompt(6) * 3
+    model, prompt = tiny.make("llama"), tiny.prompt(6) * 3  # its own: how long drafts become is remembered with it
     step_of(model)
     calls = calls_of(monkeypatch)
     request = core.Request(prompt, GREEDY, strategy="prompt_lookup")

@@ -18,7 +18,7 @@ from transformers import GenerationConfig
 import core
 from core import explain_candidate, explain_draft, explain_extra, explain_round, explain_token, strategies, words
 from core.events import Alternative, BeamCandidate, BeamStep, DraftNode, DraftRound, Event, Stage, TokenChosen
-from tests.core import tiny
+from tests.core import heads_made, tiny
 from tests.core.sayings import WAYS, Claim, Recorder, near, speaking
 from tests.core.spec_models import NO_END
 from tests.core.spec_models import near as drafter
@@ -71,7 +71,12 @@ def request(strategy: str, number: int, length: int) -> core.Request:
     needs_draft = strategies.registry[strategy].takes_drafters
     prompt = tiny.prompt(seed=number) * (2 if speculates else 1)
     return core.Request(
-        prompt, GenerationConfig(**settings), strategy, seed=number, drafters=[drafter("llama")] if needs_draft else []
+        prompt,
+        GenerationConfig(**settings),
+        strategy,
+        heads_made.own_options(strategy),
+        seed=number,
+        drafters=[drafter("llama")] if needs_draft else [],
     )
 
 

@@ -29,7 +29,7 @@ from core.trace.layout import described, layout_of
 from core.trace.packing import fits, pack, unpack
 from core.trace.reading import BlockReader
 from core.trace.writing import BlockWriter
-from tests.core import events_made, tiny
+from tests.core import events_made, heads_made, tiny
 from tests.core.spec_models import near
 
 REQUEST = core.Request("Once")
@@ -59,7 +59,9 @@ def written(path: Path, events: list[Event], request: core.Request = REQUEST, **
 def run_of(strategy: str) -> tuple[core.Request, list[Event]]:
     config = GenerationConfig(max_new_tokens=18, **RUNS.get(strategy, {}))
     drafters = [near("llama")] if core.strategies.registry[strategy].takes_drafters else []
-    request = core.Request(tiny.prompt(), config, strategy, top_n=5, drafters=drafters)
+    request = core.Request(
+        tiny.prompt(), config, strategy, heads_made.own_options(strategy), top_n=5, drafters=drafters
+    )
     return request, list(core.stream(tiny.shared("llama"), request))
 
 

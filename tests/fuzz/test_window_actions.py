@@ -17,7 +17,7 @@ from app.window.main_window import MainWindow
 from tests.fuzz.hands import Hands
 from tests.fuzz.outcomes import LONG
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import open_window, run
+from tests.ui.windows import open_window, run, whole
 
 DEEDS_A_WINDOW = 60
 
@@ -25,7 +25,7 @@ DEEDS_A_WINDOW = 60
 def play(qtbot: QtBot, seed: int) -> None:
     """One window under one pair of hands; what they did is told with any failure."""
     with tempfile.TemporaryDirectory(prefix="tokenscope-fuzz-") as folder:
-        window = open_window(qtbot, Path(folder), ScriptedEngine(delay=0.001))
+        window = whole(open_window(qtbot, Path(folder), ScriptedEngine(delay=0.001)))
         before, hands = menus(window), Hands(window, seed)
         with qtbot.captureExceptions() as raised:
             for _ in range(DEEDS_A_WINDOW):

@@ -198,6 +198,7 @@ def has_quick_step(model: LoadedModel) -> bool:
     return quick_step(model, DynamicCache()) is not None
 
 
+@torch.inference_mode()
 def _try(model: LoadedModel, cache: object, lean: LeanPass, found: Library) -> _Tried:
     """A step that comes to the same as the module, if there is one."""
     if _put_in_rows(model, found):
