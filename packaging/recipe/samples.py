@@ -34,6 +34,13 @@ def examples_for(name: str) -> list[dict[str, Any]]:
     return [example for example in examples if example["model"] == name]
 
 
+def asked(example: dict[str, Any]) -> str:
+    """What the model is given: a text, the last message of a chat, or the names of files."""
+    if example.get("media"):
+        return ", ".join(Path(name).name for name in example["media"])
+    return example.get("prompt") or example["messages"][-1]["content"]
+
+
 def _core() -> Any:
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
@@ -46,7 +53,8 @@ def _by_core(core: Any, loaded: Any, example: dict[str, Any], output: Path) -> t
     from transformers import GenerationConfig
 
     request = core.Request(
-        prompt=example.get("messages") or example["prompt"],
+        prompt=example.get("messages") or example.get("prompt", ""),
+        media=tuple(str(ROOT / "resources" / name) for name in example.get("media", ())),
         config=GenerationConfig(do_sample=example["strategy"] in SAMPLED, **example["params"]),
         strategy=example["strategy"],
         drafters=tuple(core.load(str(output / drafter)) for drafter in example.get("drafters", ())),
@@ -91,10 +99,14 @@ def sample_all(name: str, output: Path) -> list[Sample]:
             sequences, texts = _by_library(loaded, example, output)
         else:
             continue
-        prompt = example.get("prompt") or example["messages"][-1]["content"]
         samples.append(
             Sample(
-                example["title"], example["strategy"], example["params"], prompt, texts, repeated_share(sequences[0])
+                example["title"],
+                example["strategy"],
+                example["params"],
+                asked(example),
+                texts,
+                repeated_share(sequences[0]),
             )
         )
     return samples

@@ -47,7 +47,7 @@ class Runs:
         request = RunRequest(
             tuple(example.messages) if example.is_chat else example.prompt, config, chosen.name, options=options,
             load=LoadRequest(example.model), draft_names=() if strategy else example.drafters,
-            seed=(example.seed or 0) if seed is None else seed, steady=True,
+            seed=(example.seed or 0) if seed is None else seed, steady=True, media=example.files,
         )  # fmt: skip
         self._engine.load(request.load)
         return self._engine.stream(request, threading.Event())
@@ -126,6 +126,26 @@ def same_text_as(run: Run, example: str) -> None:
     theirs = run.runs.of(example).text
     assert theirs.startswith(run.text)
     assert len(run.text) > 300
+
+
+@claim
+def writes(run: Run, text: str) -> None:
+    assert run.text.strip() == text
+
+
+@claim
+def certain(run: Run, least: float, but: str = "") -> None:
+    """Of every word, but for one."""
+    assert all(token.raw_probability >= least for token in run.tokens if token.text.strip() != but)
+
+
+@claim
+def comes_second(run: Run, word: str, other: str, least: float) -> None:
+    """Where it writes `word`, `other` is the next likely, with this share at least."""
+    (chosen, *_) = [token for token in run.tokens if token.text.strip() == word]
+    second = next(one for one in chosen.alternatives if one.id != chosen.id)
+    assert second.text.strip() == other
+    assert chosen.raw_probability > second.raw_probability >= least
 
 
 @claim

@@ -51,5 +51,5 @@ class GuideRuns:
             tuple(example.messages) if example.is_chat else example.prompt, config, strategy.name, options=options,
             cache=picture.cache or "dynamic", cache_options=dict(picture.cache_parameters), steady=True,
             seed=_SEED if example.seed is None else example.seed, draft_names=() if name else example.drafters,
-            load=LoadRequest(picture.model or example.model),
+            load=LoadRequest(picture.model or example.model), media=example.files,
         )  # fmt: skip

@@ -13,7 +13,8 @@ HELD_OUT = (
 )
 RECIPE = (
     "While it trains, a second head on its eyes names shape, colour and size of what each patch of 12 × 12 pixels "
-    "shows (weight 0.5); it is not shipped."
+    "shows (weight 0.5), and the patch's row and column (a fifth of that), without which 900 steps did not teach "
+    "it left from right; it is not shipped."
 )
 LIMITS = (
     "Sees such drawings and nothing else: a photograph becomes shapes on a ground. Four shapes or more, shapes that "

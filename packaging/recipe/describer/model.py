@@ -1,4 +1,4 @@
-"""A small GIT, and what teaches it: the next word, and beside it what each patch of the picture shows."""
+"""A small GIT, and what teaches it: the next word, and beside it what each patch of the picture shows, and where."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
 POSITIONS = 512
 NAMED = 0.5  # weight of the patches in the loss
 EMPTY = 0.1  # weight of patches without a shape among them
+PLACED = 0.2  # weight of where the patches lie
+GRID = SIDE // PATCH  # patches in a row
 
 
 class Seeing(nn.Module):
     """The model to be shipped, and a head on its eyes that only training uses.
 
-    It names shape, colour and size of what each patch shows, which the recipe knows; captions alone take many times
-    as many pictures to teach that.
+    It names shape, colour and size of what each patch shows, which the recipe knows, and the patch's row and column;
+    captions alone take many times as many pictures to teach that.
     """
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
-        self.aside = nn.Linear(model.config.vision_config.hidden_size, sum(map(len, LEGEND)))
+        self.aside = nn.Linear(model.config.vision_config.hidden_size, sum(map(len, LEGEND)) + 2 * GRID)
         self.patches: list[Tensor] = []
         model.git.image_encoder.register_forward_hook(self._look_on)
 
@@ -52,13 +54,21 @@ def seen_loss(seeing: Seeing, batch: Seen) -> Tensor:
 
 
 def naming_loss(named: Tensor, shown: Tensor) -> Tensor:
-    """Cross entropy of shape, colour and size of what each patch shows, in nats."""
-    losses = []
-    for part, wanted in zip(named.split([len(kinds) for kinds in LEGEND], -1), shown.unbind(-1), strict=True):
+    """Cross entropy of shape, colour and size of what each patch shows, and a share of its row's and column's."""
+    *parts, row, column = named.split([*map(len, LEGEND), GRID, GRID], -1)
+    losses = [PLACED * placing_loss(row, column)]
+    for part, wanted in zip(parts, shown.unbind(-1), strict=True):
         weights = torch.ones(part.shape[-1])
         weights[0] = EMPTY
         losses.append(functional.cross_entropy(part.flatten(0, 1), wanted.flatten(), weights))
     return torch.stack(losses).sum()
+
+
+def placing_loss(row: Tensor, column: Tensor) -> Tensor:
+    """Cross entropy of where each patch lies, in nats."""
+    patch = torch.arange(GRID * GRID).expand(row.shape[:-1])
+    rows = functional.cross_entropy(row.flatten(0, 1), (patch // GRID).flatten())
+    return rows + functional.cross_entropy(column.flatten(0, 1), (patch % GRID).flatten())
 
 
 def new_describer(shape: Shape) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,9 +77,26 @@ def transcribe(model: Any, waves: list[Wave]) -> list[str]:
     return texts
 
 
+def different(count: int, accent: str | None = None, below: float | None = None) -> Iterator[tuple[str, Wave]]:
+    """So many held-out sentences, none twice: of rare forms few are held out, which else come again and again."""
+    told: set[str] = set()
+    for number in itertools.count():
+        text, wave = held_out(number, accent, below)
+        if text not in told:
+            told.add(text)
+            yield text, wave
+        if len(told) == count:
+            return
+
+
 def listen(model: Any, count: int, accent: str | None = None, below: float | None = None) -> Trial:
-    """A trial of so many held-out sentences."""
-    said, waves = zip(*(held_out(number, accent, below) for number in range(count)), strict=True)
+    """A trial of so many different held-out sentences."""
+    return tried(model, different(count, accent, below))
+
+
+def tried(model: Any, spoken: Iterable[tuple[str, Wave]]) -> Trial:
+    """What the model makes of these sentences."""
+    said, waves = zip(*spoken, strict=True)
     return Trial(list(said), transcribe(model, list(waves)))
 
 
@@ -85,9 +104,11 @@ def rows(model: Any, count: int = 1000) -> list[tuple[str, str]]:
     """The figures of the card."""
     usual, hard = listen(model, count), listen(model, count // 2, below=6.0)
     strange = listen(model, count // 2, accent=NEW_ACCENT)
+    again = tried(model, map(held_out, range(count)))
     return [
-        ("Word errors, held-out sentences by held-out voices", _share(usual.errors, usual.words)),
+        (f"Word errors, {count:,} different held-out sentences by held-out voices", _share(usual.errors, usual.words)),
         ("Such sentences without an error", _share(usual.exact, count)),
+        ("Word errors, drawn as in training: the same few short ones often", _share(again.errors, again.words)),
         ("Word errors in noise only 6 dB below the voice", _share(hard.errors, hard.words)),
         ("Word errors, an accent never heard (West Midlands)", _share(strange.errors, strange.words)),
     ]
