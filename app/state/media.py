@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.state.requests import ErrorReport
 from core import medium_label, words
-from core.events import MediumRead, PromptToken
 from resources.language import mark, tr
+
+if TYPE_CHECKING:
+    from core.events import MediumRead, PromptToken
 
 SOUND, PICTURE = "sound", "picture"
 KINDS = (SOUND, PICTURE)
@@ -111,6 +113,10 @@ def why_unfit(medium: Medium, takes: Sequence[str], model: str) -> str:
 
 def shown_prompt(prompt: Sequence[PromptToken], media: Sequence[MediumRead]) -> tuple[PromptToken, ...]:
     """A prompt as it is drawn: the tokens that stand for a sound or a picture are one word, at the first of them."""
+    if not media:
+        return tuple(prompt)
+    from core.events import PromptToken
+
     shown = list(prompt)
     for medium in media:
         if medium.place == "prompt":
