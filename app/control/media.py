@@ -77,7 +77,7 @@ class MediaController(QObject):
     @property
     def sent(self) -> tuple[str, ...]:
         """The files that go to the model: others that stand above the prompt it does not take."""
-        return tuple(path for path in self._kept.media if not self._why_not(self._shelf.of(path)))
+        return tuple(path for path in self._kept.media if not self.why_not(self._shelf.of(path)))
 
     @property
     def problems(self) -> list[str]:
@@ -140,7 +140,8 @@ class MediaController(QObject):
         entry = self._models.get(self._model.name)
         return entry.title if entry is not None else self._model.name
 
-    def _why_not(self, medium: Medium) -> str:
+    def why_not(self, medium: Medium) -> str:
+        """Why a file is not sent to the model; empty where it is."""
         return why_unfit(medium, self.kinds, self._title)
 
     @Slot()
@@ -179,7 +180,7 @@ class MediaController(QObject):
         bar, tools = self._make()
         bar.offer(self.kinds)
         known = [self._shelf.of(path) for path in self._kept.media]
-        bar.show_media([(medium, self._why_not(medium)) for medium in known], tools.can_play)
+        bar.show_media([(medium, self.why_not(medium)) for medium in known], tools.can_play)
         wanted = tr(_WANTED[self.kinds]).format(model=self._title) if self.takes.needs and not known else ""
         bar.tell_wanted(wanted)
         reason = "" if self.takes.text else tr("{model} reads no text: what stands here is not sent.")

@@ -119,15 +119,28 @@ def apply(window: MainWindow, options: Options) -> None:
     if options.prompt is not None:
         window.parts.setup.prompt.set_prompt(options.prompt, options.chat)
     if options.media:
-        window.parts.media.put([str(path.absolute()) for path in options.media])
-        if options.prompt is None:  # what stood there was written for something else
-            window.parts.setup.prompt.set_prompt("", options.chat)
+        _give(window, options)
     if options.seed is not None:
         window.parts.toolbar.seed.spin.setValue(options.seed)
         window.parts.toolbar.seed.lock.setChecked(True)
     if options.view and not window.parts.centre.show_view(options.view):
         raise LaunchProblem(unknown("view", options.view, (view.name for view in VIEWS if not view.comes_later)))
     _apply_appearance(window, options)
+
+
+def _give(window: MainWindow, options: Options) -> None:
+    """The sounds and pictures. Raises LaunchProblem for one that cannot be read, or that the model does not take."""
+    from app.session.media_reading import read
+
+    media = window.parts.media
+    for medium in (read(str(path)) for path in options.media):
+        problem = medium.trouble
+        told = sentences(problem.cause, problem.remedy) if problem is not None else media.why_not(medium)
+        if told:
+            raise LaunchProblem(told)
+    media.put([str(path.absolute()) for path in options.media])
+    if options.prompt is None:  # what stood there was written for something else
+        window.parts.setup.prompt.set_prompt("", options.chat)
 
 
 def _use_preset(window: MainWindow, named: str) -> None:

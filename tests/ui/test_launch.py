@@ -14,14 +14,17 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+import resources
 from app import __main__ as program
 from app import build_window
 from app.start import launch
 from app.start.cli import parse
 from app.start.cli.values import PICTURE_SIZE
 from app.window.main_window import MainWindow
+from core import Takes
 from core.errors import NumericError
 from tests.ui.fake_engine import STORY, ScriptedEngine
+from tests.ui.media_engine import MediaEngine
 
 Launch = Callable[..., int]
 
@@ -206,3 +209,24 @@ def test_a_frame_closed_at_once_is_not_assembled(qtbot: QtBot, qapp: QApplicatio
         assert loop.run_until_complete(launch.start(window, parse([]))) == 0
     asyncio.set_event_loop(None)
     assert not window.is_assembled
+
+
+def test_a_sound_goes_to_a_model_that_hears_and_is_refused_by_others(
+    start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lamp, broken = resources.path("media", "office-lamp.flac"), tmp_path / "broken.wav"
+    engine = MediaEngine(takes=Takes(sound=True, needs=True, most=1))
+    broken.write_bytes(b"RIFF")
+    to = ("--run", "--screenshot", tmp_path / "out.png")
+    assert start(engine, "--model", "listener", "--media", lamp, *to) == 0
+    (request,) = engine.runs
+    assert (request.prompt, request.media) == ("", (str(lamp),))
+    for model, path, told in (
+        ("storyteller", lamp, "storyteller reads text only"),
+        ("describer", lamp, "describer takes pictures, no sound"),
+        ("listener", broken, "broken.wav"),
+        ("listener", tmp_path / "none.wav", "none.wav"),
+    ):
+        assert start(engine, "--model", model, "--media", path, *to) != 0
+        assert told in capsys.readouterr().err
+    assert len(engine.runs) == 1
