@@ -224,7 +224,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
-        labs=Labs(panels.centre, lasting.labs, chosen.model, loading, taking.export),
+        labs=Labs(panels.centre, lasting.labs, chosen.model, loading, taking.export, lasting.history),
         library=library,
         getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models, library, messages),
         messages=messages,

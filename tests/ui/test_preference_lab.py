@@ -86,9 +86,37 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     window.parts.labs.open_preference()
     (controller,) = window.findChildren(PreferenceController)
     controller._export(str(tmp_path / "pairs.jsonl"))
+    store = window.history.store
+    assert store is not None
+    (kept,) = store.rankings.all()
+    assert json.loads(kept) == {
+        "prompt": "Once. ", "completions": [TEXTS[2], TEXTS[0], TEXTS[1], TEXTS[3]], "ranks": [1, 2, 3, 3],
+    }  # fmt: skip
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert rows[0] == {"prompt": "Once. ", "chosen": TEXTS[2], "rejected": TEXTS[0]}
     assert len(rows) == 5
+
+
+def test_rankings_of_an_earlier_version_are_taken_over_and_stay_when_runs_are_forgotten(
+    qtbot: QtBot, config_dir: Path
+) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    file = window.parts.lasting.labs.preference().home / "rankings.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"prompt": "", "completions": ["a", "b"], "ranks": [1, 2]}\n')
+    window.parts.labs.open_preference()
+    view, store = window.findChild(PreferenceView), window.history.store
+    assert store is not None
+    assert view.collect.kept.text() == "Kept: 1 rankings, 1 pairs"
+    file.unlink()
+    store.forget_all()
+    window.parts.labs.open_preference()
+    assert len(store.rankings.all()) == 1
+    view.collect.show_events([CompletionsDrawn("Once. ", TEXTS)])
+    view.collect.keep.click()
+    assert view.collect.kept.text() == "Kept: 2 rankings, 7 pairs"
+    assert len(file.read_text().splitlines()) == 2  # what a training reads
+    window.parts.lasting.labs.end()
 
 
 def test_pairs_are_answered_by_keys(qtbot: QtBot, room: tuple[MainWindow, PreferenceView]) -> None:

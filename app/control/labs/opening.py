@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.export import ExportController
+from app.control.history import History
 from app.control.loading import LoadController
 from app.control.model_choice import ModelChoice
 from app.theme.theme import Theme
@@ -63,10 +64,12 @@ class Labs(QObject):
     """Opens the rooms beside the window that `over` lies in, each once; they follow its theme and depth of words."""
 
     def __init__(
-        self, over: QWidget, works: LabWorks, model: ModelChoice, loading: LoadController, export: ExportController
-    ) -> None:
+        self, over: QWidget, works: LabWorks, model: ModelChoice, loading: LoadController, export: ExportController,
+        history: History,
+    ) -> None:  # fmt: skip
         super().__init__(over)
         self._over, self._works, self._model, self._loading, self._export = over, works, model, loading, export
+        self._history = history
         self._theme: Theme | None = None
         self._rooms: dict[str, Room] = {}
 
@@ -83,7 +86,7 @@ class Labs(QObject):
         from app.control.labs.preference import PreferenceController
 
         def make(window: QWidget) -> PreferenceLab:
-            return PreferenceController(window, self._works.preference(), self._model).lab
+            return PreferenceController(window, self._works.preference(), self._model, self._history).lab
 
         self._show("preference", make)
 

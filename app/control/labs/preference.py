@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
+from app.control.history import History
+from app.control.labs.kept_rankings import KeptRankings
 from app.control.model_choice import ModelChoice
 from app.panels.preference_lab import PreferenceLab
 from app.session.labs import MINE_FILE, LabWork
@@ -15,16 +15,17 @@ from app.state.requests import ErrorReport
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.spoken.live import announce
 from core import labs
-from core.errors import PreferenceError
+from core.errors import TokenscopeError
 from resources.language import tr
 
 
 class PreferenceController(QObject):
     """One opening of the room; goes with it."""
 
-    def __init__(self, window: QWidget, work: LabWork, model: ModelChoice) -> None:
+    def __init__(self, window: QWidget, work: LabWork, model: ModelChoice, history: History) -> None:
         self.lab = PreferenceLab(window)
         super().__init__(self.lab)
+        self._kept = KeptRankings(history, work.home / MINE_FILE)
         self._work, self._model, view = work, model, self.lab.view
         view.startWanted.connect(work.start)
         view.stopWanted.connect(work.stop)
@@ -38,10 +39,6 @@ class PreferenceController(QObject):
             view.show_events(task, told)
         self._show_kept()
         self._show_state()
-
-    @property
-    def _file(self) -> Path:
-        return self._work.home / MINE_FILE
 
     @Slot(object)
     def _on_began(self, wish: LabWish) -> None:
@@ -74,19 +71,15 @@ class PreferenceController(QObject):
     @Slot(str, object)
     def _keep(self, prompt: str, orders: list[list[list[str]]]) -> None:
         try:
-            kept = self._kept() + [labs.preference.ranked(groups, prompt) for groups in orders]
-            labs.preference.write_rankings(self._file, kept)
-        except (PreferenceError, OSError) as error:
+            self._kept.add([labs.preference.ranked(groups, prompt) for groups in orders])
+        except (TokenscopeError, OSError) as error:
             self.lab.view.collect.status.setText(str(error))
         self._show_kept()
 
-    def _kept(self) -> list[labs.preference.Ranking]:
-        return labs.preference.read_rankings(self._file) if self._file.is_file() else []
-
     def _show_kept(self) -> None:
         try:
-            kept = self._kept()
-        except PreferenceError as error:
+            kept = self._kept.all()
+        except (TokenscopeError, OSError) as error:
             self.lab.view.collect.status.setText(str(error))
             kept = []
         self.lab.view.collect.show_kept(len(kept), sum(len(labs.preference.pairs(one)) for one in kept))
@@ -99,8 +92,8 @@ class PreferenceController(QObject):
     @Slot(str)
     def _export(self, path: str) -> None:
         try:
-            count = labs.preference.write_pairs(path, self._kept())
+            count = labs.preference.write_pairs(path, self._kept.all())
             said = tr("{count} pairs written to {path}, as TRL reads them.").format(count=count, path=path)
-        except (PreferenceError, OSError) as error:
+        except (TokenscopeError, OSError) as error:
             said = str(error)
         self.lab.view.collect.status.setText(said)

@@ -152,6 +152,8 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, migrations: Se
         raise DamagedError(tr("it is another program's"))
     if version < len(migrations):
         if version:
+            for check in _CHECKS:  # what is damaged is set aside as it is
+                connection.execute(check).fetchone()
             _rehearse(connection, migrations)
             _keep_copy(connection, path)
         migrate(connection, migrations)

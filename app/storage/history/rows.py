@@ -132,6 +132,15 @@ class Rows:
                 over -= size
         return going
 
+    def rankings(self) -> list[str]:
+        """Those that a person has made, in order."""
+        return [str(row[0]) for row in self._all("SELECT ranking FROM rankings ORDER BY number")]
+
+    def add_rankings(self, rankings: Sequence[str]) -> None:
+        """Behind those that are there."""
+        with transaction(self._connection):
+            self._connection.executemany("INSERT INTO rankings (ranking) VALUES (?)", [(line,) for line in rankings])
+
     def clear(self) -> None:
         """Nothing is left, in the file's free room neither."""
         with transaction(self._connection):

@@ -50,7 +50,12 @@ def _first(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: Sequence[Migration] = (_first,)
+def _rankings(connection: sqlite3.Connection) -> None:
+    """What a person preferred, a JSON text each, with the three fields of a ranking."""
+    connection.execute("CREATE TABLE rankings (number INTEGER PRIMARY KEY, ranking TEXT NOT NULL)")
+
+
+MIGRATIONS: Sequence[Migration] = (_first, _rankings)
 """The n-th makes version n + 1 of a file of version n; version 0 is an empty file."""
 
 

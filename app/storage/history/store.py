@@ -14,6 +14,7 @@ from typing import Any
 
 from app.storage.history.database import as_storage_error
 from app.storage.history.open_file import OpenFile
+from app.storage.history.rankings import Rankings
 from app.storage.history.record import Keeping, Record, is_id
 from app.storage.history.schema import MIGRATIONS, Migration
 
@@ -32,6 +33,7 @@ class HistoryStore:
         self.path = folder / FILE_NAME
         self.traces = folder / TRACES
         self._file = OpenFile(self.path, migrations)
+        self.rankings = Rankings(self._file)
         self.forget(self._file.do(lambda rows: rows.deleted(time.time() - UNDO_SECONDS)))
 
     @property
