@@ -15,6 +15,7 @@ from app.control.labs.preference import PreferenceController
 from app.session import labs as lab_session
 from app.state.labs import CompletionsDrawn, LabWish, TokensScored
 from app.views.labs.preference.view import PreferenceView
+from app.widgets.late_tip import LateTip
 from app.window.main_window import MainWindow
 from core.labs.preference import (
     Begun,
@@ -95,6 +96,17 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
     assert rows[0] == {"prompt": "Once. ", "chosen": TEXTS[2], "rejected": TEXTS[0]}
     assert len(rows) == 5
+
+
+def test_the_glossary_explains_its_words(qtbot: QtBot, room: tuple[MainWindow, PreferenceView]) -> None:
+    _, view = room
+    buttons = view.strip.buttons
+    for widget, word in (
+        (buttons["draw"], "pair"), (buttons["reward"], "reward"), (buttons["ppo"], "PPO"),
+        (view.ppo.beta, "KL"), (view.reward.best, "best of n"),
+    ):  # fmt: skip
+        tip = next(part for part in widget.children() if isinstance(part, LateTip))
+        assert word.lower() in tip.text().lower()
 
 
 def test_rankings_of_an_earlier_version_are_taken_over_and_stay_when_runs_are_forgotten(

@@ -13,6 +13,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.labs.preference.figures import best_of_figure, reward_figures, sft_figure
 from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.scored import ScoredText
+from app.views.shared.terms import explain
 from app.widgets.ask_file import ask_what_to_open
 from app.widgets.plots import Figure
 from core import labs
@@ -102,6 +103,7 @@ class RewardPage(LabPage):
         self.text = QLineEdit(ENDING, self)
         self.text.setAccessibleName(tr("An ending to be scored"))
         self.score, self.best = QPushButton(tr("Score it"), self), QPushButton(tr("Best of n"), self)
+        explain(self.best, "best_of_n")
         self.scored, self.gains = ScoredText(self), QLabel("", self)
         self.gains.setProperty("role", "muted")
         self.score.clicked.connect(self._on_score)

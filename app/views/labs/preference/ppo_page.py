@@ -23,6 +23,7 @@ from app.state.labs import LabWish
 from app.theme.theme import Theme, theme_for
 from app.views.labs.preference.figures import ppo_figures
 from app.views.labs.preference.page import LabPage
+from app.views.shared.terms import explain
 from app.widgets.plots import Figure
 from core import labs
 from resources.language import tr
@@ -49,6 +50,7 @@ class PpoPage(LabPage):
         self.beta.setAccessibleName(tr("β: weight of the KL penalty"))
         label = QLabel("β", self)
         label.setBuddy(self.beta)
+        explain(self.beta, "kl_penalty")
         self.tuned = QCheckBox(tr("Begin from the fine-tuned model"), self)
         self.use = QPushButton(tr("Write with it"), self)
         self.use.clicked.connect(self.useWanted)

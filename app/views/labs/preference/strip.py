@@ -8,11 +8,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from app.state.labs import STAGES, Task
+from app.views.shared.terms import explain
 from resources.language import mark, tr
 
 COLLECT: Task = "draw"
 PAGES: tuple[tuple[Task, str], ...] = (STAGES[0], (COLLECT, mark("Rankings")), *STAGES[1:])
 """Between fine-tuning and the reward model stands what that one learns from."""
+_TERMS: dict[Task, str] = {COLLECT: "preference_pair", "reward": "reward_model", "ppo": "ppo"}
 
 
 class Strip(QWidget):
@@ -36,6 +38,8 @@ class Strip(QWidget):
             button.setProperty("role", "chip")
             button.setCursor(Qt.CursorShape.PointingHandCursor)
             button.clicked.connect(lambda _on=False, task=task: self.chosen.emit(task))
+            if task in _TERMS:
+                explain(button, _TERMS[task])
             self._group.addButton(button)
             self.buttons[task] = button
             row.addWidget(button)
