@@ -24,7 +24,7 @@ from app.panels.value_slider import ValueSlider
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle
-from tests.ui.windows import open_window, run
+from tests.ui.windows import open_window, run, whole
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 PRESSED = (QAbstractButton, QComboBox, QAbstractSlider, QAbstractSpinBox, QLineEdit)
@@ -32,7 +32,7 @@ PRESSED = (QAbstractButton, QComboBox, QAbstractSlider, QAbstractSpinBox, QLineE
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = open_window(qtbot, config_dir, ScriptedEngine())
+    window = whole(open_window(qtbot, config_dir, ScriptedEngine()))
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     run(qtbot, window)

@@ -19,7 +19,7 @@ from app.state.requests import RunRequest
 from app.window import run_feed
 from core.events import Event
 from tests.ui.fake_engine import ScriptedEngine, chosen
-from tests.ui.windows import WAIT_MS, open_window
+from tests.ui.windows import WAIT_MS, open_window, whole
 
 
 class HangingEngine(ScriptedEngine):
@@ -50,7 +50,7 @@ def test_a_worker_that_hangs_does_not_keep_the_window_open(
     engine.release.set()
     assert thread._stuck.pop()[0].wait(WAIT_MS)
     assert not thread.is_any_stuck()
-    open_window(qtbot, config_dir, ScriptedEngine()).close()
+    whole(open_window(qtbot, config_dir, ScriptedEngine())).close()
     assert gc.isenabled()
 
 
@@ -116,7 +116,7 @@ def test_a_step_that_fails_keeps_nothing_else_from_being_done(
 def test_the_engine_and_its_model_are_let_go(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     kept = weakref.ref(engine)
-    window = open_window(qtbot, config_dir, engine)
+    window = whole(open_window(qtbot, config_dir, engine))
     window.close()
     del engine
     gc.collect()

@@ -22,14 +22,14 @@ from core import caches, glossary, strategies
 from resources import language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
-from tests.ui.windows import WAIT_MS, find, open_window, run
+from tests.ui.windows import WAIT_MS, find, open_window, run, whole
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = open_window(qtbot, config_dir, ScriptedEngine())
+    window = whole(open_window(qtbot, config_dir, ScriptedEngine()))
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     return window

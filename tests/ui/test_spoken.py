@@ -24,11 +24,12 @@ from tests.ui.spoken import Role, faults, hear
 from tests.ui.test_memory_view import ended
 from tests.ui.test_speculation_view import a_run
 from tests.ui.windows import open_window, run
+from tests.ui.windows import whole as all_of
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    return open_window(qtbot, config_dir, ScriptedEngine())
+    return all_of(open_window(qtbot, config_dir, ScriptedEngine()))
 
 
 def check(part: QWidget) -> None:

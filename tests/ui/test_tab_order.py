@@ -18,12 +18,12 @@ from pytestqt.qtbot import QtBot
 from app.theme.contrast import MARK, contrast
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.windows import open_window, run
+from tests.ui.windows import open_window, run, whole
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
-    window = open_window(qtbot, config_dir, ScriptedEngine())
+    window = whole(open_window(qtbot, config_dir, ScriptedEngine()))
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     run(qtbot, window)
