@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal, SignalInstance
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.state.requests import Outcome
 from app.window.main_window import MainWindow
@@ -77,9 +77,13 @@ async def settled(window: MainWindow) -> None:
     for _ in range(MOST_DELAYS):
         due = [timer for timer in window.findChildren(QTimer) if timer.isSingleShot() and timer.isActive()]
         if not due:
-            return
+            break
         await next_value(due[0].timeout)
         await painted(window)
+    for part in window.findChildren(QWidget):  # a tool that has grown narrower may still stand where it stood
+        if (layout := part.layout()) is not None:
+            layout.invalidate()
+    await painted(window)
 
 
 async def draw_anew(window: MainWindow) -> None:

@@ -162,8 +162,10 @@ def _plainly(load: LoadRequest, name: str) -> LoadRequest:
 
 
 def _is_like(entry: ModelEntry, own: ModelEntry | None) -> bool:
-    """Whether a prompt for the one is a prompt for the other."""
-    return own is None or entry.encoder_decoder == own.encoder_decoder
+    """Whether a prompt for the one is a prompt for the other, with the sounds and pictures that go with it."""
+    if own is None:
+        return not entry.takes.needs
+    return entry.encoder_decoder == own.encoder_decoder and entry.takes == own.takes
 
 
 def of_runs(runs: Sequence[Run]) -> list[Candidate]:
