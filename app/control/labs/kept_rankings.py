@@ -12,7 +12,6 @@ from core import labs
 
 if TYPE_CHECKING:
     from app.control.history import History
-    from core.labs.preference import Ranking
 
 
 class KeptRankings:
@@ -22,7 +21,7 @@ class KeptRankings:
         """`file`: JSON lines, all that a training reads; what stands in it from before is taken over."""
         self._history, self._file = history, file
 
-    def all(self) -> list[Ranking]:
+    def all(self) -> list[labs.preference.Ranking]:
         """In the order in which they were made."""
         store = self._history.store
         found = [_read(line) for line in store.rankings.all()] if store is not None else []
@@ -33,7 +32,7 @@ class KeptRankings:
             store.rankings.add([_line(ranking) for ranking in earlier])
         return earlier
 
-    def add(self, rankings: Sequence[Ranking]) -> None:
+    def add(self, rankings: Sequence[labs.preference.Ranking]) -> None:
         """Keep these as well; in the file alone while the history cannot be used."""
         before, store = self.all(), self._history.store
         if store is not None:
@@ -41,10 +40,10 @@ class KeptRankings:
         labs.preference.write_rankings(self._file, [*before, *rankings])
 
 
-def _line(ranking: Ranking) -> str:
+def _line(ranking: labs.preference.Ranking) -> str:
     return json.dumps(asdict(ranking), ensure_ascii=False)
 
 
-def _read(line: str) -> Ranking:
+def _read(line: str) -> labs.preference.Ranking:
     values = json.loads(line)
     return labs.preference.Ranking(values["prompt"], tuple(values["completions"]), tuple(values["ranks"]))
