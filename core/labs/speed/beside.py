@@ -6,12 +6,10 @@ import sys
 import threading
 from collections.abc import Iterator
 
-import msgspec
-
 from core.errors import ScaleError
-from core.labs.scale.ranks.processes import Ranks
+from core.labs.processes.starting import Ranks
 from core.labs.speed.events import Asked, Done, Event
-from core.labs.speed.messages import Failed, Job, decoded
+from core.labs.speed.messages import LINES, Failed, Job
 from resources import language
 from resources.language import tr
 
@@ -29,8 +27,8 @@ def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[E
 
         yield from rows.measuring(asked, cancel)
         return
-    job = msgspec.json.encode(Job(asked, language.current()))
-    with Ranks[Event | Failed]([job], decoded, "core.labs.speed.process") as ranks:
+    job = Job(asked, language.current())
+    with Ranks("core.labs.speed.process", [job], LINES) as ranks:
         while not cancel.is_set():
             match ranks.hear(_LOOK_S):
                 case (_, Failed() as failed):

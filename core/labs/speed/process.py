@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import traceback
-from collections.abc import Iterator
-
-import msgspec
+from collections.abc import Callable, Iterator
 
 from core.errors import TokenscopeError
-from core.labs.scale.ranks.channel import end_with_parent, own_stdout
+from core.labs.processes.serving import serve
 from core.labs.speed.events import Event
-from core.labs.speed.messages import Failed, Job, encoded
+from core.labs.speed.messages import LINES, Failed, Job
 from resources import language
 
 _SMALL, _MOST_THREADS = 30_000_000, 8
@@ -45,11 +42,11 @@ def _usual_threads(model: str) -> int:
     return 1 if parameters < _SMALL else min(usable, _MOST_THREADS)
 
 
+def _work(job: Job, tell: Callable[[Event | Failed], None]) -> int:
+    for message in told(job):
+        tell(message)
+    return 0
+
+
 if __name__ == "__main__":
-    end_with_parent()
-    stream = own_stdout()
-    for message in told(msgspec.json.decode(sys.argv[1], type=Job)):
-        stream.write(encoded(message))
-        stream.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    serve(Job, LINES, _work)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from core.labs.processes.lines import Lines
+
 
 class Share(msgspec.Struct, frozen=True):
     """What one process is to do. Ranks count from 0."""
@@ -19,7 +21,7 @@ class Share(msgspec.Struct, frozen=True):
     repeats: int
 
 
-class Slice(msgspec.Struct, frozen=True, tag="slice"):
+class Slice(msgspec.Struct, frozen=True):
     """What a process held, wrote and how quickly, in tokens a second of each repeat."""
 
     bytes: int
@@ -27,24 +29,11 @@ class Slice(msgspec.Struct, frozen=True, tag="slice"):
     speeds: list[float]
 
 
-class Broke(msgspec.Struct, frozen=True, tag="broke"):
+class Broke(msgspec.Struct, frozen=True):
     """A process could not go on."""
 
     words: str
 
 
 Message = Slice | Broke
-_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-
-
-def encoded(message: Message | Share) -> bytes:
-    """One line."""
-    return msgspec.json.encode(message) + b"\n"
-
-
-def decoded(line: bytes) -> Message | None:
-    """None for a line that is no message."""
-    try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+LINES = Lines[Message](Slice, Broke)

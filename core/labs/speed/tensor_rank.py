@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 import traceback
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from core.labs.scale.ranks.channel import end_with_parent, own_stdout
-from core.labs.speed.tensor_messages import Broke, Share, Slice, encoded
+from core.labs.processes.serving import serve
+from core.labs.speed.tensor_messages import LINES, Broke, Message, Share, Slice
 
 if TYPE_CHECKING:
     import torch
@@ -75,20 +73,20 @@ def _written(network: Any, ids: torch.Tensor, tokens: int) -> torch.Tensor:
 
 def _held(network: Network) -> int:
     """Bytes of the parameters in this process."""
-    from core.labs.scale.ranks.counting import held
+    from core.labs.processes.held import held
 
     return held(network.parameters())
 
 
-if __name__ == "__main__":
-    end_with_parent()
-    stream, code = own_stdout(), 0
+def _work(share: Share, tell: Callable[[Message], None]) -> int:
     try:
-        told: Slice | Broke = generated(msgspec.json.decode(sys.argv[1], type=Share))
+        tell(generated(share))
     except Exception as error:
         traceback.print_exc()
-        told, code = Broke(f"{type(error).__name__}: {error}".splitlines()[0]), 1
-    stream.write(encoded(told))
-    stream.flush()
-    sys.stderr.flush()
-    os._exit(code)  # threads of the backend are left as they are: nothing is lost with them
+        tell(Broke(f"{type(error).__name__}: {error}".splitlines()[0]))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    serve(Share, LINES, _work)

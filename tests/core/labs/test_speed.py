@@ -14,7 +14,7 @@ import pytest
 import core
 from core.labs import speed
 from core.labs.speed import Asked, Measured, Row
-from core.labs.speed.messages import Failed, decoded, encoded
+from core.labs.speed.messages import LINES, Failed
 from core.labs.speed.rows import measuring, planned
 from core.labs.speed.subject import Subject
 from core.labs.speed.ways import parallel
@@ -117,9 +117,9 @@ def test_two_processes_write_what_one_writes(subject: Subject) -> None:
 def test_events_cross_as_they_are() -> None:
     said = [*planned(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
     for event in (speed.Planned((said[0],)), said[1], speed.LeftOut(said[0], "词"), Failed("a", "b", "c")):  # type: ignore[arg-type]
-        assert decoded(encoded(event)) == event  # type: ignore[arg-type]
-    assert decoded(b'{"kind": "Measured", "val') is None
-    assert decoded(b'{"kind": "Other", "value": 1}') is None
+        assert LINES.decoded(LINES.encoded(event)) == event
+    assert LINES.decoded(b'{"kind": "Measured", "val') is None
+    assert LINES.decoded(b'{"kind": "Other", "value": 1}') is None
 
 
 def test_stop_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_stop_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
         cancel.set()
         return started[-1]
 
-    monkeypatch.setattr("core.labs.scale.ranks.processes.subprocess.Popen", start)
+    monkeypatch.setattr("core.labs.processes.starting.subprocess.Popen", start)
     assert list(speed.measuring(QUICK, cancel)) == []
     assert [process.poll() for process in started] == [-9]
 

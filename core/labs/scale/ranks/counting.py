@@ -1,14 +1,16 @@
-"""Bytes that are really there, and bytes that really go through the collectives."""
+"""Bytes that really go through the collectives, and those of an optimizer."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from core.labs.processes.held import held
 
 _SENT = {
     "c10d::allreduce_": (0, 2),
@@ -44,18 +46,6 @@ class TrafficHook(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def held(tensors: Iterable[torch.Tensor | None]) -> int:
-    """Bytes of these tensors on this device: of a divided one, its share."""
-    return sum(here.numel() * here.element_size() for here in map(local, tensors) if here is not None)
-
-
 def state_bytes(state: Mapping[Any, Mapping[str, Any]]) -> int:
     """Bytes of an optimizer's state."""
     return held(value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
-
-
-def local(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    """What this device has of it."""
-    from torch.distributed.tensor import DTensor
-
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
+from core.labs.processes.machine import RUNTIME, free_port
 from core.labs.scale.options import Options
 from core.labs.scale.parts import Parts
 from core.labs.scale.ranks.expected import RUNS, expected, length
@@ -24,8 +24,6 @@ from resources.language import tr
 MOST = 4
 """Processes."""
 STEPS = 3
-RUNTIME = 450_000_000
-"""Bytes that a process takes before it holds a model: Python, torch, transformers."""
 
 
 def measure(
@@ -95,17 +93,3 @@ def check_room(expected: tuple[Parts, ...]) -> None:
             ),
             tr("Take fewer processes, or a smaller model."),
         )
-
-
-def free_port(port: int) -> int:
-    """A port of this machine that nobody listens on; 0 for any. Raises ScaleError where it is taken."""
-    with socket.socket() as tried:
-        try:
-            tried.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise ScaleError(
-                tr("Port {port} of this machine is taken: {reason}.").format(port=port, reason=error.strerror),
-                tr("Choose another, or 0 for any that is free."),
-            ) from error
-        found: int = tried.getsockname()[1]
-        return found

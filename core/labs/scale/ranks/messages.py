@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from core.labs.processes.lines import Lines
 from core.labs.scale.arena import Block
 from core.labs.scale.options import Options
 from core.labs.scale.timetable import Box
@@ -25,7 +26,7 @@ class Job(msgspec.Struct, frozen=True):
     """Whether the table of tokens is the matrix that gives words, too."""
 
 
-class Reached(msgspec.Struct, frozen=True, tag="reached"):
+class Reached(msgspec.Struct, frozen=True):
     """A process has come to a stage: `starts`, `alone`, `joins`, `step`; `step` counts from 1."""
 
     stage: str
@@ -53,7 +54,7 @@ class Remembered(msgspec.Struct, frozen=True):
     blocks: list[Block]
 
 
-class Counted(msgspec.Struct, tag="counted"):
+class Counted(msgspec.Struct):
     """What a rank held in its last step, in bytes by part, and what went through its collectives, by operation."""
 
     parts: dict[str, int]
@@ -78,7 +79,7 @@ class Counted(msgspec.Struct, tag="counted"):
     """Of ZeRO-R: a step without it, and one with it."""
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
+class Failed(msgspec.Struct, frozen=True):
     """A process could not go on."""
 
     words: str
@@ -86,17 +87,4 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 Message = Reached | Counted | Failed
-_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
-
-
-def encoded(message: Message | Job) -> bytes:
-    """One line."""
-    return msgspec.json.encode(message) + b"\n"
-
-
-def decoded(line: bytes) -> Message | None:
-    """None for a line that is no message: a process was ended in the middle of it."""
-    try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
+LINES = Lines[Message](Reached, Counted, Failed)

@@ -12,9 +12,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from core.labs.processes.held import held
 from core.labs.scale.ranks.alone import difference
 from core.labs.scale.ranks.clock import Clock
-from core.labs.scale.ranks.counting import TrafficHook, held
+from core.labs.scale.ranks.counting import TrafficHook
 from core.labs.scale.ranks.definition import SGD_RATE, Defined, define
 from core.labs.scale.ranks.keeping import Kept
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached

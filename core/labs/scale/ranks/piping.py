@@ -11,9 +11,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
+from core.labs.processes.held import held
 from core.labs.scale.ranks.alone import Alone, difference, learn
 from core.labs.scale.ranks.clock import Clock
-from core.labs.scale.ranks.counting import TrafficHook, held, state_bytes
+from core.labs.scale.ranks.counting import TrafficHook, state_bytes
 from core.labs.scale.ranks.keeping import Kept
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached
 from core.labs.scale.ranks.stages import Stage

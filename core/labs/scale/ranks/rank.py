@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from collections.abc import Callable
-from typing import BinaryIO
 
-import msgspec
-
-from core.labs.scale.ranks.channel import end_with_parent, own_stdout
+from core.labs.processes.serving import serve
 from core.labs.scale.ranks.expected import PIPELINES
-from core.labs.scale.ranks.messages import Failed, Job, Message, Reached, encoded
+from core.labs.scale.ranks.messages import LINES, Failed, Job, Message, Reached
+
+Tell = Callable[[Message], None]
 
 
-class Teller:
-    """Sends messages; whatever else is printed goes to stderr."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def __call__(self, message: Message) -> None:
-        """Send one at once."""
-        self._stream.write(encoded(message))
-        self._stream.flush()
-
-
-def main(job: Job, tell: Teller) -> int:
+def main(job: Job, tell: Tell) -> int:
     """Do as told. Gives back the exit code."""
     tell(Reached("starts"))
     try:
@@ -39,7 +24,7 @@ def main(job: Job, tell: Teller) -> int:
     return 0
 
 
-def runner(scheme: str) -> Callable[[Job, Teller], None]:
+def runner(scheme: str) -> Callable[[Job, Tell], None]:
     """What a scheme is run by; torch is imported with it."""
     if scheme == "pipedream":
         from core.labs.scale.ranks.pipedream import run as dream
@@ -69,8 +54,4 @@ def _is_memory(error: Exception) -> bool:
 
 
 if __name__ == "__main__":
-    end_with_parent()
-    teller = Teller(own_stdout())
-    code = main(msgspec.json.decode(sys.argv[1], type=Job), teller)
-    sys.stderr.flush()
-    os._exit(code)  # threads of the backend are left as they are: nothing is lost with them
+    serve(Job, LINES, main)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from core.labs.processes.machine import free_port
 from core.labs.scale.arena import Arena, arena
 from core.labs.scale.options import Options
 from core.labs.scale.ranks import sharded
-from core.labs.scale.ranks.measuring import check_room, check_run, free_port
+from core.labs.scale.ranks.measuring import check_room, check_run
 from core.labs.scale.ranks.messages import Job, Remembered
 from core.labs.scale.ranks.outline import Outline, outline
 from core.labs.scale.ranks.predicted import FLOAT

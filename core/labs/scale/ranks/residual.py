@@ -14,8 +14,9 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from core.labs.processes.held import local
 from core.labs.scale.ranks.alone import difference, loss_of
-from core.labs.scale.ranks.counting import TrafficHook, local
+from core.labs.scale.ranks.counting import TrafficHook
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached, Remembered
 from core.labs.scale.ranks.predicted import FLOAT
 from core.labs.scale.ranks.recording import note, recorded

@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
+from core.labs.processes.held import held
 from core.labs.scale.ranks.alone import Alone, difference, learn, loss_of
 from core.labs.scale.ranks.clock import now
-from core.labs.scale.ranks.counting import TrafficHook, held, state_bytes
+from core.labs.scale.ranks.counting import TrafficHook, state_bytes
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached, Written
 from core.labs.scale.ranks.sharded import PROMPT, WRITTEN
 from core.labs.scale.ranks.together import RATE, join, loaded, texts

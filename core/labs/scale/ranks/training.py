@@ -14,7 +14,8 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from core.labs.scale.ranks.counting import TrafficHook, held, state_bytes
+from core.labs.processes.held import held
+from core.labs.scale.ranks.counting import TrafficHook, state_bytes
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached
 from core.labs.scale.ranks.together import RATE, join, loaded, texts
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from core.labs.scale.ranks.counting import held
+from core.labs.processes.held import held
 from core.labs.scale.timetable import UPDATE, Box
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from core.errors import OutOfMemoryError, ScaleError
-from core.labs.scale.ranks.messages import Counted, Failed, Job, Message, Reached, decoded, encoded
-from core.labs.scale.ranks.processes import Ranks
+from core.labs.processes.starting import Ranks
+from core.labs.scale.ranks.messages import LINES, Counted, Failed, Job, Message, Reached
 from resources.language import tr
 
 _LOOK_S = 0.1
+_RANK = "core.labs.scale.ranks.rank"
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Watch:
 
     def follow(self) -> Iterator[Progress]:
         """Progress of all. Raises ScaleError, OutOfMemoryError."""
-        with Ranks[Message]([encoded(job) for job in self.jobs], decoded) as ranks:
+        with Ranks(_RANK, self.jobs, LINES) as ranks:
             while len(self.counted) < len(self.jobs) and not self.cancel.is_set():
                 told = ranks.hear(_LOOK_S)
                 match told:

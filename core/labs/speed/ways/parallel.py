@@ -9,12 +9,12 @@ import torch
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.explain.words import size
-from core.labs.scale.ranks.measuring import RUNTIME, free_port
-from core.labs.scale.ranks.processes import Ranks
+from core.labs.processes.machine import RUNTIME, free_port
+from core.labs.processes.starting import Ranks
 from core.labs.speed.bandwidth import bandwidth
 from core.labs.speed.events import Measured, Row
 from core.labs.speed.subject import Subject
-from core.labs.speed.tensor_messages import Broke, Share, Slice, decoded, encoded
+from core.labs.speed.tensor_messages import LINES, Broke, Share, Slice
 from core.models.room import free_memory, weight_bytes
 from resources.language import tr
 
@@ -47,7 +47,7 @@ def sliced(subject: Subject, count: int) -> list[Slice]:
         for rank in range(count)
     ]
     found: dict[int, Slice] = {}
-    with Ranks([encoded(job) for job in jobs], decoded, "core.labs.speed.tensor_rank") as ranks:
+    with Ranks("core.labs.speed.tensor_rank", jobs, LINES) as ranks:
         while len(found) < count:
             subject.check()
             match ranks.hear(_LOOK_S):

@@ -1,4 +1,4 @@
-"""The processes of the lab: started, listened to, ended. None outlives the `with` it is started in."""
+"""The processes of a lab: started, listened to, ended. None outlives the `with` it is started in."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from queue import Empty, Queue
 from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 import core
 from core.errors import ScaleError
+from core.labs.processes.lines import Lines
 from resources.language import tr
 
 M = TypeVar("M")
@@ -31,13 +34,9 @@ class Told(NamedTuple, Generic[M]):
 class Ranks(Generic[M]):
     """A process for each job. Ends them, whatever happens, when the `with` is left."""
 
-    def __init__(
-        self, jobs: Sequence[bytes], decoded: Callable[[bytes], M | None],
-        module: str = "core.labs.scale.ranks.rank",
-    ) -> None:  # fmt: skip
-        """`module` is run with each job's line as its argument; `decoded` reads a line of what it says, None for one
-        that is no message."""
-        self._jobs, self._decoded, self._module = jobs, decoded, module
+    def __init__(self, module: str, jobs: Sequence[msgspec.Struct], lines: Lines[M]) -> None:
+        """`module` is run with each job, as JSON, as its argument, and `serving` in it; it speaks in `lines`."""
+        self._module, self._jobs, self._lines = module, jobs, lines
         self._running: list[subprocess.Popen[bytes]] = []
         self._told: Queue[Told[M]] = Queue()
         self._threads: list[threading.Thread] = []
@@ -75,8 +74,8 @@ class Ranks(Generic[M]):
         """The last of what it wrote for programmers."""
         return "\n".join(self._wrote[rank][-_KEPT_LINES:])
 
-    def _start(self, rank: int, job: bytes) -> None:
-        command = [sys.executable, "-m", self._module, job.decode().strip()]
+    def _start(self, rank: int, job: msgspec.Struct) -> None:
+        command = [sys.executable, "-m", self._module, msgspec.json.encode(job).decode()]
         pipe = subprocess.PIPE
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=_surroundings())
         self._running.append(process)
@@ -90,7 +89,7 @@ class Ranks(Generic[M]):
     def _listen(self, rank: int, stream: BinaryIO) -> None:
         with stream:
             for line in stream:
-                message = self._decoded(line)
+                message = self._lines.decoded(line)
                 if message is not None:
                     self._told.put(Told(rank, message))
         self._told.put(Told(rank, None))
