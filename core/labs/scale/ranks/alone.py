@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
+from core.labs.scale.ranks.beginning import RATE
 from core.labs.scale.ranks.clock import now
-from core.labs.scale.ranks.together import RATE
 
 
 class Alone(NamedTuple):

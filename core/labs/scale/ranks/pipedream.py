@@ -13,14 +13,15 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from core.labs.processes.held import held
+from core.labs.processes.together import join
 from core.labs.scale.ranks.alone import difference
+from core.labs.scale.ranks.beginning import loaded, texts
 from core.labs.scale.ranks.clock import Clock
 from core.labs.scale.ranks.counting import TrafficHook
 from core.labs.scale.ranks.definition import SGD_RATE, Defined, define
 from core.labs.scale.ranks.keeping import Kept
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached
 from core.labs.scale.ranks.stages import Stage
-from core.labs.scale.ranks.together import join, loaded, texts
 from core.labs.scale.ranks.versions import Versions
 from core.labs.scale.timetable import BACKWARD, FORWARD, Box, schedule
 
@@ -135,7 +136,7 @@ def run(job: Job, tell: Callable[[Message], None]) -> None:
     right = define(stages, ids, job.options.weights, job.steps if job.rank == 0 else 1)
     del stages
     tell(Reached("joins"))
-    join(job)
+    join(job.rank, job.processes, job.port)
     line = Line(Stage(model, job.rank, job.processes), job)
     losses, differs = [], 0.0
     for step in range(job.steps - 1):

@@ -12,13 +12,14 @@ from torch import Tensor
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
 from core.labs.processes.held import held
+from core.labs.processes.together import join
 from core.labs.scale.ranks.alone import Alone, difference, learn
+from core.labs.scale.ranks.beginning import RATE, loaded, texts
 from core.labs.scale.ranks.clock import Clock
 from core.labs.scale.ranks.counting import TrafficHook, state_bytes
 from core.labs.scale.ranks.keeping import Kept
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached
 from core.labs.scale.ranks.stages import Stage
-from core.labs.scale.ranks.together import RATE, join, loaded, texts
 from core.labs.scale.timetable import BACKWARD, FORWARD, UPDATE
 
 _ENGINES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
@@ -106,7 +107,7 @@ def run(job: Job, tell: Callable[[Message], None]) -> None:
         tell(Reached("alone"))
     alone = learn(deepcopy(model.model), ids, job.steps if job.rank == 0 else 1)
     tell(Reached("joins"))
-    join(job)
+    join(job.rank, job.processes, job.port)
     options = job.options
     stage = Stage(
         model.model, job.rank, job.processes, micro_batches=options.micro_batches, recompute=options.recompute

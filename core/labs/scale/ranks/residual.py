@@ -15,14 +15,15 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from core.labs.processes.held import local
+from core.labs.processes.tensor_parallel import shared
+from core.labs.processes.together import join
 from core.labs.scale.ranks.alone import difference, loss_of
+from core.labs.scale.ranks.beginning import loaded, texts
 from core.labs.scale.ranks.counting import TrafficHook
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached, Remembered
 from core.labs.scale.ranks.predicted import FLOAT
 from core.labs.scale.ranks.recording import note, recorded
 from core.labs.scale.ranks.remembering import BUFFER
-from core.labs.scale.ranks.tensor import shared
-from core.labs.scale.ranks.together import join, loaded, texts
 
 
 class Checkpoints:
@@ -56,8 +57,8 @@ def run(job: Job, tell: Callable[[Message], None]) -> None:
     """A step without, then the same with it; nothing is learned."""
     ids = texts(loaded(job).model, 1, job.length + 1)[0]
     tell(Reached("joins"))
-    join(job)
-    network = shared(Path(job.folder))
+    join(job.rank, job.processes, job.port)
+    network = shared(Path(job.folder), torch.float32).train()
     _step(network, ids, Checkpoints(False), 0)  # whatever is made once is made
     found: list[Remembered] = []
     gradients: list[list[Tensor]] = []

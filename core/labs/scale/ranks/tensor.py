@@ -11,15 +11,17 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.tensor import DTensor
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from core.labs.processes.held import held
+from core.labs.processes.tensor_parallel import shared, written
+from core.labs.processes.together import join
 from core.labs.scale.ranks.alone import Alone, difference, learn, loss_of
+from core.labs.scale.ranks.beginning import RATE, loaded, texts
 from core.labs.scale.ranks.clock import now
 from core.labs.scale.ranks.counting import TrafficHook, state_bytes
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached, Written
 from core.labs.scale.ranks.sharded import PROMPT, WRITTEN
-from core.labs.scale.ranks.together import RATE, join, loaded, texts
 
 BEGINNING = "Once upon a time, there was a little fox."
 
@@ -34,38 +36,18 @@ def run(job: Job, tell: Callable[[Message], None]) -> None:
     alone_wrote: list[int] = []
     if job.rank == 0:
         tell(Reached("alone"))
-        alone_wrote = _write(model.model, prompt)
+        alone_wrote = written(model.model, prompt, WRITTEN)
     alone = learn(model.model, ids, job.steps if job.rank == 0 else 1)
     tell(Reached("joins"))
-    join(job)
-    network = shared(Path(job.folder))
+    join(job.rank, job.processes, job.port)
+    network = shared(Path(job.folder), torch.float32).train()
     with TrafficHook() as hook:
-        wrote = _write(network, prompt)
+        wrote = written(network, prompt, WRITTEN)
     text = tokenizer.decode([*prompt[0].tolist(), *wrote], skip_special_tokens=True)
     counted = _trained(network, ids[0], alone, job, tell)
     counted.written = Written(wrote, alone_wrote, text, _sent(hook, job))
     tell(counted)
     dist.barrier()
-
-
-def shared(folder: Path) -> PreTrainedModel:
-    """This process's part of the model."""
-    network: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-        folder, tp_plan="auto", dtype=torch.float32, local_files_only=True
-    )
-    network.train()
-    return network
-
-
-def _write(network: Any, prompt: Tensor) -> list[int]:
-    """The greedy continuation of ids [1, length]."""
-    with torch.inference_mode():
-        written = network.generate(
-            prompt, attention_mask=torch.ones_like(prompt), do_sample=False, use_cache=True,
-            max_new_tokens=WRITTEN, min_new_tokens=WRITTEN,
-        )  # fmt: skip
-    ids: list[int] = written[0, prompt.shape[1] :].tolist()
-    return ids
 
 
 def _trained(network: PreTrainedModel, ids: Tensor, alone: Alone, job: Job, tell: Callable[[Message], None]) -> Counted:

@@ -15,9 +15,10 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from core.labs.processes.held import held
+from core.labs.processes.together import join
+from core.labs.scale.ranks.beginning import RATE, loaded, texts
 from core.labs.scale.ranks.counting import TrafficHook, state_bytes
 from core.labs.scale.ranks.messages import Counted, Job, Message, Reached
-from core.labs.scale.ranks.together import RATE, join, loaded, texts
 
 
 class Trainee(NamedTuple):
@@ -43,7 +44,7 @@ def train(job: Job, tell: Callable[[Message], None]) -> None:
         tell(Reached("alone"))
         alone = _alone(deepcopy(model), batch, job)
     tell(Reached("joins"))
-    join(job)
+    join(job.rank, job.processes, job.port)
     trainee = _SCHEMES[job.scheme](model)
     hook, seconds = TrafficHook(), 0.0
     losses: list[float] = []
