@@ -57,7 +57,7 @@ def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
     for bar, scheme in zip(page.schemes.rows, scale.SCHEMES, strict=True):
         assert bar.parts.states == scale.plan(page.shape.parameters, 64, scheme).states
     assert "does not fit" in page.sentence.text()
-    assert scale.words.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
+    assert scale.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
     page.form.set("pipeline", "4")
     assert [bar.label for bar in page.bars.rows] == ["Stage 1", "Stage 2", "Stage 3", "Stage 4"]
     page.form.set("devices", 6)

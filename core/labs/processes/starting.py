@@ -13,7 +13,6 @@ from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-import core
 from core.errors import ScaleError
 from core.labs.processes.lines import Lines
 from resources.language import tr
@@ -113,7 +112,7 @@ class Ranks(Generic[M]):
 
 def _surroundings() -> dict[str, str]:
     """One thread each, nothing asked of the network, and this very core."""
-    here = str(Path(core.__file__).parents[1])
+    here = str(Path(__file__).parents[3])
     others = os.environ.get("PYTHONPATH", "")
     return {
         **os.environ,

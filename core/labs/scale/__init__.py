@@ -8,6 +8,7 @@ Importing this imports no torch.
 
 from __future__ import annotations
 
+from core.labs.figures import decimal
 from core.labs.scale import words
 from core.labs.scale.arena import Arena, Block, arena
 from core.labs.scale.cluster import Cluster, Layout, Reckoning, Traffic, Training, reckon
@@ -59,6 +60,7 @@ __all__ = [
     "Traffic",
     "Training",
     "arena",
+    "decimal",
     "explain_hand",
     "explain_measured",
     "explain_progress",

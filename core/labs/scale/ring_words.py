@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from core.explain.sentence import Saying, Sentence
+from core.labs.figures import decimal
 from core.labs.scale.ring import Hand, RingStep
-from core.labs.scale.words import decimal
 from resources.language import mark
 
 RING_TITLES = {

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from core.explain import words
-from core.explain.sentence import Figure, Saying, Sentence, together
+from core.explain.sentence import Saying, Sentence, together
+from core.labs.figures import decimal, duration, percent
 from core.labs.scale.cluster import Layout, Reckoning, Training
 from core.labs.scale.fitting import Remedy
 from core.labs.scale.states import PRECISIONS
 from core.labs.scale.timetable import BACKWARD, FORWARD, SEND, UPDATE, WAIT, Box
 from resources.language import mark, tr
-
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-
-
-def decimal(count: float) -> Figure:
-    """Bytes as the papers print them, in thousands: `31.4 GB`."""
-    for unit in _UNITS:
-        if count < 999.5 or unit == _UNITS[-1]:
-            break
-        count /= 1000
-    return Figure(f"{count:.{0 if unit == 'B' or count >= 100 else 1}f} {unit}")
-
-
-def percent(share: float) -> Figure:
-    """`27 %`."""
-    return Figure(f"{share * 100:.0f} %")
-
 
 _FITS = Saying(
     mark("It fits: the fullest device has to remember {total}, and has room for {memory}."),
@@ -97,11 +80,6 @@ def _sent(found: Reckoning) -> Sentence:
         pipeline=decimal(sent.pipeline),
         time=duration(sent.seconds),
     )
-
-
-def duration(seconds: float) -> Figure:
-    """`24 ms`, `1.3 s`, `2.5 h`."""
-    return Figure(words.duration(seconds) if seconds < 3600 else f"{seconds / 3600:.1f} h")
 
 
 _REMEDIES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from core.explain.sentence import Figure, Saying, Sentence, together
-from core.labs.scale.words import decimal, percent
+from core.labs.figures import decimal, percent
 from core.labs.speed.events import Ground, Measured, Row, Way
 from resources.language import mark, tr
 

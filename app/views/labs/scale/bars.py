@@ -108,7 +108,7 @@ class DeviceBars(QWidget, Spoken):
         painter.drawText(QRectF(0, cell.top(), left, cell.height()), Qt.AlignmentFlag.AlignVCenter, label)
         over = bool(self._room) and row.parts.total > self._room
         painter.setPen(theme.ink("danger" if over else "text"))
-        figure = scale.words.decimal(row.parts.total)
+        figure = scale.decimal(row.parts.total)
         painter.drawText(QRectF(cell.right() - right, cell.top(), right, cell.height()), _RIGHT, figure)
         track = QRectF(left, cell.top() + theme.px(7), cell.width() - left - right - theme.px(10), theme.px(ROW - 14))
         self._paint_parts(painter, row, track)
@@ -148,10 +148,8 @@ class DeviceBars(QWidget, Spoken):
 def _told(row: DeviceBar) -> str:
     """A row in words."""
     parts = ", ".join(
-        f"{tr(scale.words.PART_TITLES[name])} {scale.words.decimal(count)}"
-        for name, count in row.parts.items()
-        if count
+        f"{tr(scale.words.PART_TITLES[name])} {scale.decimal(count)}" for name, count in row.parts.items() if count
     )
     return tr("{device}: {total} ({parts}).").format(
-        device=row.label, total=scale.words.decimal(row.parts.total), parts=parts
+        device=row.label, total=scale.decimal(row.parts.total), parts=parts
     )

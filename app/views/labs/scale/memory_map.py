@@ -60,7 +60,7 @@ class MemoryMap(QWidget, Spoken):
 
     @property
     def _told(self) -> str:
-        arena, size = self._arena, scale.words.decimal
+        arena, size = self._arena, scale.decimal
         return tr("{title}: {live} at most, in {top}; {gaps} of gaps").format(
             title=self._title, live=size(arena.live), top=size(arena.top), gaps=size(arena.gaps)
         )
@@ -68,7 +68,7 @@ class MemoryMap(QWidget, Spoken):
     @property
     def _kinds(self) -> list[str]:
         most = self._arena.most
-        return [f"{words}: {scale.words.decimal(most[kind])}" for kind, words in _titles().items() if most.get(kind)]
+        return [f"{words}: {scale.decimal(most[kind])}" for kind, words in _titles().items() if most.get(kind)]
 
     def _ground(self) -> QRect:
         px = self._theme.px

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
+from core.labs.figures import decimal
 from core.labs.processes.machine import RUNTIME, free_port
 from core.labs.scale.options import Options
 from core.labs.scale.parts import Parts
@@ -18,7 +19,6 @@ from core.labs.scale.ranks.outline import outline
 from core.labs.scale.ranks.result import Measured, measured
 from core.labs.scale.ranks.watch import Progress, Watch
 from core.labs.scale.whole import whole
-from core.labs.scale.words import decimal
 from resources.language import tr
 
 MOST = 4

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.figures import decimal, duration, percent
 from core.labs.scale.ranks.result import Measured
 from core.labs.scale.timetable import Box, idle_share
-from core.labs.scale.words import decimal, duration, percent
 from resources.language import mark
 
 CLOSE = 1e-5

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.figures import decimal
 from core.labs.scale.ranks.remembering import Residual
-from core.labs.scale.words import decimal
 from resources.language import mark
 
 _CHECKPOINTS = Saying(

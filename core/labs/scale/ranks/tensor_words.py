@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.figures import decimal
 from core.labs.scale.ranks.pipeline_words import CLOSE
 from core.labs.scale.ranks.result import Measured
-from core.labs.scale.words import decimal
 from resources.language import mark
 
 _SENT = Saying(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.figures import decimal
 from core.labs.scale.ranks.pipeline_words import explain_pipeline
 from core.labs.scale.ranks.result import Measured
 from core.labs.scale.ranks.tensor_words import explain_tensor
 from core.labs.scale.ranks.watch import Progress
-from core.labs.scale.words import decimal
 from resources.language import mark, tr
 
 _EQUAL = Saying(

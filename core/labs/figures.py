@@ -1,0 +1,27 @@
+"""Figures of the labs in words: bytes in thousands, as the papers print them, whole percents, times up to hours."""
+
+from __future__ import annotations
+
+from core.explain import words
+from core.explain.sentence import Figure
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def decimal(count: float) -> Figure:
+    """Bytes in thousands: `31.4 GB`."""
+    for unit in _UNITS:
+        if count < 999.5 or unit == _UNITS[-1]:
+            break
+        count /= 1000
+    return Figure(f"{count:.{0 if unit == 'B' or count >= 100 else 1}f} {unit}")
+
+
+def percent(share: float) -> Figure:
+    """`27 %`."""
+    return Figure(f"{share * 100:.0f} %")
+
+
+def duration(seconds: float) -> Figure:
+    """`24 ms`, `1.3 s`, `2.5 h`."""
+    return Figure(words.duration(seconds) if seconds < 3600 else f"{seconds / 3600:.1f} h")
