@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,11 @@ def whole_processor(kind: str) -> Any:
 
 
 def _without_films(whole: Any) -> Any:
-    """The processor of a family that takes films too, which need a library that pictures do not (torchvision)."""
+    """The processor of a family that takes films too, which need libraries that pictures do not (torchvision, and
+    num2words for the number of a film's pictures)."""
+    module = sys.modules[whole.__module__]
+    if getattr(module, "num2words", whole) is None:
+        vars(module)["num2words"] = str
 
     class Pictures(whole):  # type: ignore[misc]
         """Of text and pictures."""

@@ -15,6 +15,17 @@ _SENTENCES = {
     "sees": mark("{name} (“{kind}”) takes pictures, and for models of its kind Tokenscope reads and writes text only."),
     "speaks": mark("{name} (“{kind}”) writes sound; Tokenscope reads and writes text only."),
 }
+_LIBRARIES: Mapping[str, str] = {
+    **dict.fromkeys((
+        "cohere2_vision", "inkling2", "inkling_mm_model", "kimi_k25", "lfm2_vl", "llama4", "minicpm_ocr",
+        "minimax_m3_vl", "mistral3", "mistral_large4", "molmo2", "muse_glimmer", "muse_spark", "nemotron_h_omni",
+        "perception_lm", "pi0", "pp_formulanet", "step3p7", "unlimited_ocr",
+    ), "torchvision"),
+    "pop2piano": "librosa",
+    "voxtral_realtime": "mistral-common",
+}  # fmt: skip
+"""What turns their sounds or pictures into numbers is made, in transformers, by a library that this program has not."""
+_BY_LIBRARY = mark("{name} (“{kind}”) hears or sees by way of {library}, a library that is not part of Tokenscope.")
 _NO_TEXT = mark("{name} (“{kind}”) does not continue a text: transformers has no language model of this type.")
 
 
@@ -52,4 +63,6 @@ def has_language_head(config: Mapping[str, object]) -> bool:
 
 def why_not_text(name: str, kind: object, sense: str | None) -> str:
     """The sentence for a model that is not one of plain text."""
+    if library := _LIBRARIES.get(str(kind)):
+        return tr(_BY_LIBRARY).format(name=name, kind=kind, library=library)
     return tr(_SENTENCES.get(sense or "", _NO_TEXT)).format(name=name, kind=kind)

@@ -32,6 +32,7 @@ _PICTURES = Takes(picture=True, most=None)
 _FAMILIES: Mapping[str, Takes] = {
     "whisper": Takes(sound=True, needs=True, most=1),
     "moonshine": _SPEECH,
+    "moonshine_streaming": _SPEECH,
     "speech_to_text": _SPEECH,
     "speech-encoder-decoder": _SPEECH,
     "vision-encoder-decoder": _CAPTION,
@@ -42,7 +43,6 @@ _FAMILIES: Mapping[str, Takes] = {
     "llava": _PICTURES,
     "llava_next": _PICTURES,
     "llava_onevision": _PICTURES,
-    "mistral3": _PICTURES,
     "paligemma": _PICTURES,
     "qwen2_5_vl": _PICTURES,
     "qwen2_vl": _PICTURES,

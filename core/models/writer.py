@@ -41,6 +41,13 @@ def positions_of(network: Network) -> Callable[..., Any] | None:
     return found
 
 
+def forget_pictures(network: Network) -> None:
+    """How far text behind the last picture is shifted: what is read next is read as if there had been none."""
+    inner: Any = getattr(network, "model", None)
+    if getattr(inner, "rope_deltas", None) is not None:
+        inner.rope_deltas = None
+
+
 def source_for_trial(network: Network, ids: torch.Tensor) -> ModelOutput:
     """States [1, n, D] of an encoder that has read `ids` [1, n]; of one that reads no text, numbers in their place.
 

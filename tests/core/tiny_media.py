@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
 from core.models.processing import whole_processor
+from tests.core import media_families
 
 VOCABULARY = 61
 BEGIN, END, PAD = 1, 2, 0
@@ -128,13 +129,14 @@ def _qwen() -> tuple[Any, Any]:
 
 _MAKERS = {
     "whisper": _whisper, "languages": _many_languages, "git": _git, "captioner": _captioner, "llava": _llava,
-    "qwen": _qwen,
+    "qwen": _qwen, **media_families.MAKERS,
 }  # fmt: skip
-KINDS = tuple(_MAKERS)
+KINDS = ("whisper", "languages", "git", "captioner", "llava", "qwen")
 ONE_OF_EACH = ("whisper", "git", "captioner", "llava", "qwen")
-PROMPTS = {"llava": "w10 w11 w12", "qwen": "w10 w11 w12"}
+_ASKED = "w10 w11 w12"
+PROMPTS = dict.fromkeys(("llava", "qwen", *media_families.SEEING), _ASKED)
 """What such a model is asked beside the picture."""
-HEARING = ("whisper", "languages")
+HEARING = ("whisper", "languages", *media_families.HEARING)
 
 
 def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
@@ -174,17 +176,18 @@ def inputs(model: core.LoadedModel, path: str) -> dict[str, torch.Tensor]:
     picture = core.media.picture(path)
     if model.tokenizer is None:
         return dict(model.processor(picture, return_tensors="pt"))
-    mark = "<image>" if "llava" in model.name else "<|vision_start|><|image_pad|><|vision_end|>"
-    return dict(model.processor(text=[mark + PROMPTS["llava"]], images=[picture], return_tensors="pt"))
+    mark = media_families.MARKS.get(model.name.removeprefix("tiny-"), "<image>")
+    read = dict(model.processor(text=[mark + _ASKED], images=[picture], return_tensors="pt"))
+    return {name: value for name, value in read.items() if name != "labels"}
 
 
 def reference(model: core.LoadedModel, path: str, **settings: Any) -> list[list[int]]:
     """transformers' own generate on the same model, as lists of new tokens without the end mark. Whisper's own takes
     no beams that sample, and writes the best beam as often as several are asked for: there the general one."""
-    network, skipped, given = model.model, 0 if model.takes.sound else 1, inputs(model, path)
+    network, skipped, given = model.model, 0 if model.model.config.model_type == "whisper" else 1, inputs(model, path)
     generate = network.generate
     skipped = given["input_ids"].shape[1] if "input_ids" in given else skipped
-    if model.takes.sound and (settings.get("num_beams") or 1) > 1:
+    if not skipped and (settings.get("num_beams") or 1) > 1:
         generate, skipped = partial(t.GenerationMixin.generate, network), 2
         given["decoder_input_ids"] = torch.tensor([[3, 60]])
     out = generate(**given, **settings)

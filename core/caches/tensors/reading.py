@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache, get_layer_types_and_kwargs
 from core.caches.tensors.windowed import by_config, laid_full, with_cross
 from core.device_memory import is_out_of_memory
 from core.models.model import LoadedModel
-from core.models.writer import source_for_trial
+from core.models.writer import forget_pictures, source_for_trial
 
 Memory = Literal["kept", "windows", "inside", "none"]
 """kept: in the cache, whatever it keeps; windows: in a cache that forgets what its windows have passed; inside: in the
@@ -123,6 +123,7 @@ class _Reader:
 
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
+        forget_pictures(model.model)
         self._ids = torch.tensor([trial_text(model)], device=model.device)
         self.length = self._ids.shape[1]
         self._more: dict[str, object] = {"return_dict": True}

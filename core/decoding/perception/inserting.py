@@ -21,7 +21,8 @@ from core.models.tokenizers import is_foreign_failure
 from core.models.writer import positions_of
 from resources.language import tr
 
-_TEXT = frozenset({"input_ids", "attention_mask"})
+_TEXT = frozenset({"input_ids", "attention_mask", "labels"})
+"""What is no picture; PaliGemma's processor gives what training wants too."""
 _AROUND = ("<|vision_start|>", "<|vision_end|>")
 """What Qwen's models were taught to see around a picture."""
 
@@ -66,10 +67,8 @@ def _mark(model: LoadedModel) -> int:
 
 
 def _written(model: LoadedModel) -> str:
-    """The mark of one picture, as a text holds it; none where the processor puts it there by itself."""
+    """The mark of one picture, as a text holds it."""
     processor = model.processor
-    if model.model.config.model_type == "paligemma":
-        return ""
     mark = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
     mark = str(mark or model.tokenizer.convert_ids_to_tokens(_mark(model)))
     return mark.join(_AROUND) if model.model.config.model_type.startswith("qwen") else mark

@@ -1,0 +1,126 @@
+"""Every family that is listed as hearing or seeing, token for token against its own `generate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
+from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
+
+import core
+from core import errors
+from core.events import TokenChosen
+from core.models.purpose import _LIBRARIES
+from core.models.takes import _FAMILIES
+from tests.core import media_families, tiny_media
+from tests.core.test_media_models import BEAMS, WAYS, ours, texts
+from tests.core.tiny_media import PROMPTS, given, reference, shared
+from tests.long import every, slow
+
+NEW = 14
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")  # of PaliGemma's processor, from numpy
+KINDS = tuple(media_families.MAKERS)
+CACHES = ("static", "offloaded", "offloaded_static", "quantized", "sliding_window", "encoder_decoder", "sink",
+          "model_specific")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("families")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_greedy(kind: str, folder: Path) -> None:
+    sure = []
+    for number in range(2):
+        path = given(kind, folder, number)
+        result = ours(kind, path)
+        assert texts(result) == reference(shared(kind), path, max_new_tokens=NEW, do_sample=False)
+        sure.append(next(event.raw_probability for event in result.events if isinstance(event, TokenChosen)))
+    assert sure[0] != pytest.approx(sure[1], rel=1e-4)  # what is heard or seen decides what is written
+
+
+@pytest.mark.parametrize(("kind", "name"), every(7, [(kind, name) for kind in KINDS for name in (*BEAMS, "sampling")]))
+def test_beams_and_sampling(kind: str, name: str, folder: Path) -> None:
+    path = given(kind, folder)
+    plain = {"do_sample": True, "top_k": 0, "temperature": 0.8, "num_return_sequences": 3}
+    settings: dict[str, Any] = dict(BEAMS.get(name, plain))
+    torch.manual_seed(5)
+    expected = reference(shared(kind), path, max_new_tokens=NEW, **settings)
+    assert texts(ours(kind, path, seed=5, **settings)) == expected
+
+
+def greedily(kind: str, path: str, **more: Any) -> list[list[int]]:
+    """Our greedy text of fixed length, by whatever way and cache."""
+    settings = {"max_new_tokens": NEW, "min_new_tokens": NEW, **more.pop("config", {})}
+    request = core.Request(PROMPTS.get(kind, ""), settings, media=(path,), **more)
+    return core.run(shared(kind), request).sequences
+
+
+@pytest.mark.parametrize(("kind", "way"), every(13, [(kind, way) for kind in KINDS for way in WAYS]))
+def test_every_way_to_the_greedy_text_or_the_reason_why_not(kind: str, way: str, folder: Path) -> None:
+    asked, path = dict(WAYS[way]), given(kind, folder)
+    drafters = [tiny_media.make(kind, seed=1)] if way in ("assisted", "token tree") else []
+    try:
+        found = greedily(kind, path, drafters=drafters, **asked)
+    except (errors.StrategyError, errors.CacheError):
+        assert way not in ("beam of one", "contrastive without contrast")
+        return
+    assert found == greedily(kind, path, strategy="greedy")
+
+
+@pytest.mark.parametrize(("kind", "cache"), every(17, [(kind, cache) for kind in KINDS for cache in CACHES]))
+def test_every_cache_writes_the_same_or_says_why_not(kind: str, cache: str, folder: Path) -> None:
+    path, backend = given(kind, folder), core.caches.registry[cache]
+    try:
+        found = greedily(kind, path, strategy="greedy", cache=cache)
+    except errors.CacheError:
+        assert backend.why_not(shared(kind)) or cache == "sink"
+        return
+    if backend.exact:
+        assert found == greedily(kind, path, strategy="greedy")
+
+
+@pytest.mark.parametrize("kind", every(5, KINDS))
+def test_loaded_from_its_folder(kind: str, folder: Path, tmp_path: Path) -> None:
+    made, path = shared(kind), given(kind, folder)
+    made.model.save_pretrained(tmp_path)
+    made.processor.save_pretrained(tmp_path)
+    loaded = core.load(tmp_path, dtype="float32")
+    assert isinstance(loaded, core.LoadedModel)
+    request = core.Request(PROMPTS.get(kind, ""), {"max_new_tokens": NEW}, media=(path,))
+    assert core.run(loaded, request).sequences == ours(kind, path).sequences
+
+
+@pytest.mark.parametrize("kind", ["qwen2_5_vl", slow("qwen3_vl")])
+def test_a_picture_that_others_have_shown_the_module_is_forgotten(kind: str, folder: Path) -> None:
+    """Fails when the trial of a module's memory reads on behind a picture that `generate` was given."""
+    model, path = tiny_media.make(kind), given(kind, folder)
+    expected = reference(model, path, max_new_tokens=NEW, do_sample=False)
+    request = core.Request(PROMPTS[kind], {"max_new_tokens": NEW}, media=(path,))
+    assert texts(core.run(model, request)) == expected
+
+
+def test_a_family_that_needs_another_library_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "mistral3"}')
+    with pytest.raises(errors.UnknownArchitectureError, match="torchvision"):
+        core.load(tmp_path)
+
+
+def test_what_is_said_to_need_a_library_does() -> None:
+    """Fails when transformers learns to do without, so that the family can be tried."""
+    for kind, library in _LIBRARIES.items():
+        known = IMAGE_PROCESSOR_MAPPING_NAMES.get(kind, {})
+        whole = getattr(transformers, PROCESSOR_MAPPING_NAMES[kind])
+        assert "pil" not in known or getattr(whole, "is_dummy", False), kind
+        assert library == "torchvision" or getattr(whole, "is_dummy", False), kind
+
+
+def test_the_families_that_are_listed_are_those_that_were_tried() -> None:
+    """Those of test_media_models by the model types that its makers have."""
+    elsewhere = {"whisper", "git", "vision-encoder-decoder", "llava", "qwen2_vl"}
+    assert {*_FAMILIES} == {*media_families.MAKERS, *elsewhere}
