@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import describer.batches as batches
-import describer.figures as figures
 import numpy as np
 import pytest
 import torch
@@ -17,6 +16,7 @@ from describer.scenes import LEGEND, NEW_PAIRS, Scene, Thing, draw_scene
 from networks import new_model
 from shapes import SHAPES
 from train import Trainer
+from trial import Trial
 
 TINY = replace(SHAPES["describer"], width=32, layers=1, heads=2, inner=48, batch=6, extra={"decoder_layers": 1})
 
@@ -82,9 +82,10 @@ def test_the_eyes_learn_and_the_batches_go_on(tmp_path: Path) -> None:
 
 def test_a_trial_counts_what_is_exact() -> None:
     found = scenes(held_out=True, count=2)
-    trial = figures.Trial(found, [found[0].caption, "a small red circle"])
+    trial = Trial([scene.caption for scene in found], [found[0].caption, "a small red circle"])
     assert trial.exact == 1
     assert trial.wrong == [(found[1].caption, "a small red circle")]
+    assert trial.only([True, False]) == Trial([found[0].caption], [found[0].caption])
 
 
 @pytest.mark.parametrize("share", [0, 1])

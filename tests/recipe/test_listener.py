@@ -12,7 +12,6 @@ import torch
 from corpus import is_held_out
 from listener import words
 from listener.aligned import POSITION, aligned, legend, word_at
-from listener.figures import Trial, word_errors
 from listener.model import Listening, heard_loss
 from listener.sentences import draw_sentence, in_words
 from listener.sounds import SECONDS, placed, with_noise
@@ -20,6 +19,7 @@ from listener.voices import NEW_VARIANTS, RATE, VARIANTS, Moment, Speaker, Spoke
 from networks import new_model
 from shapes import SHAPES
 from train import Trainer
+from trial import Trial, word_errors
 
 TINY = replace(SHAPES["listener"], width=32, layers=1, heads=2, inner=48, batch=4, extra={"decoder_layers": 1})
 speaks = pytest.mark.skipif(find_library("espeak-ng") is None, reason="espeak-ng is not installed")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from trial import Trial, share
 
 from describer import words
 from describer.drawing import draw, pixels
@@ -16,24 +16,6 @@ from describer.scenes import Scene, draw_scene
 
 ROWS = 50
 LONGEST = 32  # tokens
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Scenes and what was said of them."""
-
-    scenes: list[Scene]
-    told: list[str]
-
-    @property
-    def exact(self) -> int:
-        return len(self.scenes) - len(self.wrong)
-
-    @property
-    def wrong(self) -> list[tuple[str, str]]:
-        """The right caption and the given one, where they differ."""
-        pairs = [(scene.caption, told) for scene, told in zip(self.scenes, self.told, strict=True)]
-        return [(right, told) for right, told in pairs if right != told]
 
 
 def held_out(number: int, new_pairs: bool = False) -> tuple[Scene, Tensor]:
@@ -57,20 +39,20 @@ def captions(model: Any, pictures: Sequence[Tensor]) -> list[str]:
 
 def look(model: Any, count: int, new_pairs: bool = False) -> Trial:
     """A trial of so many held-out scenes."""
-    scenes, pictures = zip(*(held_out(number, new_pairs) for number in range(count)), strict=True)
-    return Trial(list(scenes), captions(model, pictures))
+    return tried(model, [held_out(number, new_pairs) for number in range(count)])
+
+
+def tried(model: Any, drawn: Sequence[tuple[Scene, Tensor]]) -> Trial:
+    """What the model says of these scenes."""
+    return Trial([scene.caption for scene, _ in drawn], captions(model, [picture for _, picture in drawn]))
 
 
 def rows(model: Any, count: int = 1000) -> list[tuple[str, str]]:
     """The figures of the card, by how many shapes a scene has, and with a pair of shape and colour never seen."""
-    usual, new = look(model, count), look(model, count // 2, new_pairs=True)
-    right = {id(scene) for scene, told in zip(usual.scenes, usual.told, strict=True) if scene.caption == told}
-    found = [("Captions of held-out scenes exact", _share(usual.exact, count))]
+    drawn = [held_out(number) for number in range(count)]
+    usual, new = tried(model, drawn), look(model, count // 2, new_pairs=True)
+    found = [("Captions of held-out scenes exact", share(usual.exact, count))]
     for shapes, name in ((1, "of one shape"), (2, "of two shapes"), (3, "of three shapes")):
-        such = [scene for scene in usual.scenes if len(scene.things) == shapes]
-        found.append((f"… {name}", _share(sum(id(scene) in right for scene in such), len(such))))
-    return [*found, ("… with a shape in a colour in which it was never drawn", _share(new.exact, count // 2))]
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole:,} ({100 * part / whole:.1f} %)"
+        such = usual.only(len(scene.things) == shapes for scene, _ in drawn)
+        found.append((f"… {name}", share(such.exact, len(such.right))))
+    return [*found, ("… with a shape in a colour in which it was never drawn", share(new.exact, count // 2))]

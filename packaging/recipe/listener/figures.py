@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from trial import Trial, share
 
 from listener import words
 from listener.batches import features
@@ -19,41 +19,6 @@ from listener.voices import NEW_ACCENT, draw_speaker, say
 
 ROWS = 32
 LONGEST = 40  # tokens
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Sentences as they were said and as they were heard."""
-
-    said: list[str]
-    heard: list[str]
-
-    @property
-    def words(self) -> int:
-        return sum(len(text.split()) for text in self.said)
-
-    @property
-    def errors(self) -> int:
-        return sum(word_errors(said.split(), heard.split()) for said, heard in zip(self.said, self.heard, strict=True))
-
-    @property
-    def exact(self) -> int:
-        return sum(said == heard for said, heard in zip(self.said, self.heard, strict=True))
-
-    @property
-    def wrong(self) -> list[tuple[str, str]]:
-        """What was said and what was heard, where they differ."""
-        return [(said, heard) for said, heard in zip(self.said, self.heard, strict=True) if said != heard]
-
-
-def word_errors(said: list[str], heard: list[str]) -> int:
-    """Words put in, left out or replaced: the least that turns one into the other (Levenshtein)."""
-    row = list(range(len(heard) + 1))
-    for count, word in enumerate(said, 1):
-        before, row = row, [count]
-        for place, other in enumerate(heard, 1):
-            row.append(min(before[place] + 1, row[-1] + 1, before[place - 1] + (word != other)))
-    return row[-1]
 
 
 def held_out(number: int, accent: str | None = None, below: float | None = None) -> tuple[str, Wave]:
@@ -106,13 +71,9 @@ def rows(model: Any, count: int = 1000) -> list[tuple[str, str]]:
     strange = listen(model, count // 2, accent=NEW_ACCENT)
     again = tried(model, map(held_out, range(count)))
     return [
-        (f"Word errors, {count:,} different held-out sentences by held-out voices", _share(usual.errors, usual.words)),
-        ("Such sentences without an error", _share(usual.exact, count)),
-        ("Word errors, drawn as in training: the same few short ones often", _share(again.errors, again.words)),
-        ("Word errors in noise only 6 dB below the voice", _share(hard.errors, hard.words)),
-        ("Word errors, an accent never heard (West Midlands)", _share(strange.errors, strange.words)),
+        (f"Word errors, {count:,} different held-out sentences by held-out voices", share(usual.errors, usual.words)),
+        ("Such sentences without an error", share(usual.exact, count)),
+        ("Word errors, drawn as in training: the same few short ones often", share(again.errors, again.words)),
+        ("Word errors in noise only 6 dB below the voice", share(hard.errors, hard.words)),
+        ("Word errors, an accent never heard (West Midlands)", share(strange.errors, strange.words)),
     ]
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part} of {whole:,} ({100 * part / whole:.1f} %)"
