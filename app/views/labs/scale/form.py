@@ -5,63 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QLabel, QScrollArea, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QSpinBox, QWidget
 
 from app.state.terms import found
 from app.theme.theme import Theme
+from app.views.labs.settings import SettingsColumn
 from app.views.shared.terms import explain
 
 WIDTH = 264
 """Pixels at 100 %."""
 
 
-class Form(QScrollArea):
+class Form(SettingsColumn):
     """Editors are named `scale.<name>`; `changed` whenever a person or `set` changes one."""
 
     changed = Signal()
 
     def __init__(self, label: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName(label)
-        self._page = QWidget(self)
-        self._column = QVBoxLayout(self._page)
-        self._column.setContentsMargins(0, 0, 12, 0)
-        self._column.setSpacing(4)
-        self._column.addStretch(1)
-        self.setWidget(self._page)
+        super().__init__(label, WIDTH, parent)
+        self.column.addStretch(1)
         self._free: list[QWidget] = []
         self._editors: dict[str, QComboBox | QSpinBox | QCheckBox] = {}
 
     def set_theme(self, theme: Theme) -> None:
         """Take other sizes."""
-        self.setFixedWidth(theme.px(WIDTH))
+        super().set_theme(theme)
         for editor in self._editors.values():
             if isinstance(editor, QSpinBox):
                 editor.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 
     def add_heading(self, text: str) -> None:
         """Name what follows."""
-        label = QLabel(text.upper(), self._page)
-        label.setProperty("role", "heading")
-        self._put(label, 10)
+        self._put(self.heading(text), 10)
 
     def add_choice(self, name: str, label: str, items: Sequence[tuple[str, str]]) -> QComboBox:
         """One of `items` (value, title)."""
-        combo = QComboBox(self._page)
+        combo = self.combo()
         for value, title in items:
             combo.addItem(title, value)
-        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(8)
         combo.currentIndexChanged.connect(self._on_changed)
         self._add(name, label, combo)
         return combo
 
     def add_number(self, name: str, label: str, value: int, least: int, most: int, suffix: str = "") -> QSpinBox:
         """A whole number from `least` to `most`."""
-        spin = QSpinBox(self._page)
+        spin = QSpinBox(self.page)
         spin.setRange(least, most)
         spin.setValue(value)
         spin.setSuffix(suffix)
@@ -72,7 +60,7 @@ class Form(QScrollArea):
 
     def add_tick(self, name: str, label: str) -> QCheckBox:
         """Yes or no."""
-        box = QCheckBox(label, self._page)
+        box = QCheckBox(label, self.page)
         box.setObjectName(f"scale.{name}")
         box.toggled.connect(self._on_changed)
         self._editors[name] = box
@@ -119,7 +107,7 @@ class Form(QScrollArea):
 
     def enable(self, on: bool) -> None:
         """Whether anything can be changed now."""
-        for widget in self._page.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+        for widget in self.page.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
             widget.setEnabled(on or widget in self._free)
 
     def enable_one(self, name: str, on: bool) -> None:
@@ -127,12 +115,7 @@ class Form(QScrollArea):
         self._editors[name].setEnabled(on)
 
     def _add(self, name: str, label: str, editor: QComboBox | QSpinBox) -> None:
-        words = QLabel(label, self._page)
-        words.setWordWrap(True)
-        words.setProperty("role", "muted")
-        words.setBuddy(editor)
-        editor.setObjectName(f"scale.{name}")
-        editor.setAccessibleName(label)
+        words = self.words(label, editor, f"scale.{name}")
         self._editors[name] = editor
         self._explain(editor, name)
         self._put(words, 4)
@@ -144,11 +127,11 @@ class Form(QScrollArea):
             explain(editor, f"control.scale.{name}")
 
     def _put(self, widget: QWidget, above: int) -> None:
-        place = self._column.count() - 1
+        place = self.column.count() - 1
         if above and place:
-            self._column.insertSpacing(place, above)
+            self.column.insertSpacing(place, above)
             place += 1
-        self._column.insertWidget(place, widget)
+        self.column.insertWidget(place, widget)
 
     @Slot()
     def _on_changed(self) -> None:

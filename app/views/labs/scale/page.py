@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.scale.form import Form
 from app.views.labs.scale.legend import PartLegend
+from app.views.labs.settings import shown_beside
 from app.widgets.wrapped_label import WrappedLabel
 
 
@@ -27,21 +28,8 @@ class Page(QWidget):
         self.sentence.setObjectName("scaleSentence")
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         inside.addWidget(self.sentence)
-        shown = QWidget(self)
-        self.body = QVBoxLayout(shown)
-        self.body.setContentsMargins(0, 0, 8, 0)
-        self.body.setSpacing(12)
+        self.body = shown_beside(self, self.form, settings)
         self.body.addWidget(self._card)
-        scroll = QScrollArea(self)
-        scroll.setAccessibleName(settings)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(shown)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(16)
-        row.addWidget(self.form)
-        row.addWidget(scroll, 1)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFrame, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QWidget
 
 from app.state.terms import found
-from app.theme.theme import Theme
+from app.views.labs.settings import SettingsColumn
 from app.views.shared.terms import explain
 from core import ModelEntry
 from core.labs import speed
@@ -18,45 +18,32 @@ WIDTH = 240
 """Pixels at 100 %."""
 
 
-class SpeedSettings(QScrollArea):
+class SpeedSettings(SettingsColumn):
     """`pressed`: the button was, which begins or stops."""
 
     pressed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName(tr("What is measured"))
-        self._page = QWidget(self)
-        self._column = QVBoxLayout(self._page)
-        self._column.setContentsMargins(0, 0, 12, 0)
-        self._column.setSpacing(4)
-        self.setWidget(self._page)
+        super().__init__(tr("What is measured"), WIDTH, parent)
         self.model = self._add_choice("speedModel", tr("Model"))
         self.draft = self._add_choice("speedDraft", tr("Model that drafts"))
-        self._column.addSpacing(8)
-        self._column.addWidget(self._heading(tr("Ways")))
+        self.column.addSpacing(8)
+        self.column.addWidget(self.heading(tr("Ways")))
         self.ways = {way: self._add_way(way) for way in speed.WAYS}
-        self._column.addSpacing(10)
-        self.button = QPushButton(self._page)
+        self.column.addSpacing(10)
+        self.button = QPushButton(self.page)
         self.button.setObjectName("speedStart")
         self.button.setProperty("role", "primary")
         self.button.setAutoDefault(False)
         self.button.clicked.connect(self.pressed)
-        self._column.addWidget(self.button)
-        self._column.addStretch(1)
+        self.column.addWidget(self.button)
+        self.column.addStretch(1)
         self.show_running(False)
 
     @property
     def chosen(self) -> tuple[speed.Way, ...]:
         """The ways that are ticked."""
         return tuple(way for way, box in self.ways.items() if box.isChecked())
-
-    def set_theme(self, theme: Theme) -> None:
-        """Take other sizes."""
-        self.setFixedWidth(theme.px(WIDTH))
 
     def show_models(self, entries: Sequence[ModelEntry], chosen: str) -> None:
         """These are on the disk; one that stands already goes on standing, else `chosen`."""
@@ -83,33 +70,22 @@ class SpeedSettings(QScrollArea):
         self.button.setEnabled(self._is_running or (bool(self.chosen) and self.model.count() > 0))
 
     def _add_choice(self, name: str, title: str) -> QComboBox:
-        label, combo = QLabel(title, self._page), QComboBox(self._page)
-        label.setProperty("role", "muted")
-        label.setBuddy(combo)
-        combo.setObjectName(name)
-        combo.setAccessibleName(title)
-        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(8)
-        self._column.addSpacing(4)
-        self._column.addWidget(label)
-        self._column.addWidget(combo)
+        combo = self.combo()
+        self.column.addSpacing(4)
+        self.column.addWidget(self.words(title, combo, name))
+        self.column.addWidget(combo)
         return combo
 
     def _add_way(self, way: speed.Way) -> QCheckBox:
-        box = QCheckBox(tr(speed.TITLES[way]), self._page)
+        box = QCheckBox(tr(speed.TITLES[way]), self.page)
         box.setObjectName(f"speedWay.{way}")
         box.setChecked(True)
         box.toggled.connect(self.fit)
         if found(f"control.speed.{way}") is not None:
             explain(box, f"control.speed.{way}")
-        self._column.addSpacing(4)
-        self._column.addWidget(box)
+        self.column.addSpacing(4)
+        self.column.addWidget(box)
         return box
-
-    def _heading(self, title: str) -> QLabel:
-        label = QLabel(title.upper(), self._page)
-        label.setProperty("role", "heading")
-        return label
 
 
 def _fill(combo: QComboBox, items: Sequence[tuple[str, str]], first: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
 
 from app.state.speed import Speeds
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
+from app.views.labs.settings import shown_beside
 from app.views.labs.speed import told
 from app.views.labs.speed.card import WayCard
 from app.views.labs.speed.figures import limit_told
@@ -60,12 +61,9 @@ class SpeedView(View):
         self.show_speeds(self.speeds)
 
     def _lay_out(self) -> None:
-        shown = QWidget(self)
-        column = QVBoxLayout(shown)
-        column.setContentsMargins(0, 0, 8, 0)
-        column.setSpacing(12)
+        column = shown_beside(self, self.settings, tr("What was measured"))
         above = QHBoxLayout()
-        title = QLabel(tr("What limits it").upper(), shown)
+        title = QLabel(tr("What limits it").upper(), self)
         title.setProperty("role", "heading")
         above.addWidget(title)
         above.addStretch(1)
@@ -75,16 +73,6 @@ class SpeedView(View):
                      *self.cards.values()):  # fmt: skip
             column.addWidget(part)
         column.addStretch(1)
-        scroll = QScrollArea(self)
-        scroll.setAccessibleName(tr("What was measured"))
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(shown)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(16)
-        row.addWidget(self.settings)
-        row.addWidget(scroll, 1)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
