@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 import core
 from app.state.media import PICTURE, Medium
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
+from app.views.tokens.strip import Strip
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.media.drawing import image_of
 from app.widgets.media.positions import Cells, PositionsFace
@@ -83,26 +83,21 @@ class MediumCard(QWidget):
         self.part.setText(core.medium_part(self.read, self.read.first + before + cell) if cell >= 0 else "")
 
 
-class MediaStrip(QWidget):
+class MediaStrip(Strip):
     """`wanted(path)`: how that file looks or sounds is to be found out, and said by `tell`."""
 
     wanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("mediaStrip")
+        super().__init__("mediaStrip", parent)
         self._theme = theme_for("light")
         self._read: Sequence[MediumRead] = ()
         self.cards: list[MediumCard] = []
-        self._height = 10_000
-        self._column = QVBoxLayout(self)
-        self.hide()
 
     def set_theme(self, theme: Theme) -> None:
         """Take the theme's sizes."""
         self._theme = theme
-        self._column.setSpacing(theme.px(8))
-        self._column.setContentsMargins(theme.px(26), theme.px(10), theme.px(26), theme.px(2))
+        self._set_spacing(theme, 8)
         for card in self.cards:
             card.set_theme(theme)
 
@@ -130,22 +125,11 @@ class MediaStrip(QWidget):
             if card.read.path == medium.path:
                 card.tell(medium)
 
-    def fit_into(self, height: int) -> None:
-        """Take no more than half of a view of that height: what is written matters more. Names stay longest."""
-        self._height = height
-        self._fit()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """A narrow strip names its files, and no more."""
-        super().resizeEvent(event)
-        self._fit()
-
     def _fit(self) -> None:
-        margins = self._column.contentsMargins()
-        width = self.width() - margins.left() - margins.right()
+        """At most half of the view; names stay longest, and a narrow strip has no more."""
         room = self._height // 2 - sum(card.face.height() for card in self.cards)
         for card in self.cards:
-            card.told.setVisible(room >= 0 and width - card.face.width() >= self._theme.px(LEAST_WORDS))
+            card.told.setVisible(room >= 0 and self._room - card.face.width() >= self._theme.px(LEAST_WORDS))
 
     def _add(self, medium: MediumRead) -> None:
         card = MediumCard(medium, self)

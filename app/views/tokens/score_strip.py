@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from app.state import scores
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.text.wording import token_text
+from app.views.tokens.strip import Strip
 from app.widgets.elided_label import ElidedLabel
 from core import words
 from resources.language import tr
@@ -23,14 +23,13 @@ MOST = 8
 """Places that are listed."""
 
 
-class ScoreStrip(QWidget):
+class ScoreStrip(Strip):
     """`chosen(i)`: token i of the text is to be selected."""
 
     chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("scoreStrip")
+        super().__init__("scoreStrip", parent)
         self.figures, self.models = ElidedLabel("", self), ElidedLabel("", self)
         for label in (self.figures, self.models):
             label.setProperty("role", "muted")
@@ -40,16 +39,13 @@ class ScoreStrip(QWidget):
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.addStretch(1)
         self._chips: list[QPushButton] = []
-        self._listed, self._height, self._two = 0, 10_000, False
-        self._column = QVBoxLayout(self)
+        self._listed, self._two = 0, False
         for part in (self.figures, self.models, self.places):
             self._column.addWidget(part)
-        self.hide()
 
     def set_theme(self, theme: Theme) -> None:
         """Take the theme's sizes."""
-        self._column.setSpacing(theme.px(4))
-        self._column.setContentsMargins(theme.px(26), theme.px(10), theme.px(26), theme.px(2))
+        self._set_spacing(theme, 4)
         for label in (self.figures, self.models):
             label.setFont(theme.font(12, tabular=True))
         self._row.setSpacing(theme.px(6))
@@ -65,12 +61,15 @@ class ScoreStrip(QWidget):
         self._two = bool(run.compared)
         if run.compared:
             self._tell_second(run)
-        self._choose_lines()
+        self._fit()
 
-    def fit_into(self, height: int) -> None:
-        """Take no more than a third of a view of that height: the text matters more."""
-        self._height = height
+    def _fit(self) -> None:
+        """At most a third of the view; as many places as are wide enough."""
         self._choose_lines()
+        room = self._room
+        for number, chip in enumerate(self._chips):
+            room -= chip.sizeHint().width() + self._row.spacing()
+            chip.setVisible(number < self._listed and (room >= -self._row.spacing() or not number))
 
     def _choose_lines(self) -> None:
         line = self.figures.sizeHint().height() + self._column.spacing()
@@ -95,19 +94,6 @@ class ScoreStrip(QWidget):
         self._listed = len(found)
         for chip, place in zip(self._chips, found, strict=False):
             self._fill(chip, place, run)
-        self._fit()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """As many places as there is room for."""
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        margins = self._column.contentsMargins()
-        room = self.width() - margins.left() - margins.right()
-        for number, chip in enumerate(self._chips):
-            room -= chip.sizeHint().width() + self._row.spacing()
-            chip.setVisible(number < self._listed and (room >= -self._row.spacing() or not number))
 
     def _say(self, label: ElidedLabel, text: str) -> None:
         """In one line; the whole of it over it."""
