@@ -23,6 +23,7 @@ from core.device_memory import is_out_of_memory
 from core.errors import InsideError
 from core.inside.question import Question
 from core.inside.reading import fresh, rows
+from core.inside.wide import Rest, wide
 from core.models.model import LoadedModel
 from core.models.stack import layer_path, layers_at, with_layers
 from resources.language import tr
@@ -55,7 +56,11 @@ class Layers:
         [V] behind its last one, float32. Raises InsideError."""
         encoded, before = question.encoded, question.before
         if self._lean is not None:
-            passed = self._lean.states(rows(self._model, [before]), DynamicCache())[:, 0, -places:]
+            quicker = wide(self._model, self._lean)
+            if quicker is not None:
+                passed = quicker.states([Rest(0, before)])[:, -places:]
+            else:
+                passed = self._lean.states(rows(self._model, [before]), DynamicCache())[:, 0, -places:]
             return passed, self._lean.score(passed[-1, -1:])[0]
         perceived = question.perceived
         room = len(before) + (perceived.before if perceived is not None else 0)

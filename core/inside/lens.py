@@ -14,6 +14,7 @@ from core.guard import guarded
 from core.inside.layers import Layers
 from core.inside.question import Question, ask
 from core.models.model import LoadedModel
+from core.native.library import library
 
 LARGEST = 2**21
 """Numbers that the logits of one block may have: larger ones leave the processor's own memory."""
@@ -103,13 +104,26 @@ def _figures(
     layers: Layers, states: torch.Tensor, chosen: torch.Tensor, width: int
 ) -> Iterator[tuple[torch.Tensor, ...]]:
     """First choice, its probability, the chosen token's, its rank; of states [n, D] and tokens [n], some at a time."""
-    scored, read = max(1, LARGEST // width), max(1, _READING // width)
+    scored = max(1, LARGEST // width)
     for some, tokens in zip(torch.split(states, scored), torch.split(chosen, scored), strict=True):
-        yield from map(_figures_of, torch.split(layers.end(some), read), torch.split(tokens, read))
+        yield from _figures_of(layers.end(some), tokens)
 
 
-def _figures_of(logits: torch.Tensor, chosen: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """The same, each [n]; of logits [n, V].
+def _figures_of(logits: torch.Tensor, chosen: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """The same, each [n]; of logits [n, V]."""
+    found = library() if logits.device.type == "cpu" and logits.is_contiguous() else None
+    if found is None:
+        read = max(1, _READING // logits.shape[1])
+        yield from map(_figures_by_torch, torch.split(logits, read), torch.split(chosen, read))
+        return
+    told = logits.new_empty(len(logits), 4)
+    found.choices(logits.data_ptr(), logits.shape, chosen.contiguous().data_ptr(), told.data_ptr())
+    first, top, share, rank = told.unbind(1)
+    yield first.long(), top, share, rank.long()
+
+
+def _figures_by_torch(logits: torch.Tensor, chosen: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The same without what is built.
 
     One room for all that is as large as they are, and only operations that are quick on whole rows: beside a small
     model's head the plain ones (`max`, `logsumexp`, a sum of truths) take as long as the head itself.

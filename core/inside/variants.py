@@ -19,8 +19,9 @@ from core.caches.tensors.reading import memory_of
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.tree_support import reads_drafts
 from core.decoding.whole_text import reads_at_once
-from core.inside.ragged import Ragged, Rest, ragged
+from core.inside.ragged import Ragged, ragged
 from core.inside.reading import fresh, rows
+from core.inside.wide import Rest
 from core.models.model import LoadedModel
 
 ROWS = 16

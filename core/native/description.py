@@ -55,3 +55,14 @@ class Pass(ctypes.Structure):
         ("new_keys", c_void_p), ("new_values", c_void_p), ("old_places", c_void_p), ("new_places", c_void_p),
         ("mask", c_void_p), ("positions", c_void_p),
     )  # fmt: skip
+
+
+class Beside(ctypes.Structure):
+    """What the heads of a layer read in a pass over many tokens of several texts, each behind what it keeps of one."""
+
+    _fields_ = (
+        ("heads", c_int64), ("kv_heads", c_int64), ("width", c_int64), ("scaling", c_double), ("q_norm", Norm),
+        ("k_norm", Norm), ("cos", c_void_p), ("sin", c_void_p), ("texts", c_int64), ("last_only", c_int64),
+        ("threads", c_int64), ("places", c_int64), ("kept", c_void_p), ("counts", c_void_p), ("keys", c_void_p),
+        ("values", c_void_p), ("joined", c_void_p), ("read", c_void_p),
+    )  # fmt: skip

@@ -7,12 +7,12 @@ import logging
 from ctypes import POINTER, c_int64, c_void_p
 from pathlib import Path
 
-from core.native.description import Matrix, Model, Pass
+from core.native.description import Beside, Matrix, Model, Norm, Pass
 from core.native.place import is_ours, place
 
 log = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 """Of the functions below; a library that says otherwise is not used."""
 
 
@@ -38,8 +38,18 @@ class Library:
         self._step.argtypes = (POINTER(Model), POINTER(Pass))
         self._multiply.argtypes = (POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p, c_int64)
         self._read.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
-        for function in (self._step, self._multiply, self._read):
+        self._beside = loaded.tokenscope_beside
+        self._beside.argtypes = (POINTER(Beside),)
+        for function in (self._step, self._multiply, self._read, self._beside):
             function.restype = c_int64
+        self._norm, self._gate, self._choices = (
+            loaded.tokenscope_norm, loaded.tokenscope_gate, loaded.tokenscope_choices,
+        )  # fmt: skip
+        self._norm.argtypes = (c_void_p, c_void_p, POINTER(Norm), c_int64, c_int64, c_void_p)
+        self._gate.argtypes = (c_void_p, c_int64, c_int64, c_void_p)
+        self._choices.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
+        for nothing in (self._norm, self._gate, self._choices):
+            nothing.restype = None
 
     def step(self, model: Model, a_pass: Pass) -> None:
         """Go through the model: logits are written, and keys and values gain the tokens."""
@@ -54,6 +64,23 @@ class Library:
         `chosen` int64 [rows], `found` float32 [rows, `columns`]."""
         pointers = (c_void_p * len(scores))(*scores)
         _check(self._read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, found))
+
+    def beside(self, of: Beside) -> None:
+        """What a layer's heads read, of many tokens of several texts; queries and keys are turned where they lie."""
+        _check(self._beside(of))
+
+    def norm(self, hidden: int, more: int | None, norm: Norm, shape: tuple[int, ...], found: int) -> None:
+        """float32 hidden [rows, width] gains `more` of the same shape, if any; `found`: its norm."""
+        self._norm(hidden, more, norm, *shape, found)
+
+    def gate(self, wide: int, shape: tuple[int, ...], found: int) -> None:
+        """float32 silu(gate) · up [rows, width] of rows [gate, up]."""
+        self._gate(wide, *shape, found)
+
+    def choices(self, scores: int, shape: tuple[int, ...], chosen: int, found: int) -> None:
+        """First choice, its probability, that of the chosen token and its rank, float32 [rows, 4]; of float32 scores
+        [rows, vocabulary] and int64 tokens [rows]."""
+        self._choices(scores, *shape, chosen, found)
 
 
 def _check(failed: int) -> None:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import DynamicCache, GenerationConfig
+from transformers import (
+    DynamicCache,
+    GenerationConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 import core
 from core.caches.tensors.accounting import measure_storages
 from core.decoding import observe
 from core.decoding.forward import quick_step as quick_step_module
 from core.decoding.forward.choosing import lean_pass
+from core.decoding.forward.lean import lean_llama
 from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.quick_reading import read_quickly
+from core.inside import lens
+from core.inside.wide import Rest, Wide, wide
 from core.native import building, library, place
 from tests.core import tiny
 from tests.core.test_lean import family, qwen2
@@ -307,3 +320,87 @@ def test_a_damaged_library_is_left_alone_and_old_ones_go(elsewhere: Path) -> Non
         (elsewhere / f"step-{number}.so").touch()
     building._tidy(elsewhere)
     assert len(list(elsewhere.iterdir())) == 4
+
+
+def wide_model(kind: str) -> core.LoadedModel:
+    """Of the Llama kind, with heads of 32 numbers; some share keys, some are normed, some have biases."""
+    torch.manual_seed(0)
+    config, network = {
+        "llama": (LlamaConfig, LlamaForCausalLM),
+        "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+        "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+    }[kind]
+    made = network(config(
+        vocab_size=61, hidden_size=48, intermediate_size=72, num_hidden_layers=3, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=32, max_position_embeddings=256,
+    ))  # fmt: skip
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight.add_(0.1 * torch.randn_like(weight))
+    return core.wrap(made)
+
+
+def wide_of(model: core.LoadedModel) -> Wide:
+    lean = lean_llama(model)
+    assert lean is not None
+    found = wide(model, lean)
+    assert found is not None
+    return found
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+@torch.inference_mode()
+def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
+    """Between the layers and behind texts that begin alike what the module itself finds."""
+    torch.set_num_threads(threads)  # put back for every test
+    model = wide_model(kind)
+    reader, ids, cache = wide_of(model), tiny.prompt(45), DynamicCache()
+    told = model.model(torch.tensor([ids]), past_key_values=cache, output_hidden_states=True)
+    states = reader.states([Rest(0, ids)])
+    torch.testing.assert_close(states[:-1], torch.cat(told.hidden_states[:-1]), rtol=1e-4, atol=1e-4)
+    rests = [
+        Rest(kept, tiny.prompt(count, seed)) for seed, (kept, count) in enumerate(((44, 1), (40, 9), (9, 18), (0, 5)))
+    ]
+    found = reader.endings(rests, [(layer.keys, layer.values) for layer in cache.layers])
+    alone = [model.model(torch.tensor([[*ids[:kept], *own]])).logits[0, -1] for kept, own in rests]
+    torch.testing.assert_close(found, torch.stack(alone), rtol=1e-4, atol=2e-4)
+
+
+@pytest.mark.usefixtures("built")
+def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = wide_model("llama"), tiny.prompt(24)
+    wide_of(model)
+    calls: list[int] = []
+    layer = Wide._layer
+    monkeypatch.setattr(Wide, "_layer", lambda self, *given: calls.append(given[0]) or layer(self, *given))
+    mine = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
+    assert set(calls) == {0, 1, 2}
+    library.switch_quick_steps(False)
+    theirs = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
+    for one, other in zip(chain(*mine[0], mine[1]), chain(*theirs[0], theirs[1]), strict=True):
+        assert tuple(one) == pytest.approx(tuple(other), abs=1e-4)
+
+
+@pytest.mark.usefixtures("built")
+def test_choices_of_layers_are_those_of_torch() -> None:
+    """Of equal scores the first, and none of them before the chosen one; a last few that fill no lane."""
+    scores = torch.randn(6, 61).round(decimals=1)
+    scores[0, 7] = scores[0, 60] = scores.max() + 1
+    chosen = torch.tensor([60, 1, 2, 3, 4, 5])
+    (found,), wanted = lens._figures_of(scores, chosen), lens._figures_by_torch(scores, chosen)
+    assert found[0].tolist() == wanted[0].tolist()
+    assert found[3].tolist() == wanted[3].tolist()
+    torch.testing.assert_close(torch.stack(found[1:3]), torch.stack(wanted[1:3]))
+    assert found[3][0] == 1
+
+
+@pytest.mark.usefixtures("built")
+def test_a_wide_pass_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library.Library, "gate", lambda self, wide, shape, found: None)
+    model = wide_model("llama")
+    lean = lean_llama(model)
+    assert lean is not None
+    assert wide(model, lean) is None
+    assert wide(tiny.shared("llama"), lean_llama(tiny.shared("llama"))) is None  # its heads are too narrow

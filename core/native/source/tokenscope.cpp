@@ -1,5 +1,6 @@
 // The quick step of Tokenscope: a decoder's pass over a few tokens, and the reading of what came of it, without an
 // interpreter between their operations. Built on the user's machine for its own processor (core/native/building.py).
+#include "beside.h"
 #include "readings.h"
 #include "step.h"
 
@@ -10,7 +11,7 @@
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-TOKENSCOPE int64_t tokenscope_version() { return 3; }
+TOKENSCOPE int64_t tokenscope_version() { return 4; }
 
 // Whether weights may be of sixteen bits as IEEE has them.
 TOKENSCOPE int64_t tokenscope_halves() { return TOKENSCOPE_HALVES; }
@@ -53,4 +54,27 @@ TOKENSCOPE int64_t tokenscope_read(
     return 0;
 } catch (...) {
     return 1;
+}
+
+// What the heads of a layer read, of many tokens of several texts (beside.h).
+TOKENSCOPE int64_t tokenscope_beside(const Beside* pass) try {
+    attend_beside(*pass);
+    return 0;
+} catch (...) {
+    return 1;
+}
+
+// Adds `more` (may be null) to hidden [rows, width], and norms that.
+TOKENSCOPE void tokenscope_norm(float* hidden, const float* more, const Norm* norm, int64_t rows, int64_t width, float* normed) {
+    add_and_norm(hidden, more, *norm, rows, width, normed);
+}
+
+// Rows [2 * width], gate and up, as silu(gate) * up.
+TOKENSCOPE void tokenscope_gate(const float* wide, int64_t rows, int64_t width, float* gated) {
+    gate_rows(wide, rows, width, gated);
+}
+
+// First choice, its probability, that of the chosen token, its rank: [rows, 4] of scores [rows, vocabulary].
+TOKENSCOPE void tokenscope_choices(const float* scores, int64_t rows, int64_t vocabulary, const int64_t* chosen, float* found) {
+    for (long row = 0; row < rows; ++row) write_choice(scores + row * vocabulary, vocabulary, chosen[row], found + 4 * row);
 }

@@ -1,0 +1,172 @@
+"""The layers of a model of the Llama kind over many tokens at once: torch's products, and what stands between them in
+machine code, where that is built.
+
+What a small model computes between its products takes as long as they do, one operation behind another over numbers
+that have left the processor's own memory by then. The same weights in the same order as the lean pass, and held against
+it before it is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import functional as F
+from transformers import DynamicCache
+
+from core.decoding.forward.lean import Layer, LeanLlama
+from core.models.model import LoadedModel
+from core.native import description
+from core.native.library import Library, library
+
+log = logging.getLogger(__name__)
+
+_KEY = "wide_pass"
+_STEP = 32
+"""Numbers of a head that are taken at once, at most."""
+_NEAR = 1e-4
+"""How far states may lie from the lean pass's, as a share of the largest."""
+
+Kept = tuple[torch.Tensor, torch.Tensor]
+"""A layer's keys and values [1, heads, T, width] of a text that was read."""
+
+
+class Rest(NamedTuple):
+    """What is to be read of a text that begins with the first `kept` tokens of another."""
+
+    kept: int
+    ids: Sequence[int]
+
+
+class Wide:
+    """Reads texts behind what they begin with."""
+
+    def __init__(self, lean: LeanLlama, found: Library) -> None:
+        self._lean, self._library = lean, found
+        self._norms = [(_norm(layer.norm_in, lean.eps), _norm(layer.norm_mlp, lean.eps)) for layer in lean.layers]
+
+    def is_of(self, lean: LeanLlama) -> bool:
+        """Whether it was made from the same weights."""
+        return self._lean is lean
+
+    def states(self, rests: Sequence[Rest], kept: Sequence[Kept] = ()) -> torch.Tensor:
+        """What stands between the layers, [L + 1, n, D], text behind text. Without `kept` no text keeps anything."""
+        seats, embedded = _Seats(rests, kept), self._embed(rests)
+        found = embedded.new_empty(len(self._lean.layers) + 1, *embedded.shape)
+        found[0] = embedded
+        for index in range(len(self._lean.layers)):
+            found[index + 1] = found[index]
+            self._layer(index, found[index + 1], seats, False)
+        return found
+
+    def endings(self, rests: Sequence[Rest], kept: Sequence[Kept] = ()) -> torch.Tensor:
+        """Float32 logits [texts, V] behind the last token of each."""
+        seats, hidden = _Seats(rests, kept), self._embed(rests)
+        last = len(self._lean.layers) - 1
+        for index in range(last):
+            self._layer(index, hidden, seats, False)
+        return self._lean.score(self._layer(last, hidden, seats, True))
+
+    def _embed(self, rests: Sequence[Rest]) -> torch.Tensor:
+        return F.embedding(torch.tensor([token for rest in rests for token in rest.ids]), self._lean.embed)
+
+    def _layer(self, index: int, hidden: torch.Tensor, seats: _Seats, last_only: bool) -> torch.Tensor:
+        """hidden [n, D], which becomes what the layer writes; of the last token of each text alone, a new one."""
+        layer, (before, behind) = self._lean.layers[index], self._norms[index]
+        normed = self._normed(hidden, None, before)
+        read = self._attend(index, layer.qkv(normed), seats, last_only)
+        if last_only:
+            hidden = hidden[seats.ends]
+        normed = self._normed(hidden, F.linear(read, layer.out, layer.out_bias), behind)
+        return hidden.add_(F.linear(self._gated(layer.gate_up(normed)), layer.down))
+
+    def _normed(self, hidden: torch.Tensor, more: torch.Tensor | None, norm: description.Norm) -> torch.Tensor:
+        """hidden gains `more`; its norm."""
+        normed = torch.empty_like(hidden)
+        added = None if more is None else more.data_ptr()
+        self._library.norm(hidden.data_ptr(), added, norm, hidden.shape, normed.data_ptr())
+        return normed
+
+    def _gated(self, wide: torch.Tensor) -> torch.Tensor:
+        gated = wide.new_empty(wide.shape[0], wide.shape[1] // 2)
+        self._library.gate(wide.data_ptr(), gated.shape, gated.data_ptr())
+        return gated
+
+    def _attend(self, index: int, joined: torch.Tensor, seats: _Seats, last_only: bool) -> torch.Tensor:
+        """What the heads read [n, heads · width] with queries, keys and values `joined` of all tokens."""
+        lean = self._lean
+        layer: Layer = lean.layers[index]
+        cos, sin = lean.angles(seats.longest)
+        read = joined.new_empty(len(seats.rests) if last_only else len(joined), lean.heads * lean.width)
+        keys, values, places = seats.kept_of(index)
+        self._library.beside(description.Beside(
+            heads=lean.heads, kv_heads=lean.kv_heads, width=lean.width, scaling=lean.width**-0.5,
+            q_norm=_norm(layer.q_norm, lean.eps), k_norm=_norm(layer.k_norm, lean.eps), cos=cos.data_ptr(),
+            sin=sin.data_ptr(), texts=len(seats.rests), last_only=int(last_only), threads=torch.get_num_threads(),
+            places=places, kept=ctypes.addressof(seats.kept), counts=ctypes.addressof(seats.counts), keys=keys,
+            values=values, joined=joined.data_ptr(), read=read.data_ptr(),
+        ))  # fmt: skip
+        return read
+
+
+class _Seats:
+    """Where the tokens of a pass stand."""
+
+    def __init__(self, rests: Sequence[Rest], kept: Sequence[Kept]) -> None:
+        self.rests = rests
+        numbers = ctypes.c_int64 * len(rests)
+        self.kept, self.counts = numbers(*(rest.kept for rest in rests)), numbers(*(len(rest.ids) for rest in rests))
+        self.longest = max(rest.kept + len(rest.ids) for rest in rests)
+        self.ends = torch.tensor([len(rest.ids) for rest in rests]).cumsum(0) - 1
+        self._read = [(keys.contiguous(), values.contiguous()) for keys, values in kept]
+
+    def kept_of(self, index: int) -> tuple[int | None, int | None, int]:
+        """Addresses of a layer's keys and values, and tokens from one head to the next."""
+        if not self._read:
+            return None, None, 0
+        keys, values = self._read[index]
+        return keys.data_ptr(), values.data_ptr(), keys.shape[2]
+
+
+def _norm(weight: torch.Tensor | None, eps: float) -> description.Norm:
+    if weight is None:
+        return description.Norm()
+    return description.Norm(description.NORMS["root_mean_square"], weight.data_ptr(), None, eps)
+
+
+def wide(model: LoadedModel, lean: LeanLlama) -> Wide | None:
+    """The wide pass of a model whose lean pass is `lean`, where it is built and comes to the same; made once."""
+    found = library()
+    if found is None or not _may(lean):
+        return None
+    tried: tuple[LeanLlama, Wide | None] | None = model.remembered.get(_KEY)
+    if tried is None or tried[0] is not lean:
+        made = Wide(lean, found)
+        model.remembered[_KEY] = tried = (lean, made if _agrees(made, lean) else None)
+    return tried[1]
+
+
+def _may(lean: LeanLlama) -> bool:
+    return lean.embed.device.type == "cpu" and lean.is_silu and lean.width % _STEP == 0
+
+
+@torch.inference_mode()
+def _agrees(made: Wide, lean: LeanLlama) -> bool:
+    """Whether both write the same between the layers, and behind texts that begin alike."""
+    ids = [token % len(lean.embed) for token in range(1, 9)]
+    cache: Any = DynamicCache()
+    expected = lean.states(torch.tensor([ids]), cache)[:, 0]
+    kept = [(layer.keys, layer.values) for layer in cache.layers]
+    near = _is_near(made.states([Rest(0, ids)]), expected)
+    both = made.endings([Rest(5, ids[5:]), Rest(0, ids[:7])], kept)
+    if near and _is_near(both, lean.score(expected[-1])[[-1, -2]]):
+        return True
+    log.info("the wide pass disagrees with the lean one, which is used")
+    return False
+
+
+def _is_near(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((found - expected).abs().max() <= _NEAR * expected.abs().max().clamp(min=1.0))

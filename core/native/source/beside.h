@@ -1,0 +1,190 @@
+// A pass over many tokens of several texts, each behind as much of one that was read as it begins with: what stands
+// between the products, which others take.
+#pragma once
+#include "step.h"
+
+constexpr long QUERIES = 4;             // at a time: their sums stay in the processor's registers
+constexpr long BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time
+
+struct Beside {
+    int64_t heads, kv_heads, width;     // width: a multiple of BLOCK
+    double scaling;
+    Norm q_norm, k_norm;
+    const float* cos;       // [positions, width]
+    const float* sin;       // the same, its first half negated
+    int64_t texts, last_only, threads, places;  // places: tokens from one head of what was read to the next
+    const int64_t* kept;    // [texts]: tokens that a text begins with of what was read
+    const int64_t* counts;  // [texts]: its own behind them
+    const float* keys;      // of what was read [kv_heads, places, width]; not looked at where nothing is kept
+    const float* values;
+    float* joined;          // [own tokens of all, heads + 2 kv_heads, width]; queries and keys are turned in it
+    float* read;            // [the same or texts, heads, width]
+};
+
+struct Four {
+    const float* queries[QUERIES];
+    float* shares[QUERIES];
+};
+
+// Keys and values that many queries read: keys [width, padded], values [count, width] with `stride` between them.
+struct Text {
+    std::vector<float> keys;
+    const float* values;
+    long padded, stride;
+
+    void take(const float* from, const float* values_from, long count, long apart, long width) {
+        padded = (count + BLOCK - 1) / BLOCK * BLOCK, stride = apart, values = values_from;
+        keys.resize(width * padded);
+        for (long place = 0; place < count; ++place)
+            for (long i = 0; i < width; ++i) keys[i * padded + place] = from[place * apart + i];
+    }
+};
+
+// Scores on `tiles` times LANES keys from place `start` on.
+template <long tiles>
+inline void score_some(const Four& four, const Text& text, long start, long width, float scaling, long from) {
+    Lanes sums[QUERIES][tiles] = {};
+    const float* keys = text.keys.data() + start;
+    for (long i = 0; i < width; ++i, keys += text.padded)
+        for (long tile = 0; tile < tiles; ++tile) {
+            const Lanes key = load(keys + tile * LANES);
+            for (long query = 0; query < QUERIES; ++query) sums[query][tile] += all(four.queries[query][i]) * key;
+        }
+    for (long query = 0; query < QUERIES; ++query)
+        for (long tile = 0; tile < tiles; ++tile)
+            store(four.shares[query] + from + start + tile * LANES, sums[query][tile] * all(scaling));
+}
+
+// Writes up to LANES - 1 numbers behind the last.
+inline void score_four(const Four& four, const Text& text, long count, long width, float scaling, long from) {
+    long start = 0;
+    for (; start + LANES < count; start += BLOCK) score_some<2>(four, text, start, width, scaling, from);
+    if (start < count) score_some<1>(four, text, start, width, scaling, from);
+}
+
+inline void read_four(const Four& four, const Text& text, long count, long from, long start, Lanes (&sums)[QUERIES][2]) {
+    const float* value = text.values + start;
+    for (long place = 0; place < count; ++place, value += text.stride) {
+        const Lanes first = load(value), second = load(value + LANES);
+        for (long query = 0; query < QUERIES; ++query) {
+            const Lanes share = all(four.shares[query][from + place]);
+            sums[query][0] += share * first, sums[query][1] += share * second;
+        }
+    }
+}
+
+inline void turn_to(const Beside& pass, const Norm& norm, float* __restrict head, long place) {
+    const long width = pass.width, half = width / 2;
+    const float* __restrict cos = pass.cos + place * width;
+    const float* __restrict sin = pass.sin + place * width;
+    if (norm.kind != NO_NORM) norm_row(norm, head, width, head);
+    for (long i = 0; i < half; ++i) {
+        const float first = head[i], second = head[i + half];
+        head[i] = first * cos[i] + second * sin[i];
+        head[i + half] = second * cos[i + half] + first * sin[i + half];
+    }
+}
+
+// Up to four queries of one text's head, behind `kept` tokens; `own`: places of the queries in the text.
+inline void attend_four(
+    const Beside& pass, const Four& four, const long* own, const Text& before, long kept, const Text& text, float* const* to
+) {
+    const long most = *std::max_element(own, own + QUERIES) + 1;
+    score_four(four, before, kept, pass.width, float(pass.scaling), 0);
+    score_four(four, text, most, pass.width, float(pass.scaling), kept);
+    for (long query = 0; query < QUERIES; ++query) {
+        const long sees = kept + own[query] + 1;
+        softmax(four.shares[query], sees);
+        std::fill(four.shares[query] + sees, four.shares[query] + kept + most, 0.0f);
+    }
+    for (long start = 0; start < pass.width; start += BLOCK) {
+        Lanes sums[QUERIES][2] = {};
+        read_four(four, before, kept, 0, start, sums), read_four(four, text, most, kept, start, sums);
+        for (long query = 0; query < QUERIES; ++query)
+            store(to[query] + start, sums[query][0]), store(to[query] + start + LANES, sums[query][1]);
+    }
+}
+
+struct Room {
+    Text before, text;
+    std::vector<float> shares;
+};
+
+// Every query of a kv head's group over one text; `row` is its first token among all of the pass.
+inline void attend_text(const Beside& pass, long head, long number, long row, Room& room) {
+    const long width = pass.width, group = pass.heads / pass.kv_heads, token = (pass.heads + 2 * pass.kv_heads) * width;
+    const long count = pass.counts[number], kept = pass.kept[number], first = pass.last_only ? count - 1 : 0;
+    const float* joined = pass.joined + row * token;
+    room.text.take(joined + (pass.heads + head) * width, joined + (pass.heads + pass.kv_heads + head) * width, count, token, width);
+    const long space = kept + count + 2 * BLOCK;
+    room.shares.resize(QUERIES * space);
+    for (long query = head * group; query < (head + 1) * group; ++query)
+        for (long begin = first; begin < count; begin += QUERIES) {
+            Four four;
+            long own[QUERIES];
+            float* to[QUERIES];
+            for (long i = 0; i < QUERIES; ++i) {    // the last one again, where there are less
+                own[i] = std::min(begin + i, count - 1);
+                four.queries[i] = joined + own[i] * token + query * width;
+                four.shares[i] = &room.shares[i * space];
+                to[i] = pass.read + ((pass.last_only ? number : row + own[i]) * pass.heads + query) * width;
+            }
+            attend_four(pass, four, own, room.before, kept, room.text, to);
+        }
+}
+
+inline void attend_beside(const Beside& pass) {
+    const long width = pass.width, token = (pass.heads + 2 * pass.kv_heads) * width;
+    const long most = pass.texts ? *std::max_element(pass.kept, pass.kept + pass.texts) : 0;
+    #pragma omp parallel for schedule(static) num_threads(pass.threads) if (pass.threads > 1)
+    for (long head = 0; head < pass.kv_heads; ++head) {
+        static thread_local Room room;
+        const long group = pass.heads / pass.kv_heads, from = head * pass.places * width;
+        room.before.take(pass.keys + from, pass.values + from, most, width, width);
+        for (long number = 0, row = 0; number < pass.texts; row += pass.counts[number++]) {
+            for (long i = 0; i < pass.counts[number]; ++i) {
+                float* numbers = pass.joined + (row + i) * token;
+                for (long query = head * group; query < (head + 1) * group; ++query)
+                    turn_to(pass, pass.q_norm, numbers + query * width, pass.kept[number] + i);
+                turn_to(pass, pass.k_norm, numbers + (pass.heads + head) * width, pass.kept[number] + i);
+            }
+            attend_text(pass, head, number, row, room);
+        }
+    }
+}
+
+// hidden [rows, width] gains `more`, which may be null; `normed` is its norm.
+inline void add_and_norm(float* hidden, const float* more, const Norm& norm, long rows, long width, float* normed) {
+    if (more != nullptr)
+        for (long i = 0; i < rows * width; ++i) hidden[i] += more[i];
+    for (long row = 0; row < rows; ++row) norm_row(norm, hidden + row * width, width, normed + row * width);
+}
+
+// silu(gate) · up of rows [gate, up]; `width`: of one of them.
+inline void gate_rows(const float* wide, long rows, long width, float* gated) {
+    for (long row = 0; row < rows; ++row, wide += 2 * width, gated += width) {
+        long i = 0;
+        for (; i + LANES <= width; i += LANES) store(gated + i, bent(SILU, load(wide + i)) * load(wide + width + i));
+        for (; i < width; ++i) gated[i] = wide[i] / (1.0f + power(-wide[i])) * wide[width + i];
+    }
+}
+
+// Of scores [count]: the place of the greatest, its share, the share of `chosen` and its rank, one number each.
+inline void write_choice(const float* scores, long count, long chosen, float* found) {
+    const float most = greatest(scores, count), own = scores[chosen];
+    Lanes sums = {};
+    Whole higher = {};
+    float total = 0;
+    long i = 0, rank = 1;
+    for (; i + LANES <= count; i += LANES) {
+        const Lanes some = load(scores + i);
+        sums += power(some - all(most));
+        higher -= some > all(own);
+    }
+    for (; i < count; ++i) total += power(scores[i] - most), rank += scores[i] > own;
+    for (long lane = 0; lane < LANES; ++lane) rank += higher[lane];
+    total += sum(sums);
+    const float* first = std::find(scores, scores + count, most);
+    found[0] = float(first == scores + count ? 0 : first - scores), found[1] = power(0.0f) / total;
+    found[2] = power(own - most) / total, found[3] = float(rank);
+}
