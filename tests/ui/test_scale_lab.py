@@ -270,3 +270,27 @@ def test_what_was_run_is_there_when_the_lab_is_opened_again(qtbot: QtBot) -> Non
     assert second.run.measured is PIPED
     assert second.residual.found is RESIDUAL
     assert "24 % idle" in second.run.sentence.text()
+
+
+def test_a_collective_is_played_to_its_end(view: ScaleView, qtbot: QtBot) -> None:
+    view.show_page("ring")
+    scrubber = view.ring.scrubber
+    scrubber.beat.setInterval(1)
+    scrubber.play.click()
+    assert scrubber.play.accessibleName() == "Pause"
+    qtbot.waitUntil(lambda: scrubber.step == len(view.ring.steps) - 1, timeout=WAIT_MS)
+    assert not scrubber.beat.isActive()
+    assert scrubber.place.text() == "6 / 6"
+    scrubber.play.click()
+    assert scrubber.step == 0
+    view.show_page("memory")
+    assert not scrubber.beat.isActive()
+
+
+def test_the_end_of_a_long_schedule_is_in_sight(view: ScaleView, qtbot: QtBot) -> None:
+    """Its cursor stands there, though nobody has scrolled."""
+    view.show_page("pipeline")
+    page = view.pipeline
+    page.form.set("count", 40)
+    bar = page.lanes.parent().parent().horizontalScrollBar()  # type: ignore[union-attr]
+    qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum(), timeout=WAIT_MS)

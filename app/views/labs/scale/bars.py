@@ -118,22 +118,27 @@ class DeviceBars(QWidget, Spoken):
         whole = max([self._room, *(max(other.parts.total, other.expected) for other in self._rows)]) or 1
         painter.setFont(theme.font(11))
         painter.fillRect(track, theme.color("field"))
-        x = track.left()
+        x, room = track.left(), track.left() + track.width() * self._room / whole
         for name in self.parts:
             width = track.width() * row.parts[name] / whole
             box = QRectF(x, track.top(), max(0.0, width - 1), track.height())
             painter.fillRect(box, theme.color(COLORS[name], 0.45))
             painter.fillRect(QRectF(box.left(), box.bottom() - theme.px(3), box.width(), theme.px(3)),
                              theme.color(COLORS[name]))  # fmt: skip
-            self._paint_name(painter, name, box)
+            self._paint_name(painter, name, box, room)
             x += width
         if self._room:
-            self._stroke(painter, track, track.left() + track.width() * self._room / whole, Qt.PenStyle.SolidLine)
+            self._stroke(painter, track, room, Qt.PenStyle.SolidLine)
         if row.expected:
             self._stroke(painter, track, track.left() + track.width() * row.expected / whole, Qt.PenStyle.DashLine)
 
-    def _paint_name(self, painter: QPainter, name: str, box: QRectF) -> None:
-        """A second cue beside the colour, where it has room."""
+    def _paint_name(self, painter: QPainter, name: str, box: QRectF, room: float) -> None:
+        """A second cue beside the colour, where there is space for it on one side of the stroke at `room`."""
+        if self._room and box.left() < room < box.right():
+            left, right = QRectF(box), QRectF(box)
+            left.setRight(room)
+            right.setLeft(room)
+            box = max(left, right, key=QRectF.width)
         words = tr(scale.words.PART_TITLES[name])
         if QFontMetricsF(painter.font()).horizontalAdvance(words) + self._theme.px(8) < box.width():
             painter.setPen(self._theme.color("text"))

@@ -14,7 +14,7 @@ from app.widgets.spoken import Part, Role, Spoken
 from core.labs import scale
 from resources.language import tr
 
-LANE, UNIT, NAME, HEAD = 44, 22, 78, 26
+LANE, UNIT, NAME, HEAD = 44, 20, 78, 26
 """Pixels at 100 %: height of a lane, the least width of a unit of time, the names' width, the head's height."""
 COLORS = {"forward": "kept", "backward": "finished", "update": "accent", "send": "best", "wait": "refused"}
 THIN = ("update", "send", "wait")
@@ -34,7 +34,7 @@ class Lanes(QWidget, Spoken):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._theme = theme_for("light")
         self._boxes: Sequence[scale.Box] = ()
-        self._devices, self._end, self._cursor = 1, 1.0, 0.0
+        self._devices, self._end, self.time = 1, 1.0, 0.0
         self._shows_versions = False
         self._left = 0
         self._wide = 0
@@ -57,7 +57,7 @@ class Lanes(QWidget, Spoken):
 
     def set_cursor(self, time: float) -> None:
         """Show what has begun by then."""
-        self._cursor = time
+        self.time = time
         self.update()
 
     def spoken_parts(self) -> list[Part]:
@@ -121,7 +121,7 @@ class Lanes(QWidget, Spoken):
                 self._paint_box(painter, box, rect)
         self._paint_key(painter)
         painter.setPen(QPen(self._theme.color("text"), self._theme.px(2)))
-        x = self._x(self._cursor)
+        x = self._x(self.time)
         painter.drawLine(QPointF(x, self._theme.px(HEAD - 4)), QPointF(x, self._height))
         self._paint_names(painter)
 
@@ -143,7 +143,7 @@ class Lanes(QWidget, Spoken):
 
     def _paint_box(self, painter: QPainter, box: scale.Box, rect: QRectF) -> None:
         theme, color = self._theme, COLORS[box.kind]
-        share = 1.0 if box.start < self._cursor or box.stop <= self._cursor else 0.25
+        share = 1.0 if box.start < self.time or box.stop <= self.time else 0.25
         if box.kind in THIN:
             painter.fillRect(rect, theme.color(color, share))
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme, theme_for
@@ -21,6 +21,8 @@ COLORS = {
     "buffers": "refused",
     "cache": "pruned",
 }
+ROOM, EXPECTED = "room", "expected"
+"""Strokes across the bars: where a device's memory ends, and what was reckoned."""
 
 
 class _Name(QWidget):
@@ -39,22 +41,28 @@ class _Name(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, px = QPainter(self), self.theme.px
-        painter.fillRect(QRectF(0, px(5), px(10), px(10)), self.theme.color(COLORS[self.part]))
+        if self.part in COLORS:
+            painter.fillRect(QRectF(0, px(5), px(10), px(10)), self.theme.color(COLORS[self.part]))
+        else:
+            style = Qt.PenStyle.SolidLine if self.part == ROOM else Qt.PenStyle.DashLine
+            painter.setPen(QPen(self.theme.color("text"), px(2), style))
+            painter.drawLine(px(5), px(2), px(5), px(18))
         painter.setFont(self.theme.font(12))
         painter.setPen(self.theme.color("muted"))
         painter.drawText(self.rect().adjusted(px(15), 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, self._words)
 
     @property
     def _words(self) -> str:
-        return tr(scale.words.PART_TITLES[self.part])
+        strokes = {ROOM: tr("memory that each has"), EXPECTED: tr("reckoned")}
+        return strokes.get(self.part) or tr(scale.words.PART_TITLES[self.part])
 
 
 class PartLegend(FlowRow):
-    """The parts that are there, each in its colour."""
+    """The parts that are there, each in its colour, and the strokes across them."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, 14)
-        self._names = {part: _Name(part, self) for part in COLORS}
+        self._names = {part: _Name(part, self) for part in (*COLORS, ROOM, EXPECTED)}
         for name in self._names.values():
             self.flow.addWidget(name)
 

@@ -15,7 +15,13 @@ from resources.language import tr
 
 HEIGHT, HEAD, KEY = 190, 22, 22
 """Pixels at 100 %: of the map, of its title, of what its colours mean."""
-COLORS = {"checkpoint": "finished", "gradient": "best", "buffer": "refused", "other": "kept"}
+COLORS = {
+    "checkpoint": ("finished", 0.85),
+    "gradient": ("best", 0.85),
+    "buffer": ("refused", 0.85),
+    "other": ("kept", 0.45),
+}
+"""With how much of it covers what lies below."""
 
 
 class MemoryMap(QWidget, Spoken):
@@ -90,7 +96,7 @@ class MemoryMap(QWidget, Spoken):
             top = ground.bottom() - (each.place + block.bytes) * up
             width = max((block.stop - block.start) * across, 1.0 if block.kind == "other" else theme.px(3))
             box = QRectF(min(block.start * across, ground.right() - width), top, width, block.bytes * up)
-            painter.fillRect(box, theme.color(COLORS[block.kind], 0.45 if block.kind == "other" else 0.85))
+            painter.fillRect(box, theme.color(*COLORS[block.kind]))
         self._paint_key(painter, ground.bottom() + theme.px(3))
 
     def _paint_key(self, painter: QPainter, top: float) -> None:
@@ -98,7 +104,7 @@ class MemoryMap(QWidget, Spoken):
         painter.setFont(theme.font(12))
         painter.setPen(theme.color("muted"))
         for kind, words in _titles().items():
-            painter.fillRect(QRectF(x, top + theme.px(5), theme.px(10), theme.px(10)), theme.color(COLORS[kind]))
+            painter.fillRect(QRectF(x, top + theme.px(5), theme.px(10), theme.px(10)), theme.color(*COLORS[kind]))
             width = QFontMetricsF(painter.font()).horizontalAdvance(words)
             place = QRectF(x + theme.px(15), top, width + 2, theme.px(20))
             painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, words)

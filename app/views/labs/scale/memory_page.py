@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QWidget
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
 from app.views.labs.scale.form import Form
-from app.views.labs.scale.legend import COLORS
+from app.views.labs.scale.legend import COLORS, ROOM
 from app.views.labs.scale.page import Page
 from app.widgets.ask_file import ask_what_to_open
 from app.widgets.flow_layout import FlowRow
@@ -106,7 +106,8 @@ class MemoryPage(Page):
             self.say(scale.words.explain_reckoning(found, self.layout_set, self.training))
         self._show_remedies()
         self._show_schemes()
-        self.legend.show_parts([part for part in COLORS if part in (*self.bars.parts, *self.schemes.parts)])
+        parts = [part for part in COLORS if part in (*self.bars.parts, *self.schemes.parts)]
+        self.legend.show_parts([*parts, ROOM] if parts else ())
 
     def words_changed(self) -> None:
         """Say it all again."""

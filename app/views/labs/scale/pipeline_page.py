@@ -27,7 +27,9 @@ class PipelinePage(Page):
         self._moments: list[float] = [0.0]
         self.lanes = Lanes()
         self._scroll = lying_wide(self.lanes)
-        self._scroll.horizontalScrollBar().valueChanged.connect(self.lanes.set_left)
+        bar = self._scroll.horizontalScrollBar()
+        bar.valueChanged.connect(self.lanes.set_left)
+        bar.rangeChanged.connect(self._keep_in_sight)
         self.scrubber = Scrubber(self)
         self.scrubber.moved.connect(self._on_moment)
         self.moment = WrappedLabel("", self)
@@ -42,6 +44,7 @@ class PipelinePage(Page):
         """Take other colours and sizes."""
         super().set_theme(theme)
         self.lanes.set_theme(theme)
+        self.scrubber.set_theme(theme)
         self._fit()
 
     @Slot()
@@ -85,9 +88,14 @@ class PipelinePage(Page):
     def _on_moment(self) -> None:
         time = self._moments[min(self.scrubber.step, len(self._moments) - 1)]
         self.lanes.set_cursor(time)
-        self._scroll.ensureVisible(self.lanes.place_of(time), 0, 140, 0)
+        self._keep_in_sight()
         self.moment.setText("\n".join(self._told(device, time) for device in range(self.form.number("stages"))))
         self.scrubber.slider.setAccessibleDescription(self.moment.text())
+
+    @Slot()
+    def _keep_in_sight(self) -> None:
+        """The cursor, when it moves, and when there is more or less room for it."""
+        self._scroll.ensureVisible(self.lanes.place_of(self.lanes.time), 0, 140, 0)
 
     def _told(self, device: int, time: float) -> str:
         """What a device does from that moment on."""
@@ -110,4 +118,4 @@ def _add_settings(form: Form) -> None:
     form.add_choice("weights", tr("Backward by which weights"), [(name, tr(title)) for name, title in weights.items()])
     form.add_number("forward", tr("Forward takes"), 1, 1, 9)
     form.add_number("backward", tr("Backward takes"), 2, 1, 9)
-    form.add_number("hop", tr("Sending takes"), 0, 0, 20, " / 10")
+    form.add_number("hop", tr("Sending takes, in tenths"), 0, 0, 20)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme
 from app.views.labs.scale.memory_map import MemoryMap
 from app.views.labs.scale.running_page import RunningPage
+from app.widgets.wrapped_label import WrappedLabel
 from core import catalog
 from core.labs import scale
 from resources.language import mark, tr
@@ -26,7 +27,15 @@ class ResidualPage(RunningPage):
         self.form.add_choice("model", tr("Model"), models)
         self.form.add_number("processes", tr("Processes"), 2, 1, scale.MOST_PROCESSES)
         self.without, self.kept = MemoryMap(tr("Without ZeRO-R"), self), MemoryMap(tr("With ZeRO-R"), self)
-        self.lay_out("scaleResidual", self.without, self.kept)
+        self.key = WrappedLabel(
+            tr(
+                "From left to right goes the step, from the bottom up lie the places of memory. What is empty "
+                "below a block is a gap."
+            ),
+            self,
+        )
+        self.key.setProperty("role", "muted")
+        self.lay_out("scaleResidual", self.without, self.kept, self.key)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -46,7 +55,7 @@ class ResidualPage(RunningPage):
     def show_result(self) -> None:
         """Both maps."""
         found = self.found
-        for shown in (self.without, self.kept):
+        for shown in (self.without, self.kept, self.key):
             shown.setVisible(found is not None)
         if found is not None:
             top = max(arena.top for arena in found.arenas)

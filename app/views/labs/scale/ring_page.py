@@ -45,6 +45,7 @@ class RingPage(Page):
         """Take other colours and sizes."""
         super().set_theme(theme)
         self.grid.set_theme(theme)
+        self.scrubber.set_theme(theme)
         self._fit()
 
     @Slot()

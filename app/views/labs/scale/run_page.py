@@ -11,6 +11,7 @@ from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
 from app.views.labs.scale.both_lanes import BothLanes
 from app.views.labs.scale.form import Form
+from app.views.labs.scale.legend import EXPECTED
 from app.views.labs.scale.running_page import RunningPage
 from core import catalog
 from core.labs import scale
@@ -55,7 +56,7 @@ class RunPage(RunningPage):
         rows = [*_rows(self.measured)] if self.measured is not None else []
         self.bars.show_rows(rows)
         self.bars.setVisible(bool(rows))
-        self.legend.show_parts(self.bars.parts)
+        self.legend.show_parts([*self.bars.parts, EXPECTED] if rows else ())
         self.lanes.show_measured(self.measured)
 
     def ask(self) -> tuple[str, str, int, scale.Options]:
