@@ -222,6 +222,12 @@ class OutOfMemoryError(TokenscopeError):
     title = mark("Out of memory")
 
 
+class ModelTooLargeError(OutOfMemoryError):
+    """A model's weights take more memory than there is, or than they are allowed."""
+
+    title = mark("The model does not fit into memory")
+
+
 class FileNotWrittenError(TokenscopeError):
     """What was to be kept could not be written: no such folder, no permission, no room."""
 

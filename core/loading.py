@@ -9,6 +9,7 @@ from core.remote import is_address
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
+    from core.models.offload.loading import Limit
     from core.remote.model import RemoteModel
 
 
@@ -22,7 +23,7 @@ def load(
     allow_remote_code: bool = False,
     key: str | None = None,
     allow_plain: bool = False,
-    memory_limit: int | None = None,
+    memory_limit: Limit | None = None,
 ) -> LoadedModel | RemoteModel:
     """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded. An address,
     `https://host:port/v1#model-name`, gives a model that runs on another machine, for which only `key` and
@@ -31,8 +32,9 @@ def load(
     `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
     `weights`: how they are kept. auto: as `dtype` says; float32, bfloat16 and float16 win over `dtype`; int8 and int4
     are made layer by layer while loading, on a CPU, and computed with in float32.
-    `memory_limit`: bytes that its weights may take, on a CPU, 0 for as few as it goes; layers beyond stay on the disk
-    and are read for each pass, and `core.foretell(model)` says beforehand how quick that is.
+    `memory_limit`: bytes that its weights may take, on a CPU, 0 for as few as it goes, `fit` for as many as
+    the free memory takes; layers beyond stay on the disk and are read for each pass, and `core.foretell(model)` says
+    beforehand how quick that is.
     `key`: the engine's, kept in memory only; where none is given, that of the system's keyring, else of the environment
     (`core.remote.find_key`). `allow_plain`: http to another machine.
     Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineErrors, each with its remedy.

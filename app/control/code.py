@@ -53,9 +53,14 @@ def scripts_of(run: Run) -> tuple[dict[str, str], str]:
     """A run's scripts by flavour, and why there is but one (empty: there are both). Raises TokenscopeError."""
     request, load, drafters = _spelled(run), run.request.load, run.request.draft_names
     kind = load.dtype if load.weights == "auto" else load.weights
-    own = core.as_code(request, "core", model=load.model, drafters=drafters, device=load.device, dtype=kind)
+    limit = load.memory_limit
+    own = core.as_code(
+        request, "core", model=load.model, drafters=drafters, device=load.device, dtype=kind, memory_limit=limit
+    )
     device, dtype = (run.started.device, run.started.dtype) if run.started else (load.device, load.dtype)
-    if reason := core.why_not_generate(request, model=load.model, drafters=drafters, device=device, dtype=dtype):
+    if reason := core.why_not_generate(
+        request, model=load.model, drafters=drafters, device=device, dtype=dtype, memory_limit=limit
+    ):
         return {"core": own}, tr("There is no script for transformers: {reason}").format(reason=reason)
     script = core.as_code(request, model=load.model, drafters=drafters, device=device, dtype=dtype)
     return {"transformers": script, "core": own}, ""

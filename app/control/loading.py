@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Slot
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.session.session import Session
-from app.state.requests import LoadRequest
+from app.state.requests import ALL_IN_MEMORY, LoadRequest, is_packed
 from app.storage.settings import Settings
 
 LOAD_DELAY_MS = 250
@@ -40,12 +40,27 @@ class LoadController(QObject):
     def request_of(self, name: str) -> LoadRequest:
         """How that model would be loaded if it were chosen."""
         compute, weights = self._settings.compute, self._settings.models.weights.get(name, "auto")
-        return self.permitted(LoadRequest(name, compute.device, compute.dtype, compute.threads, weights=weights))
+        memory = ALL_IN_MEMORY if is_packed(weights) else self._settings.models.memory.get(name, ALL_IN_MEMORY)
+        asked = LoadRequest(name, compute.device, compute.dtype, compute.threads, weights=weights, memory=memory)
+        return self.permitted(asked)
 
     @property
     def weights(self) -> str:
         """What the chosen model's weights are kept as."""
         return self._settings.models.weights.get(self._model.name, "auto")
+
+    @property
+    def memory(self) -> int:
+        """MiB of memory that the chosen model's weights may take; `ALL_IN_MEMORY` or `AS_FITS` else."""
+        return self._settings.models.memory.get(self._model.name, ALL_IN_MEMORY)
+
+    def keep_memory(self, memory: int) -> None:
+        """Let the chosen model's weights take so much memory from now on, and load it anew."""
+        kept, name = self._settings.models.memory, self._model.name
+        if name and memory != self.memory:
+            kept.pop(name, None)
+            kept.update({name: memory} if memory != ALL_IN_MEMORY else {})
+            self.load()
 
     def keep_weights(self, kind: str) -> None:
         """Keep the chosen model's weights so from now on, and load it anew."""
@@ -80,7 +95,8 @@ class LoadController(QObject):
         """Load the chosen model ahead of its first run, if it surely fits."""
         request = self.request()
         is_allowed = request.allow_pickle or request.allow_remote_code
-        if self._is_warm and request.model and (is_allowed or self._models.fits(request.model, request.weights)):
+        fits = is_allowed or self._models.fits(request.model, request.weights, request.memory)
+        if self._is_warm and request.model and fits:
             self._session.load_model(request)
 
     @Slot(str)

@@ -19,10 +19,12 @@ FIRST_MS = 1500
 class FitController(QObject):
     """Asks the worker to reckon, one question at a time, and shows the answer at the foot of the setup panel.
 
-    `reckoned(tokens, rows)` is the size of the run that was reckoned.
+    `reckoned(tokens, rows)` is the size of the run that was reckoned; `paceTold` how quick it is, where layers are read
+    from the disk, else nothing.
     """
 
     reckoned = Signal(int, int)
+    paceTold = Signal(str)
 
     def __init__(self, session: Session, panel: SetupPanel, requests: RequestBuilder) -> None:
         super().__init__(panel)
@@ -74,7 +76,8 @@ class FitController(QObject):
         if self._is_stale:
             self.later()
         elif isinstance(fit, Fit):
-            self._panel.show_fit(fit.figures, fit.advice)
+            self._panel.show_fit(fit.figures, fit.advice, fit.pace)
+            self.paceTold.emit(fit.pace)
             self.reckoned.emit(fit.tokens, fit.rows)
         else:
             self._panel.show_fit("", "")

@@ -13,15 +13,19 @@ from resources.language import tr
 
 SETUP = "Setup"
 """Kind of the errors that lie in what is set, not in a run: trying the same again would not help."""
+_TOO_LARGE = "ModelTooLargeError"
+DISK_OFFER = "as_fits"
+"""What the button is called that leaves on the disk what does not fit."""
 _PERMISSIONS = {"PickledWeightsError": "allow_pickle", "RemoteCodeError": "allow_remote_code"}
 
 
 class Messages(QObject):
-    """Feeds the two banners, and tells what their buttons promise: `retryWanted`, `allowed(permission)`, and
-    `noticeAction(name)` for those of a notice."""
+    """Feeds the two banners, and tells what their buttons promise: `retryWanted`, `allowed(permission)`,
+    `offerTaken(name)`, and `noticeAction(name)` for those of a notice."""
 
     retryWanted = Signal()
     allowed = Signal(str)
+    offerTaken = Signal(str)
     noticeAction = Signal(str)
 
     def __init__(self, errors: Banner, notices: Banner, parameters: ParameterPanel) -> None:
@@ -43,6 +47,8 @@ class Messages(QObject):
         actions = [("retry", tr("Try again"))] if error.kind != SETUP else []
         if error.kind in _PERMISSIONS:
             actions = [(_PERMISSIONS[error.kind], tr("Allow for this model"))]
+        if error.kind == _TOO_LARGE:
+            actions.append((DISK_OFFER, tr("Read from the disk what does not fit")))
         self._errors.show_message(error.title, error.cause, error.remedy, error.details, actions)
         row = self._parameters.rows.get(error.parameter)
         if row is not None:
@@ -71,6 +77,8 @@ class Messages(QObject):
 
     @Slot(str)
     def _on_action(self, action: str) -> None:
+        if action == DISK_OFFER:
+            self.offerTaken.emit(action)
         if action in _PERMISSIONS.values():
             self.allowed.emit(action)
         if action != "dismiss":

@@ -42,6 +42,7 @@ class ModelChoice(QObject):
         super().__init__(picker)
         self._picker, self._models, self._kept = picker, models, kept
         self._info: ModelInfo | None = None
+        models.memory = kept.memory
         models.refresh(kept.folders, first)
         for address in kept.engines:
             models.add_engine(address)
@@ -139,7 +140,7 @@ class ModelChoice(QObject):
 
     def _show_words(self, loading: bool = False) -> None:
         info = self._info if self._info is not None and self._info.name == self.name else None
-        words = subtitle(self._models.get(self.name), info, loading)
+        words = subtitle(self._models.get(self.name), info, loading, self.name in self._kept.memory)
         self._picker.set_subtitle(words if self.name else tr("choose a model"))
 
     @Slot(object)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from app.state.requests import ModelInfo
+from app.state.requests import ALL_IN_MEMORY, AS_FITS, ModelInfo
 from app.widgets.picker_combo import PickerItem
 from core import ModelEntry, Takes, catalog, remote, words
 from core.errors import TokenscopeError
@@ -38,12 +38,15 @@ class ModelList:
     def __init__(self) -> None:
         self._entries: dict[str, ModelEntry] = {}
         self._size = (USUAL_LENGTH, 1)
+        self._on_disk: frozenset[str] = frozenset()
+        self.memory: Mapping[str, int] = {}
+        """What single models' weights may take (`Models.memory`): the others have to fit."""
 
     def reckon(self, tokens: int, rows: int) -> bool:
         """From now on say what so many texts of that length take; False when that is what is said already."""
-        changed = (tokens, rows) != self._size
-        self._size = (tokens, rows)
-        return changed
+        said = (self._size, self._on_disk)
+        self._size, self._on_disk = (tokens, rows), frozenset(self.memory)
+        return (self._size, self._on_disk) != said
 
     def refresh(self, folders: Iterable[str], wanted: str = "") -> None:
         """Look again at what ships with the program and at the folders added by hand, those with a problem too.
@@ -111,7 +114,7 @@ class ModelList:
 
     def items(self) -> list[PickerItem]:
         """The picker's lines, ending with those that do something instead of naming a model."""
-        lines = [_item(entry, *self._size) for entry in self._entries.values()]
+        lines = [_item(entry, *self._size, entry.name in self.memory) for entry in self._entries.values()]
         return [*lines, _hub(), _folder(), _engine(), _weights()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
@@ -124,12 +127,16 @@ class ModelList:
         others.sort(key=lambda entry: (not catalog.same_tokenizer(entry, target), entry.parameters or 0))
         return sorted((_draft_item(entry, target) for entry in others), key=lambda item: bool(item.reason))
 
-    def fits(self, name: str, weights: str = "auto") -> bool:
-        """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory."""
+    def fits(self, name: str, weights: str = "auto", memory: int = ALL_IN_MEMORY) -> bool:
+        """Whether it may be loaded without being asked for: it is known, whole, and smaller than the free memory, or
+        no more of it than fits is to be in memory."""
         entry = self.get(name)
         if entry is not None and entry.source == ENGINE:
             return True
-        return entry is not None and entry.problem is None and catalog.fits(entry, weights).ok
+        if entry is None or entry.problem is not None:
+            return False
+        fit = catalog.fits(entry, weights)
+        return fit.ok or memory == AS_FITS or 0 < memory * 2**20 < fit.free
 
 
 def _hub() -> PickerItem:
@@ -146,11 +153,11 @@ def _engine() -> PickerItem:
 
 
 def _weights() -> PickerItem:
-    about = tr("Keep the chosen model's weights in fewer bits: smaller and quicker")
+    about = tr("Keep the chosen model's weights in fewer bits, or part of them on the disk")
     return PickerItem(tr("Weights…"), WEIGHTS_ITEM, about)
 
 
-def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
+def _item(entry: ModelEntry, tokens: int, rows: int, on_disk: bool) -> PickerItem:
     if entry.source == ENGINE:
         return PickerItem(entry.title, entry.name, f"{tr(ENGINE)} · {entry.architecture}", "", entry.name)
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
@@ -158,8 +165,11 @@ def _item(entry: ModelEntry, tokens: int, rows: int) -> PickerItem:
     parts = [entry.architecture, words.size(entry.bytes), tr(entry.source)]
     if entry.problem:
         parts = [entry.problem]
+    elif on_disk:
+        parts.append(tr("layers read from the disk"))
     elif not fit.ok:
         parts.append(fit.sentence)
+        parts.append(tr("“Weights…” has it read from the disk"))
     help_text = f"{entry.architecture} · {fit.sentence}\n{entry.path}"
     return PickerItem(entry.title, entry.name, " · ".join(parts), problem or "", help_text)
 
@@ -199,8 +209,8 @@ def is_permission(entry: ModelEntry) -> bool:
     return entry.pickled
 
 
-def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool) -> str:
-    """Second line of the picker's box: `5.7 M · bundled · CPU`."""
+def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool, on_disk: bool = False) -> str:
+    """Second line of the picker's box: `5.7 M · bundled · CPU`; `on_disk`: some layers are read from there."""
     if entry is not None and entry.source == ENGINE:
         told = tr("connecting…") if loading else info.engine if info is not None else tr(ENGINE)
         return f"{told} · {entry.architecture}"
@@ -212,6 +222,6 @@ def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool) ->
         parts.append(tr("loading…"))
     elif info is not None:
         parts.append(info.device.upper())
-    elif entry is not None and not catalog.fits(entry).ok:
+    elif entry is not None and not on_disk and not catalog.fits(entry).ok:
         parts.append(tr("does not fit"))
     return " · ".join(parts)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from app.control.loading import LoadController
+from app.control.messages import DISK_OFFER
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
+from app.state.requests import AS_FITS
 from core import ModelEntry, catalog, words
 from resources.language import mark, tr
 
@@ -39,27 +41,52 @@ class WeightsController(QObject):
 
     changed = Signal()
     measureWanted = Signal()
+    paceTold = Signal(str)
 
     def __init__(self, model: ModelChoice, loading: LoadController, models: ModelList, over: QObject) -> None:
         super().__init__(over)
-        self._model, self._loading, self._models = model, loading, models
+        self._model, self._loading, self._models, self._pace = model, loading, models, ""
         model.weightsWanted.connect(self.ask)
 
     @Slot()
     def ask(self) -> WeightsDialog | None:
         """The dialog for the chosen model; None while there is none."""
         from app.panels.weights_dialog import WeightsDialog
+        from app.panels.weights_memory import WeightsMemory
 
         entry = self._models.get(self._model.name)
         if entry is None:
             return None
         title = tr("Weights of {model}").format(model=entry.title)
-        dialog = WeightsDialog(title, lines_of(entry), self._loading.weights, self._model.window)
+        usual = catalog.weight_bytes(entry, "float32") // 2**21
+        memory = WeightsMemory(self._loading.memory, usual)
+        memory.show_pace(self._pace)
+        dialog = WeightsDialog(title, lines_of(entry), self._loading.weights, memory, self._model.window)
+        self.paceTold.connect(memory.show_pace)
+        dialog.memoryChosen.connect(self.limit)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.chosen.connect(self.choose)
         dialog.measureWanted.connect(self.measureWanted)
         dialog.open()
         return dialog
+
+    @Slot(str)
+    def tell_pace(self, sentence: str) -> None:
+        """How quick the model is with layers on the disk; empty where all is in memory."""
+        self._pace = sentence
+        self.paceTold.emit(sentence)
+
+    @Slot(int)
+    def limit(self, memory: int) -> None:
+        """Let the chosen model's weights take so many MiB from now on; `ALL_IN_MEMORY` or `AS_FITS` else."""
+        self._loading.keep_memory(memory)
+        self.changed.emit()
+
+    @Slot(str)
+    def give_way(self, name: str) -> None:
+        """What a message offers where a model does not fit."""
+        if name == DISK_OFFER:
+            self.limit(AS_FITS)
 
     @Slot(str)
     def choose(self, kind: str) -> None:

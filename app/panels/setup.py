@@ -14,7 +14,7 @@ from app.panels.prompt import PromptPanel
 from app.state import values
 from app.storage.examples import Example
 from app.theme.theme import Theme
-from resources.language import tr
+from resources.language import sentences, tr
 
 
 class SetupPanel(QFrame):
@@ -83,11 +83,13 @@ class SetupPanel(QFrame):
                 page.hide()
         self._page.show()
 
-    def show_fit(self, figures: str, advice: str) -> None:
-        """What the run takes in memory; where it does not fit, all figures and what would help."""
-        self.fit.setText(f"{figures} {advice}" if advice else figures.partition(":")[0])
-        self.fit.setToolTip(figures)
-        self.fit.setAccessibleDescription(f"{figures} {advice}".strip())
+    def show_fit(self, figures: str, advice: str, pace: str = "") -> None:
+        """What the run takes in memory; where it does not fit, all figures and what would help; and how quick it is,
+        where that is known beforehand."""
+        brief = " · ".join(part for part in (figures.partition(":")[0], pace) if part)
+        self.fit.setText(sentences(figures, advice, pace) if advice else brief)
+        self.fit.setToolTip(sentences(figures, pace))
+        self.fit.setAccessibleDescription(sentences(figures, advice, pace))
         self.fit.setVisible(bool(figures))
         role = "warning" if advice else "muted"
         if self.fit.property("role") != role:

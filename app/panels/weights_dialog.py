@@ -8,6 +8,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QRadioButton, QVBoxLayout, QWidget
 
+from app.panels.weights_memory import WeightsMemory
 from app.widgets.dialog import ReadDialog
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
@@ -27,12 +28,15 @@ class WeightsLine(NamedTuple):
 
 
 class WeightsDialog(ReadDialog):
-    """`chosen(kind)` at once; `measureWanted` when somebody asks what a packed kind costs."""
+    """`chosen(kind)` and `memoryChosen(MiB)` at once; `measureWanted` when somebody asks what a packed kind costs."""
 
     chosen = Signal(str)
+    memoryChosen = Signal(int)
     measureWanted = Signal()
 
-    def __init__(self, title: str, lines: Sequence[WeightsLine], kind: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, title: str, lines: Sequence[WeightsLine], kind: str, memory: WeightsMemory, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("weightsDialog")
         self.setWindowTitle(title)
@@ -43,6 +47,9 @@ class WeightsDialog(ReadDialog):
         self._column.setSpacing(4)
         for line in lines:
             self._add(line, line.kind == kind)
+        self.memory = memory
+        memory.changed.connect(self.memoryChosen)
+        self._column.addWidget(memory)
         self._column.addSpacing(8)
         self.foot = WrappedLabel(
             tr("Measuring scores the prompt twice: with these weights, and with the file's own in float32 beside them.")
@@ -89,6 +96,12 @@ class WeightsDialog(ReadDialog):
 
     def _show_measure(self) -> None:
         self.measure.setEnabled(self.kind not in ("auto", "float32"))
+        is_packed = self.kind in ("int8", "int4")
+        self.memory.set_reason(
+            tr("Packed weights are all in memory; choose float32 or bfloat16 to leave some on the disk.")
+            if is_packed
+            else ""
+        )
 
     @Slot(bool)
     def _on_toggled(self, on: bool) -> None:

@@ -13,6 +13,7 @@ from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
 from app.state.requests import (
+    ALL_IN_MEMORY,
     Fit,
     LoadRequest,
     ModelInfo,
@@ -23,7 +24,7 @@ from app.state.requests import (
     is_packed,
 )
 from app.state.steps import StepsRequest
-from core.errors import InsideError
+from core.errors import InsideError, ModelTooLargeError
 from resources.language import current, tr
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class CoreEngine:
         self._scores: core.KeptScores | None = None
         """What came into the funnel of the last run's steps."""
         self._blueprints: dict[LoadRequest, core.LoadedModel] = {}
+        self._paces: dict[tuple[LoadRequest, bool], str] = {}
+        """How quick models with layers on the disk are, and whether they were in memory when it was found out."""
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """The model of `request`, from memory when it is the one held already."""
@@ -138,7 +141,18 @@ class CoreEngine:
         held = [*self._drafters.values(), *([self._model] if self._model is not None else [])]
         here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
         found = core.estimate(model, spelled(model, request), here, drafters=drafts)
-        return Fit(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache)
+        pace = self._pace_of(request.load, model)
+        return Fit(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache, pace)
+
+    def _pace_of(self, request: LoadRequest, model: core.LoadedModel) -> str:
+        """In a sentence; found out once. Raises core.errors.TokenscopeError."""
+        import core
+
+        key = request, model is self._model
+        if key not in self._paces:
+            foretold = core.foretell(model)
+            self._paces[key] = foretold.sentence if foretold is not None else ""
+        return self._paces[key]
 
     def steps_quickly(self, request: StepsRequest) -> bool:
         """By trying it, where nobody has."""
@@ -180,6 +194,7 @@ class CoreEngine:
                 dtype=request.dtype,
                 weights=request.weights,
                 allow_remote_code=request.allow_remote_code,
+                memory_limit=request.memory_limit,
             )
         return self._blueprints[request]
 
@@ -233,8 +248,11 @@ def _forgotten() -> Exception:
 
 
 def _as_draft(request: RunRequest, name: str) -> LoadRequest:
-    """How a draft model is loaded: where the run's own is, without its permissions and its kind of weights."""
-    return replace(request.load, model=name, weights="auto", allow_pickle=False, allow_remote_code=False)
+    """How a draft model is loaded: where the run's own is, without its permissions and its kind of weights, whole in
+    memory."""
+    return replace(
+        request.load, model=name, weights="auto", memory=ALL_IN_MEMORY, allow_pickle=False, allow_remote_code=False
+    )
 
 
 def _read(request: LoadRequest) -> core.LoadedModel:
@@ -252,14 +270,40 @@ def _read(request: LoadRequest) -> core.LoadedModel:
         weights=request.weights,
         allow_pickle=request.allow_pickle,
         allow_remote_code=request.allow_remote_code,
+        memory_limit=request.memory_limit,
     )
     assert isinstance(model, core.LoadedModel)  # what an address stands for never comes here
     return model
 
 
+def _check_room(request: LoadRequest) -> None:
+    """That a model which is to be in memory whole finds room there. Raises core.errors.ModelTooLargeError, and why it
+    cannot be loaded at all."""
+    import core
+
+    if request.memory != ALL_IN_MEMORY:
+        return
+    fit = core.catalog.fits(core.catalog.inspect(request.model), request.weights)
+    if fit.ok:
+        return
+    open_libraries()
+    shape = core.blueprint(
+        request.model, device=request.device, dtype=request.dtype, weights=request.weights,
+        allow_remote_code=request.allow_remote_code,
+    )  # fmt: skip
+    if shape.device.type == "cpu" and shape.weight_bytes > fit.free:
+        raise ModelTooLargeError(
+            tr("The weights of {model} take {needed}, and {free} are free.").format(
+                model=shape.name, needed=core.words.size(shape.weight_bytes), free=core.words.size(fit.free)
+            ),
+            tr("Have what does not fit read from the disk, keep its weights in fewer bits, or close other programs."),
+        )
+
+
 def _load(request: LoadRequest) -> core.LoadedModel:
     import torch
 
+    _check_room(request)
     model = _read(request)
     torch.set_num_threads(request.threads or default_threads(model.parameters))
     return model

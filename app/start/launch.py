@@ -115,6 +115,8 @@ def apply(window: MainWindow, options: Options) -> None:
         window.parts.controller.choose(strategy=options.strategy)  # what is named goes before what a file says
     if options.weights:
         window.parts.weights.choose(options.weights)
+    if options.memory is not None:
+        window.parts.weights.limit(options.memory)
     window.parts.controller.set_more_values(_values(window.parts.chosen.strategy.name, options.params))
     if options.prompt is not None:
         window.parts.setup.prompt.set_prompt(options.prompt, options.chat)

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.state import values
 from app.state.requests import RunRequest
+from app.state.weights_memory import memory_words
 from core import caches, strategies
 from core.caches import CacheBackend
 from core.strategies import Parameter, Strategy
@@ -28,6 +29,7 @@ def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
         (tr("Device"), ran.load.device, now.load.device),
         (tr("Number type"), ran.load.dtype, now.load.dtype),
         (tr("Weights"), ran.load.weights, now.load.weights),
+        (tr("Memory for the weights"), memory_words(ran.load.memory), memory_words(now.load.memory)),
     ]
     if ran.strategy == now.strategy:
         found += _differing(strategy.parameters, ran.settings, now.settings)

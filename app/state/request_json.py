@@ -136,6 +136,7 @@ _LOAD_READERS: Mapping[str, _Reader] = {
     "dtype": _text,
     "threads": _count,
     "weights": _text,
+    "memory": _integer,
 }
 _READERS: Mapping[str, _Reader] = {
     "prompt": _prompt,

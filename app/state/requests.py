@@ -15,6 +15,9 @@ Prompt = str | tuple[Mapping[str, str], ...]
 """Text, or the turns of a chat: `{"role", "content"}` each."""
 Kind = Literal["completed", "stopped", "failed"]
 
+ALL_IN_MEMORY, AS_FITS = -1, 0
+"""Instead of MiB that a model's weights may take."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
@@ -30,8 +33,17 @@ class LoadRequest:
     allow_remote_code: bool = False
     weights: str = "auto"
     """What its weights are kept as: auto, float32, bfloat16, float16, int8 or int4."""
+    memory: int = ALL_IN_MEMORY
+    """MiB that its weights may take, the layers beyond are read from the disk; or `ALL_IN_MEMORY`, or `AS_FITS`."""
     allow_plain: bool = False
     """An engine on another machine may be spoken to over http, which anybody on the way can read."""
+
+    @property
+    def memory_limit(self) -> int | Literal["fit"] | None:
+        """What the core calls it."""
+        if self.memory == ALL_IN_MEMORY:
+            return None
+        return "fit" if self.memory == AS_FITS else self.memory * 2**20
 
 
 def is_packed(weights: str) -> bool:
@@ -151,6 +163,8 @@ class Fit:
     """Bytes of everything."""
     cache: int = 0
     """Bytes of the cache."""
+    pace: str = ""
+    """How quick it is, said beforehand, where layers are read from the disk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,15 @@ def counts(number: int, most: int) -> Check:
     return lambda value: isinstance(value, list) and len(value) == number and all(map(each, value))
 
 
+def each_up_to(most: int) -> Check:
+    """{name: whole number from 0 to `most`}."""
+    return lambda value: (
+        isinstance(value, dict)
+        and len(value) <= MOST_ENTRIES
+        and all(is_name(name) and up_to(most)(count) for name, count in value.items())
+    )
+
+
 def each_one_of(choices: Collection[str]) -> Check:
     """{name: one of these}."""
     return lambda value: (

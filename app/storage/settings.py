@@ -14,6 +14,7 @@ from app.storage.checks import (
     between,
     counts,
     each_one_of,
+    each_up_to,
     is_bytes,
     is_count,
     is_flag,
@@ -32,6 +33,8 @@ LANGUAGE_CHOICES = ("system", *LANGUAGES)
 SMALLEST_SCALE, LARGEST_SCALE = 0.8, 2.0
 LARGEST_SEED = 2**31 - 1
 LARGEST_REUSE = 1024**2
+"""MiB."""
+LARGEST_MEMORY = 1024**3
 """MiB."""
 LARGEST_HISTORY = 1024**2
 """MiB."""
@@ -191,6 +194,9 @@ class Models(Section):
     """Those of them that may be spoken to over http."""
     weights: dict[str, str] = field(default_factory=dict, metadata={"check": each_one_of(WEIGHTS)})
     """What single models' weights are kept as; a model that is not here has them as its file does."""
+    memory: dict[str, int] = field(default_factory=dict, metadata={"check": each_up_to(LARGEST_MEMORY)})
+    """MiB of memory that single models' weights may take, 0 for as much as fits; layers beyond are read from the disk.
+    All of a model that is not here is in memory."""
 
 
 @dataclass(slots=True)

@@ -87,6 +87,8 @@ def _connect_setup(parts: Parts) -> None:
         (parts.weights.changed, parts.fit.later),
         (parts.weights.changed, parts.changes.look),
         (parts.weights.changed, parts.keeper.keep_settings),
+        (parts.messages.offerTaken, parts.weights.give_way),
+        (parts.fit.paceTold, parts.weights.tell_pace),
         (parts.weights.measureWanted, parts.scoring.measure_weights),
         (setup.changed, parts.changes.look),
         (parts.dialogs.changed, parts.changes.look),

@@ -80,7 +80,9 @@ def _fields(request: Request, plain: Plain, settings: dict[str, Any], drafts: Se
 
 def _load(source: Source) -> str:
     set_to = {"device": source.device, "dtype": source.dtype, "weights": source.weights or "auto"}
-    more = {name: value for name, value in set_to.items() if value != "auto"}
+    more: dict[str, int | str] = {name: value for name, value in set_to.items() if value != "auto"}
+    if source.memory_limit is not None:
+        more["memory_limit"] = source.memory_limit
     return call("core.load", literal(source.name), **{name: literal(value) for name, value in more.items()})
 
 

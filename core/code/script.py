@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -36,13 +37,14 @@ def as_code(
     drafters: Sequence[LoadedModel | str | Path] = (),
     device: str = "auto",
     dtype: str = "auto",
+    memory_limit: int | str | None = None,
 ) -> str:
     """A Python script of the run, ending with a line break; it always compiles.
 
     `transformers` asks nothing but that library; where its `generate` cannot do the same, the script is the `core`
     form, and a comment at its top says why. A request names no model: `model` and `drafters` do, as they are loaded or
     by what `core.load` takes (default: the first bundled model, and the request's drafters); `dtype` is its argument
-    of that name, or int8 or int4 for weights that are packed.
+    of that name, or int8 or int4 for weights that are packed, and `memory_limit` that of the model.
     Raises ParameterError, StrategyError, CacheError for a request that no run could have.
     """
     if flavour not in ("transformers", "core"):
@@ -52,6 +54,7 @@ def as_code(
             "flavour",
         )
     source, drafts = _sources(request, model, drafters, device, dtype)
+    source = replace(source, memory_limit=memory_limit)
     plain = plain_of(request, source, bool(drafts))
     head = [] if model else [tr("The request names no model: put yours here.")]
     told = _counterpart(request, plain, source, drafts)
@@ -67,10 +70,11 @@ def as_code(
 
 def why_not_generate(
     request: Request, *, model: LoadedModel | str | Path = "", drafters: Sequence[LoadedModel | str | Path] = (),
-    device: str = "auto", dtype: str = "auto",
+    device: str = "auto", dtype: str = "auto", memory_limit: int | str | None = None,
 ) -> str:  # fmt: skip
     """Why transformers' `generate` cannot do this run, as a sentence; empty where it can. Raises as `as_code` does."""
     source, drafts = _sources(request, model, drafters, device, dtype)
+    source = replace(source, memory_limit=memory_limit)
     return _counterpart(request, plain_of(request, source, bool(drafts)), source, drafts).missing
 
 
@@ -91,6 +95,8 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
     """What the strategy and the cache say, as one."""
     if source.weights:
         return Counterpart(missing=tr("its {kind} weights are packed by this program.").format(kind=source.weights))
+    if source.memory_limit is not None:
+        return Counterpart(missing=tr("layers that stay on the disk are read by this program."))
     backend = caches.registry.get(request.cache)
     if backend is None:
         raise CacheError(

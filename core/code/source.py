@@ -38,6 +38,8 @@ class Source:
     """What its tokenizer.json holds; empty where that cannot be told."""
     vocabulary: int = 0
     """Token ids that it scores; 0 where that cannot be told."""
+    memory_limit: int | str | None = None
+    """Bytes of its weights in memory; the layers beyond stay on the disk."""
 
 
 def source_of(model: LoadedModel | str | Path, device: str, dtype: str) -> Source:

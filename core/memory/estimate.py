@@ -19,6 +19,7 @@ from core.decoding.stopping import new_token_limit
 from core.errors import TokenscopeError, UnpredictableError
 from core.explain.words import size
 from core.models.model import LoadedModel
+from core.models.offload.shelf import least_bytes
 from core.models.packed.kinds import PACKED
 from core.models.room import BYTES, free_memory, has_room
 from core.request import Request
@@ -119,6 +120,8 @@ class _Case:
     packed: bool = False
     """Weights in eight bits."""
     drafted: bool = True
+    shelved: bool = False
+    """As few layers in memory as it goes."""
 
 
 def estimate(
@@ -164,6 +167,8 @@ class _Reckoning:
         return has_room(self._needed(case), self.free)
 
     def _weights(self, case: _Case) -> int:
+        if case.shelved:
+            return least_bytes(self.model.model)
         return weights_kept(self.model, "int8") if case.packed else self.model.weight_bytes // (2 if case.halved else 1)
 
     def _length(self, model: LoadedModel, case: _Case) -> int:
@@ -204,11 +209,16 @@ class _Reckoning:
             yield tr("in float16")
         if self._can_pack() and self._fits(replace(case, packed=True)):
             yield tr("with int8 weights")
+        if self._can_shelve() and self._fits(replace(case, shelved=True)):
+            yield tr("with layers read from the disk (“Weights…” in the list of models)")
         if self.request.drafters and self._fits(replace(case, drafted=False)):
             yield tr("without a draft model")
 
     def _can_pack(self) -> bool:
         return self.model.device.type == "cpu" and self.model.weights not in PACKED
+
+    def _can_shelve(self) -> bool:
+        return self._can_pack() and self.model.shelf is None
 
     def _together(self) -> Iterator[str]:
         """The least that has to change at once, where no single change is enough."""

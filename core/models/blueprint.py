@@ -9,6 +9,7 @@ import torch
 from core.models import catalog
 from core.models.devices import choose_device, choose_weights
 from core.models.model import LoadedModel
+from core.models.offload.loading import Limit, plan_shelf
 from core.models.packed.loading import outline_packed
 from core.models.plan import plan_model
 from core.models.tokenizers import load_tokenizer
@@ -27,21 +28,23 @@ class Blueprint(LoadedModel):
 
 def blueprint(
     name: str | Path, *, device: str = "auto", dtype: str = "auto", weights: str = "auto",
-    allow_remote_code: bool = False,
+    allow_remote_code: bool = False, memory_limit: Limit | None = None,
 ) -> Blueprint:  # fmt: skip
     """What `core.load` of the same arguments would give, as a module on torch's meta device.
 
-    Raises ModelError subclasses, DeviceError or ParameterError.
+    Raises ModelError subclasses, DeviceError, ParameterError, or OutOfMemoryError for a limit that is too low.
     """
     path = catalog.locate(str(name))
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
     kept = choose_weights(weights, dtype, where, plan.config)
+    shelf = plan_shelf(plan, kept.dtype, where, kept.packed, memory_limit)
     network = plan.outline(kept.dtype)
     if kept.packed is not None:
         outline_packed(plan, network, kept.packed)
     model = Blueprint(
-        network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path, takes=plan.takes
-    )
+        network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path,
+        takes=plan.takes, shelf=shelf,
+    )  # fmt: skip
     model.planned = where
     return model

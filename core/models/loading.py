@@ -14,7 +14,7 @@ from core.errors import (
     ConfigInvalidError,
     CorruptWeightsError,
     ModelFileError,
-    OutOfMemoryError,
+    ModelTooLargeError,
     PickledWeightsError,
     UnpackableError,
 )
@@ -153,9 +153,9 @@ def _key(found: str | tuple[object, ...]) -> str:
 
 def _loading_error(error: Exception, path: Path) -> Exception:
     if is_out_of_memory(error):
-        return OutOfMemoryError(
+        return ModelTooLargeError(
             tr("{file} does not fit into memory.").format(file=path.name),
-            tr("Choose a smaller model or number type, or free memory."),
+            tr("Have what does not fit read from the disk, choose a smaller model or number type, or free memory."),
             str(error),
         )
     if isinstance(error, ImportError):

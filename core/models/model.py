@@ -18,7 +18,7 @@ from core.models import catalog, spelling
 from core.models.devices import choose_device, choose_weights
 from core.models.identity import identify
 from core.models.loading import load_network
-from core.models.offload.loading import plan_shelf
+from core.models.offload.loading import Limit, plan_shelf
 from core.models.offload.shelf import Shelf
 from core.models.packed.weighing import count_weights, packed_kind, weigh
 from core.models.plan import check_purpose, plan_model
@@ -190,22 +190,23 @@ def load(
     weights: str = "auto",
     allow_pickle: bool = False,
     allow_remote_code: bool = False,
-    memory_limit: int | None = None,
+    memory_limit: Limit | None = None,
 ) -> LoadedModel:
     """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded.
 
     `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
     `weights`: how they are kept. auto: as `dtype` says; float32, bfloat16 and float16 win over `dtype`; int8 and int4
     are made layer by layer while loading, on a CPU, and computed with in float32.
-    `memory_limit`: bytes that its weights may take, on a CPU, 0 for as few as it goes; layers beyond stay on the disk
-    and are read for each pass (`core.foretell` says how quick that is).
+    `memory_limit`: bytes that its weights may take, on a CPU, 0 for as few as it goes, `fit` for as many as
+    the free memory takes; layers beyond stay on the disk and are read for each pass (`core.foretell` says how quick
+    that is).
     Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
     path = catalog.locate(str(name))
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
     kept = choose_weights(weights, dtype, where, plan.config)
-    shelf = None if memory_limit is None else plan_shelf(plan, kept.dtype, where, kept.packed, memory_limit)
+    shelf = plan_shelf(plan, kept.dtype, where, kept.packed, memory_limit)
     network = load_network(plan, kept.dtype, where, allow_pickle, kept.packed, shelf)
     tokenizer = load_tokenizer(path, allow_remote_code)
     processor = load_processor(path, plan.config, plan.takes, allow_remote_code)

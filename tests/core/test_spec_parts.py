@@ -23,6 +23,7 @@ from core.decoding.speculation.drafters.lookup import Lookup
 from core.decoding.speculation.masks import Placement, causal
 from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.round_events import Stopwatch
 from core.decoding.speculation.schedule import Constant, Heuristic, Outcome
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, ancestry, merge
@@ -267,6 +268,26 @@ def test_auto_drafts_on_while_drafts_are_accepted() -> None:
     assert gate.goes_on((0.95,), 3)
     assert not gate.goes_on((0.01,), 3)
     assert gate.accept(0, 0.92) > 0.9
+
+
+def test_auto_drafts_longer_where_a_pass_waits_for_the_disk() -> None:
+    """Reading takes as long for one token as for forty, and far longer than a drafted token."""
+    cost = VerifyCost((1, 32), (1.0, 1.05))
+    lengths = {}
+    for on_disk in (False, True):
+        schedule = Economy(cost, {}, "test", on_disk=on_disk)
+        for _ in range(10):
+            schedule.learn(_outcome(8, 8, 0.97))
+        lengths[on_disk] = (schedule.length(), schedule.goes_on((0.9,), 40))
+    assert lengths == {False: (16, False), True: (48, True)}
+
+
+def test_a_target_that_waits_for_the_disk_is_priced_by_the_wall() -> None:
+    for waits in (False, True):
+        watch = Stopwatch(lambda: 0.0, waits)
+        watch.lap()
+        assert (watch.target(0) > 0.0) == waits
+        assert watch.priced == [0.0]
 
 
 def test_auto_learns_what_a_probability_is_worth() -> None:

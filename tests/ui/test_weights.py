@@ -10,9 +10,11 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window
 from app.control.code import scripts_of
+from app.control.messages import DISK_OFFER
 from app.control.model_list import WEIGHTS_ITEM
 from app.panels.weights_dialog import WeightsDialog
 from app.start.cli import parse
+from app.state.requests import ALL_IN_MEMORY, AS_FITS
 from app.storage.settings import WEIGHTS
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
@@ -61,6 +63,55 @@ def test_eight_bits_from_the_picker_to_the_code(qtbot: QtBot, window: MainWindow
     assert list(scripts) == ["core"]
     assert 'core.load("storyteller", weights="int8")' in scripts["core"]
     assert "int8" in reason
+
+
+def test_less_memory_than_the_weights_take(qtbot: QtBot, window: MainWindow, config_dir: Path) -> None:
+    """From the dialog to the settings, the line that says how quick it is, and the code; too little says so and offers
+    what goes."""
+    parts = window.parts
+    dialog = parts.weights.ask()
+    assert dialog is not None
+    settle(dialog)
+    assert not faults(dialog)
+    with qtbot.waitSignal(parts.fit.paceTold, timeout=6 * WAIT_MS, check_params_cb=bool):
+        dialog.memory.choose(14)
+    settle(dialog)
+    assert not faults(dialog)
+    assert dialog.memory.pace.text().startswith("4 of 12 layers stay in memory")
+    assert "layers stay in memory" in parts.setup.fit.text()
+    assert SettingsStore(config_dir).load().models.memory == {"storyteller": 10}
+    dialog.choose("int8")
+    assert not dialog.memory.all.isEnabled()
+    assert parts.loading.request().memory == ALL_IN_MEMORY
+    dialog.choose("auto")
+    with qtbot.waitSignal(window.session.failed, timeout=6 * WAIT_MS) as failed:
+        parts.weights.limit(1)
+    assert failed.args[0].kind == "ModelTooLargeError"
+    dialog.close()
+    with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
+        find(window, QPushButton, f"{DISK_OFFER}Action").click()
+    parts.controller.set_more_values({"max_new_tokens": 3})
+    with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
+        parts.runs.run()
+    run = window.session.run
+    assert run is not None
+    assert run.request.load.memory == AS_FITS
+    scripts, reason = scripts_of(run)
+    assert "memory_limit='fit'" in scripts["core"].replace('"', "'")
+    assert "disk" in reason
+
+
+@pytest.mark.parametrize(
+    ("text", "memory"), [("all", ALL_IN_MEMORY), ("fit", AS_FITS), ("6", 6144), ("1.5GB", 1536), ("800 mb", 800)]
+)
+def test_memory_on_the_command_line(text: str, memory: int) -> None:
+    assert parse(["--memory", text]).memory == memory
+
+
+@pytest.mark.parametrize("text", ["", "much", "-1", "0", "6TB", "1e9"])
+def test_what_is_no_memory_is_refused(text: str) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--memory", text])
 
 
 def test_the_command_line_and_the_settings_know_the_same_kinds() -> None:

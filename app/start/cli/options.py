@@ -21,6 +21,7 @@ class Options:
     media: tuple[Path, ...] = ()
     cache: str = ""
     weights: str = ""
+    memory: int | None = None
     drafts: tuple[str, ...] = ()
     seed: int | None = None
     run: bool = False

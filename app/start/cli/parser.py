@@ -67,6 +67,9 @@ def _add_run(group: argparse._ArgumentGroup) -> None:
     add("--weights", default="", choices=WEIGHTS,
         help=tr("what the model's weights are kept as: int8 and int4 are smaller, and quicker on a "
                 "processor"))  # fmt: skip
+    add("--memory", metavar="M", type=values.memory,
+        help=tr("memory for the weights: all, fit (as much as fits) or a size as 6GB; layers beyond are read from the "
+                "disk for every token"))  # fmt: skip
     add("--draft", action="append", default=[], dest="drafts", metavar="D",
         help=tr("draft model, for strategies that take one; repeatable: several are merged"))  # fmt: skip
     add("--seed", type=values.seed, metavar="N", help=tr("seed, locked"))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.state.near import short
+from app.state.weights_memory import memory_of
 from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SMALLEST_SCALE
 from resources.language import mark, tr
 
@@ -31,6 +32,15 @@ def pair(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(tr("“{text}” is not of the form name=value").format(text=short(text)))
     return name.strip(), value
+
+
+def memory(text: str) -> int:
+    """How much memory the weights may take: all, fit, or gigabytes."""
+    try:
+        return memory_of(text)
+    except ValueError:
+        told = tr("“{text}” is neither all nor fit nor a size as 6GB or 800MB")
+        raise argparse.ArgumentTypeError(told.format(text=short(text))) from None
 
 
 def size(text: str) -> tuple[int, int]:

@@ -20,6 +20,8 @@ _PRIOR = 3.0
 """How many observations the first guess is worth."""
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _LONGEST = 16
+_LONGEST_ON_DISK = 48
+"""Where layers are read from the disk, a pass costs so much more than a drafted token that long drafts pay."""
 _MOST_NODES = 31
 _CAUTION = 1.5
 """What a node costs besides its row in the target's pass, as a factor: its own draft row, bookkeeping, its event."""
@@ -80,9 +82,10 @@ class Economy:
     """The `auto` schedule, and the gate its drafters ask."""
 
     def __init__(
-        self, cost: VerifyCost, memory: dict[str, Experience], key: str, draft_share: float | None = None
-    ) -> None:
-        """`memory` keeps under `key` what is learnt for later runs.
+        self, cost: VerifyCost, memory: dict[str, Experience], key: str, draft_share: float | None = None,
+        on_disk: bool = False,
+    ) -> None:  # fmt: skip
+        """`memory` keeps under `key` what is learnt for later runs; `on_disk`: the target's layers are read from there.
 
         `draft_share`, the cost of a draft pass ÷ that of the target's, makes it a steady one, for sampling: lengths
         decide which die falls on which token, so they must not follow the clock, nor what earlier runs saw, if the
@@ -92,7 +95,9 @@ class Economy:
         self._cost = cost if draft_share is None else cost.rounded
         self._known: Experience = memory.setdefault(key, Experience()) if draft_share is None else Experience()
         self._known.verify_one = self._known.verify_one or cost.one
-        self._rises = [_rise(cost, nodes) for nodes in range(_MOST_NODES + 1)]
+        self._longest = _LONGEST_ON_DISK if on_disk else _LONGEST
+        self._most = max(_MOST_NODES, self._longest)
+        self._rises = [_rise(cost, nodes) for nodes in range(self._most + 1)]
         self._left = self._rounds = 0
         self._explores = False
         self.gate: Gate | None = self
@@ -107,7 +112,7 @@ class Economy:
             self._left -= 1
             return 0
         if self._pays():
-            return _LONGEST
+            return self._longest
         known = self._known
         self._left, known.pause = known.pause, min(known.pause * 2, _PAUSES[1])
         known.fade()
@@ -184,7 +189,7 @@ class Economy:
     def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
         """Compare what one more level brings with what its draft pass and its nodes cost at the present pace."""
         count = len(chances)
-        if not count or nodes + count > _MOST_NODES:
+        if not count or nodes + count > self._most:
             return False
         price = self._draft_step + count * self._node_price(nodes)
         return sum(chances) * self._known.acceptance > self._pace * price
@@ -192,7 +197,7 @@ class Economy:
     def is_worth(self, chance: float, nodes: int) -> bool:
         """Compare what one more node brings with its place in the target's pass."""
         price = _CAUTION * self._node_price(nodes) + (0.0 if nodes else self._extra)
-        return nodes < _MOST_NODES and (self._explores or chance > self._pace * price)
+        return nodes < self._most and (self._explores or chance > self._pace * price)
 
     def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
         """One child goes on; further ones, likeliest first, have to be well worth their place as leaves.
@@ -228,7 +233,7 @@ class Economy:
 
     def _node_price(self, nodes: int) -> float:
         """Seconds one more node adds to the target's pass."""
-        return self._one * self._rises[min(nodes, _MOST_NODES)]
+        return self._one * self._rises[min(nodes, self._most)]
 
 
 def _rise(cost: VerifyCost, nodes: int) -> float:

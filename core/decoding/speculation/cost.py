@@ -88,9 +88,23 @@ def verify_cost(passes: Passes, token: int) -> VerifyCost:
 
 
 def _measure(passes: Passes, token: int) -> VerifyCost:
-    """Sweeps over the sizes, the best time of each counts; the memory is left as it was."""
-    counted = passes.forward.passes
+    """Sweeps over the sizes, the best time of each counts; the memory is left as it was. Of a model whose layers are
+    on the disk reading is timed once, for it takes as long whatever the size, and the sweeps do without it."""
+    counted, shelf = passes.forward.passes, passes.forward.model.shelf
+    spent = shelf.seconds if shelf is not None else 0.0
     _time_pass(passes, token, 1)  # the first pass pays for setting up
+    if shelf is None:
+        best, reading = _sweeps(passes, token), 0.0
+    else:
+        reading = shelf.seconds - spent
+        with shelf.reading(()):
+            best = _sweeps(passes, token)
+    passes.forward.passes = counted
+    return VerifyCost(tuple(best), tuple(reading + one for one in accumulate(best.values(), max)))
+
+
+def _sweeps(passes: Passes, token: int) -> dict[int, float]:
+    """Seconds of computing, by size."""
     begun = time.perf_counter()
     best: dict[int, float] = {}
     for _ in range(_SWEEPS):
@@ -98,8 +112,7 @@ def _measure(passes: Passes, token: int) -> VerifyCost:
             if len(best) > 1 and time.perf_counter() - begun > _BUDGET:
                 break
             best[size] = min(best.get(size, math.inf), _time_pass(passes, token, size))
-    passes.forward.passes = counted
-    return VerifyCost(tuple(best), tuple(accumulate(best.values(), max)))
+    return best
 
 
 def _fitting(passes: Passes) -> list[int]:

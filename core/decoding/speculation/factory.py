@@ -40,6 +40,8 @@ from resources.language import tr
 
 _LEAST_SHARE = 0.01
 """A drafter without weights takes some time too."""
+_SLOWER = 8
+"""So many times as long as from memory a weight takes from the disk, about, where times are reckoned."""
 _APART = str.maketrans(",⟨⟩", "   ")
 _LOOKAHEAD = {"lookahead_window": 5, "lookahead_ngram": 3, "lookahead_guesses": 5}
 DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
@@ -167,8 +169,11 @@ def _cost(run: DecodingRun, target: Target) -> VerifyCost:
 
 
 def _draft_share(run: DecodingRun, drafters: Sequence[Drafter]) -> float:
-    """What a draft pass should cost ÷ a pass of the target, by their weights."""
-    return max(sum(drafter.weights for drafter in drafters) / run.model.parameters, _LEAST_SHARE)
+    """What a draft pass should cost ÷ a pass of the target, by their weights; those on the disk weigh more."""
+    shelf, weighs = run.model.shelf, float(run.model.parameters)
+    if shelf is not None:
+        weighs += (_SLOWER - 1) * weighs * shelf.bytes / (shelf.bytes + shelf.kept_bytes)
+    return max(sum(drafter.weights for drafter in drafters) / weighs, _LEAST_SHARE)
 
 
 def _schedule(
@@ -183,7 +188,7 @@ def _schedule(
     if name == "constant":
         return Constant(first)
     if name == "auto":
-        return Economy(cost, memory, f"experience/{key}", draft_share)
+        return Economy(cost, memory, f"experience/{key}", draft_share, run.model.shelf is not None)
     # Lengths decide which die falls on which token: with dice, what earlier runs learnt would change a seed's text.
     recalls = name == "heuristic" and not (run.request.steady or shape.samples)
     return Heuristic(first, memory if recalls else None, f"draft_length/{key}")

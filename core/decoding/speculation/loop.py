@@ -113,7 +113,7 @@ class Speculation:
         self.tally.report(self.run)
 
     def _round(self, asking: Asking) -> Iterable[Event]:
-        watch = Stopwatch(self._clock)
+        watch = self._watch()
         draft = self._draft(asking)
         if draft is None or self.run.is_cancelled():
             return []
@@ -134,24 +134,27 @@ class Speculation:
         waiting, step = list(self._writer.flush()), len(self.track.ids)
         events = self._write_path(found, scores)
         first = sum(self.drafters[number].first_seconds for number in group.drafters)
-        drafting, checking, extra = watch.priced
+        drafting, checking, extra = watch.priced[0], watch.target(1), watch.priced[2]
         depth = sum(map(_depth, draft.branches))
         asking.learn(group, Outcome(tree, verdict, depth, drafting, checking, first, extra))
         figures = self.tally.add(found, step, watch)
         written = len(self.track.ids) - step
         return [*waiting, round_event(found, written, judged, figures, self.run.model.pieces), *events]
 
+    def _watch(self) -> Stopwatch:
+        return Stopwatch(self._clock, self.run.model.shelf is not None)
+
     def _plain_step(self, asking: Asking, rider: Rider | None) -> Iterator[Event]:
         """One token as plain decoding writes it; a rider may look ahead in its pass."""
-        watch = Stopwatch(self._clock)
+        watch = self._watch()
         scores = self.target.step(self.text) if rider is None else self._step_with(rider)
         token = self._choose(scores)
         watch.lap()
         if rider is None:
-            asking.learn_plain(watch.priced[0])
+            asking.learn_plain(watch.target(0))
         else:  # a window that brought no draft has cost its rows all the same
             tree, nothing = merge(self.text.ids[-1], [Branch()]), Verdict([], -1, True)
-            asking.learn(asking.order()[0], Outcome(tree, nothing, 0, 0.0, watch.priced[0]))
+            asking.learn(asking.order()[0], Outcome(tree, nothing, 0, 0.0, watch.target(0)))
         self.tally.verify_seconds += watch.seconds[0]
         return self._write_plain(scores, token)
 

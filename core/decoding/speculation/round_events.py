@@ -20,10 +20,11 @@ from core.models.text import Pieces
 
 
 class Stopwatch:
-    """Laps of a round in seconds of the wall and of the clock that prices passes."""
+    """Laps of a round in seconds of the wall and of the clock that prices passes; `waits`: the target waits for the
+    disk, which no clock of a thread's own time sees."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float], waits: bool = False) -> None:
+        self._clock, self._waits = clock, waits
         self._begun = self._wall = time.perf_counter()
         self._own = clock()
         self.seconds: list[float] = []
@@ -35,6 +36,10 @@ class Stopwatch:
         self.seconds.append(wall - self._wall)
         self.priced.append(own - self._own)
         self._wall, self._own = wall, own
+
+    def target(self, lap: int) -> float:
+        """What that lap, a pass of the target, is priced at."""
+        return self.seconds[lap] if self._waits else self.priced[lap]
 
     @property
     def elapsed(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import nn
@@ -13,11 +13,17 @@ from core.models.offload.shelf import LayerOnDisk, Shelf, module_of, shelve
 from core.models.packed.loading import Report, check_unpacked, read_tensors
 from core.models.packed.reading import Stored, stored_tensors
 from core.models.plan import ModelPlan
+from core.models.room import free_memory
 from core.models.weights import find_weights
 from resources.language import tr
 
 if TYPE_CHECKING:
     from core.models.network import Network
+
+Limit = int | Literal["fit"]
+"""Bytes of weights in memory, 0 for as few as it goes; `fit`: as many as the free memory takes."""
+_SHARE = 0.75
+"""Of the free memory that weights get where they get as much as fits: caches and passes want some too."""
 
 
 class _Placed:
@@ -31,10 +37,12 @@ class _Placed:
 
 
 def plan_shelf(
-    plan: ModelPlan, dtype: torch.dtype, device: torch.device, packed: str | None, limit: int
+    plan: ModelPlan, dtype: torch.dtype, device: torch.device, packed: str | None, limit: Limit | None
 ) -> Shelf | None:
-    """The layers that stay on the disk; None where all fit. Raises ParameterError, UnpackableError,
-    OutOfMemoryError."""
+    """The layers that stay on the disk; None where all fit, or nothing is said of a limit. Raises ParameterError,
+    UnpackableError, OutOfMemoryError."""
+    if limit is None:
+        return None
     if device.type != "cpu" or packed is not None:
         raise ParameterError(
             tr("A limit to its memory is for a model on the processor, with weights as floats."),
@@ -49,7 +57,7 @@ def plan_shelf(
         )
     check_unpacked(plan)
     tensors = {name: one for name, one in stored_tensors(weights).items() if isinstance(one, Stored)}
-    return shelve(tensors, plan.outline(dtype), dtype, limit)
+    return shelve(tensors, plan.outline(dtype), dtype, int(free_memory() * _SHARE) if limit == "fit" else limit)
 
 
 def load_shelved(plan: ModelPlan, outline: Network, shelf: Shelf) -> tuple[Network, Report]:
@@ -74,6 +82,5 @@ def load_shelved(plan: ModelPlan, outline: Network, shelf: Shelf) -> tuple[Netwo
 
 def _read(shelf: Shelf, layer: LayerOnDisk, _module: nn.Module, _inputs: object) -> None:
     """Before the layer computes."""
-    if shelf.is_reading:
-        with torch.inference_mode():
-            shelf.fill(layer)
+    with torch.inference_mode():
+        shelf.before(layer)

@@ -7,14 +7,16 @@ portion in hand.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from io import RawIOBase
+import os
+from collections.abc import Collection, Sequence
+from io import FileIO, RawIOBase
 from pathlib import Path
 from types import EllipsisType
 
 import torch
 
 from core.models.weights import WeightFiles, read_header
+from resources.language import tr
 
 _TYPES = {
     "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
@@ -79,6 +81,24 @@ def _fill(stream: RawIOBase, view: memoryview) -> int:
     while done < len(view) and (count := stream.readinto(view[done:])):
         done += count
     return done
+
+
+def scatter(stream: FileIO, start: int, buffers: Sequence[memoryview]) -> None:
+    """Read what lies on end in a file to several places. Raises OSError where the file ends before."""
+    left = [buffer for buffer in buffers if len(buffer)]
+    if hasattr(os, "preadv"):
+        while left and (count := os.preadv(stream.fileno(), left, start)):
+            start += count
+            while left and count >= len(left[0]):
+                count -= len(left.pop(0))
+            if count:
+                left[0] = left[0][count:]
+    else:
+        stream.seek(start)
+        while left and _fill(stream, left[0]) == len(left[0]):
+            left.pop(0)
+    if left:
+        raise OSError(tr("it ended early"))
 
 
 def _head(file: Path) -> bytes:

@@ -11,7 +11,12 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel, MixtralConfig, MixtralForCausalLM
 
 import core
+from core.caches.tensors.layouts import roomy
+from core.decoding.forward.forward import Forward
+from core.decoding.speculation.cost import verify_cost
+from core.decoding.speculation.passes import Passes
 from core.errors import OutOfMemoryError, ParameterError, TokenscopeError
+from core.models.offload import loading
 
 WHOLE = 22_825_728
 """Bytes of storyteller's weights in float32."""
@@ -79,6 +84,50 @@ def test_too_little_says_how_much_it_takes() -> None:
     with pytest.raises(OutOfMemoryError, match="are allowed to its weights") as caught:
         _loaded("storyteller", memory_limit=10**6)
     assert caught.value.remedy.startswith("Allow it ")
+
+
+def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "free_memory", lambda: LIMIT * 4 // 3)
+    shelf = _loaded("storyteller", memory_limit="fit").shelf
+    assert shelf is not None
+    assert shelf.kept_bytes <= LIMIT < shelf.kept_bytes + shelf.layers[0].room
+    monkeypatch.setattr(loading, "free_memory", lambda: 10**9)
+    assert _loaded("storyteller-draft", memory_limit="fit").shelf is None
+
+
+def test_a_blueprint_foretells_without_weights() -> None:
+    foretold = core.foretell(core.blueprint("storyteller", device="cpu", memory_limit=LIMIT))
+    assert foretold is not None
+    assert (foretold.kept_layers, foretold.layers) == (6, 12)
+    assert foretold.sentence.startswith("6 of 12 layers stay in memory, the others are read for every token: about ")
+    assert foretold.kept_bytes <= LIMIT
+
+
+def test_only_the_layers_of_a_sample_are_read(shelved: core.LoadedModel) -> None:
+    shelf = shelved.shelf
+    assert shelf is not None
+    read: list[str] = []
+    fill, shelf.fill = shelf.fill, lambda layer: read.append(layer.name)  # type: ignore[method-assign]
+    try:
+        for only in (shelf.layers[:2], ()):
+            with shelf.reading(only), torch.inference_mode():
+                shelved.model(torch.ones(1, 1, dtype=torch.long))
+    finally:
+        shelf.fill = fill  # type: ignore[method-assign]
+    assert read == [layer.name for layer in shelf.layers[:2]]
+
+
+def test_what_passes_cost_holds_the_reading_once(shelved: core.LoadedModel) -> None:
+    """Whatever the size of a pass, the same bytes are read: the curve begins high and is flat."""
+    passes = Passes(Forward(shelved, roomy(shelved)))
+    with torch.inference_mode():
+        passes.text(torch.tensor([[1, 2, 3]]))
+        cost = verify_cost(passes, 5)
+    assert shelved.shelf is not None
+    foretold = core.foretell(shelved)
+    assert foretold is not None
+    assert cost.one > foretold.read_bytes / foretold.read_speed / 10
+    assert cost.sizes[-1] >= 4
 
 
 def test_packed_weights_are_refused_with_a_remedy() -> None:
