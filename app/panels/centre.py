@@ -39,7 +39,8 @@ class Centre(QWidget):
         self._offered: dict[str, bool] = {}
         self.error_banner = Banner("errorBanner")
         self.notice_banner = Banner("noticeBanner", icon="info", role="card")
-        self.progress = QProgressBar(textVisible=False)
+        self._progress_place = QWidget()
+        self.progress = QProgressBar(self._progress_place, textVisible=False)
         self.progress.setObjectName("loadingBar")
         self.progress.setRange(0, 0)
         self.progress.setAccessibleName(tr("Loading"))
@@ -91,12 +92,9 @@ class Centre(QWidget):
             column.offer_view(name, is_there)
 
     def set_loading(self, loading: bool) -> None:
-        """Let the thin bar at the top run; its place is always kept."""
-        self.progress.setRange(0, 0 if loading else 1)
-        self.progress.setValue(0)
-        self.progress.setProperty("idle", not loading)
-        self.progress.style().unpolish(self.progress)
-        self.progress.style().polish(self.progress)
+        """Let the thin bar at the top run; its place is always kept. Hidden, for a style ends its animation only then:
+        one that is seen, though still, would have the window painted thirty times a second."""
+        self.progress.setVisible(loading)
 
     @Slot(bool)
     def set_split(self, split: bool) -> None:
@@ -122,7 +120,7 @@ class Centre(QWidget):
         """One view, and nothing else to be seen; or everything again."""
         for column in self.columns:
             column.set_presenting(on)
-        self.progress.setVisible(not on)
+        self._progress_place.setVisible(not on)
         for column in self.columns[1:]:
             column.setVisible(not on)
 
@@ -161,6 +159,7 @@ class Centre(QWidget):
         themed: tuple[Themed, ...] = (self.error_banner, self.notice_banner, self.split, *self.columns)
         for part in themed:
             part.set_theme(theme)
+        self._progress_place.setFixedHeight(2)
         self.progress.setFixedHeight(2)
 
     def _make_corner(self) -> None:
@@ -180,7 +179,10 @@ class Centre(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self.progress)
+        place = QVBoxLayout(self._progress_place)
+        place.setContentsMargins(0, 0, 0, 0)
+        place.addWidget(self.progress)
+        column.addWidget(self._progress_place)
         first = self.columns[0]
         self.messages = MessageArea((self.error_banner, self.notice_banner), first)
         first.add_message_area(self.messages)

@@ -80,5 +80,4 @@ QLabel[role="bannerTitle"] {{ font-weight: 600; }}
 #historyView QStackedWidget {{ background: transparent; }}
 TableDialog QScrollArea {{ border: 1px solid transparent; border-radius: {px(5)}px; }}
 TableDialog QScrollArea:focus {{ border: 1px solid {theme.accent}; }}
-QProgressBar[idle="true"] {{ background: transparent; }}
 """

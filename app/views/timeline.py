@@ -105,7 +105,7 @@ class Timeline(View):
         self.setFixedHeight(theme.space(62))
         font = theme.font(13, tabular=True)
         self.count_label.setFont(font)
-        self.count_label.setMinimumWidth(self.count_label.fontMetrics().horizontalAdvance("0,000 / 0,000"))
+        self._count(self.count_label.text())
         self.speed_button.setMinimumWidth(theme.px(44))
 
     # What the shell calls
@@ -150,12 +150,19 @@ class Timeline(View):
         known = self._values[:cursor] if self._is_veiled else self._values
         self.sparkline.set_values(known, cursor, self._expected())
         self.sparkline.set_curves(self._curves.curves(len(known)))
-        self.count_label.setText(f"{cursor:,} / {len(tokens):,}" if tokens else "")
+        self._count(f"{cursor:,} / {len(tokens):,}" if tokens else "")
         for button in (self.play_button, self.back_button, self.forward_button, self.speed_button, self.guess_button,
                        self.measure_button):  # fmt: skip
             button.setEnabled(bool(tokens))
         said = tr("{cursor} of {count} tokens").format(cursor=cursor, count=len(tokens))
         self.sparkline.setAccessibleDescription("; ".join((said, *self._curves.told(cursor - 1 if cursor else 0))))
+
+    def _count(self, text: str) -> None:
+        """A label of a fixed size: any other has the whole window laid out anew at each change of its text."""
+        measured = self.count_label.fontMetrics()
+        width = max(map(measured.horizontalAdvance, ("0,000 / 0,000", text)))
+        self.count_label.setFixedSize(width, measured.height())
+        self.count_label.setText(text)
 
     def _expected(self) -> int:
         """Room for what is still to come, so that bars do not shrink with every token."""

@@ -4,8 +4,9 @@ import math
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.state.run import Run
@@ -36,6 +37,19 @@ class Player:
         self.timeline.events_arrived(self.run, tokens)
 
 
+class Watch(QObject):
+    """Keeps the events of one kind that a widget gets."""
+
+    def __init__(self, kind: QEvent.Type, kept: list[QEvent]) -> None:
+        super().__init__()
+        self.kind, self.kept = kind, kept
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == self.kind:
+            self.kept.append(event)
+        return False
+
+
 @pytest.fixture
 def timeline(qtbot: QtBot) -> Timeline:
     made = Timeline()
@@ -49,6 +63,22 @@ def timeline(qtbot: QtBot) -> Timeline:
 
 def place(timeline: Timeline, count: int) -> QPoint:
     return QPoint(round(timeline.sparkline.x_of(count)), timeline.sparkline.height() // 2)
+
+
+def test_what_is_written_has_nothing_laid_out_anew(timeline: Timeline) -> None:
+    """The window would be, with all that stands in it, at each batch of tokens."""
+    player = Player(timeline, make_run(story(50)))
+    QApplication.sendPostedEvents()
+    asked: list[QEvent] = []
+    watch = Watch(QEvent.Type.LayoutRequest, asked)
+    timeline.installEventFilter(watch)
+    player.write(story(60))
+    QApplication.sendPostedEvents()
+    assert timeline.count_label.text() == "110 / 110"
+    assert not asked
+    player.write(story(20_000))
+    label = timeline.count_label
+    assert label.width() >= label.fontMetrics().horizontalAdvance("20,110 / 20,110")
 
 
 def test_a_click_moves_the_cursor_and_a_drag_takes_it_along(timeline: Timeline) -> None:

@@ -7,10 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QRegularExpression, Qt
+from PySide6.QtCore import QEvent, QPoint, QRegularExpression, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QApplication,
     QComboBox,
     QDialog,
     QDoubleSpinBox,
@@ -23,6 +24,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app import build_window
+from app.session.thread import TURN
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
 from core import strategies
@@ -42,6 +44,23 @@ def engine() -> ScriptedEngine:
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
     return open_window(qtbot, config_dir, engine)
+
+
+def test_the_bar_of_loading_ends_its_animation(qtbot: QtBot, window: MainWindow) -> None:
+    """A style that still animates it has the whole window painted thirty times a second, for ever."""
+    run(qtbot, window)
+    bar, frame = window.parts.centre.progress, QEvent(QEvent.Type.StyleAnimationUpdate)
+    place = window.parts.centre.splitter.y()
+    for loading in (True, False):
+        window.parts.centre.set_loading(loading)
+        frame.setAccepted(False)
+        QApplication.sendEvent(bar, frame)
+        assert frame.isAccepted() == loading
+        assert window.parts.centre.splitter.y() == place
+
+
+def test_two_threads_take_turns_often(window: MainWindow) -> None:
+    assert sys.getswitchinterval() == pytest.approx(TURN)
 
 
 def test_names_that_others_rely_on(window: MainWindow) -> None:
