@@ -1,4 +1,4 @@
-"""The Speed lab's measurement beside the window: what it told is kept when its room goes, its processes are not."""
+"""The Speed lab's measurement beside the window: it outlives its room."""
 
 from __future__ import annotations
 

@@ -35,6 +35,8 @@ class Standing:
     """The first page lies over it."""
     getting: str | None
     """The model that is picked in the dialog of the hub's models; None where that is not open."""
+    labs: tuple[str, ...]
+    """The labs' rooms that are open."""
     settings: int | None
     """How far the settings window is scrolled; None where it is not open."""
 
@@ -55,6 +57,7 @@ def standing_of(window: QWidget, parts: Parts) -> Standing:
         presents=parts.stage.is_on,
         welcomes=parts.welcome.is_open,
         getting=parts.getting.picked,
+        labs=parts.labs.open,
         settings=parts.dialogs.scrolled,
     )
 
@@ -90,6 +93,7 @@ def give_back(standing: Standing, window: QWidget, parts: Parts) -> None:
         parts.stage.enter()
     if standing.getting is not None:
         parts.getting.open().dialog.list.pick(standing.getting)
+    parts.labs.open_again(standing.labs)
     if standing.settings is not None:
         parts.dialogs.open_settings().scroll_to(standing.settings)
 

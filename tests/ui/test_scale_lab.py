@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtWidgets import QPushButton, QSpinBox, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.labs.scale_run import ScaleRun, open_scale
+from app.control.labs.scale import ScaleController
+from app.session.scale import ScaleWork
+from app.theme.language import speak
 from app.theme.theme import theme_for
 from app.views.labs.scale.window import ScaleView
 from core.errors import ScaleError
@@ -20,6 +22,7 @@ from core.labs import scale
 from core.labs.scale.ranks.messages import Remembered
 from core.labs.scale.ranks.remembering import Reckoned
 from resources import depth
+from resources.language import ENGLISH
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, open_window
 
@@ -32,6 +35,36 @@ def view(qtbot: QtBot) -> ScaleView:
     with qtbot.waitExposed(shown):
         shown.show()
     return shown
+
+
+@pytest.fixture(autouse=True)
+def _english_again(qapp: QApplication) -> Iterator[None]:
+    """Whatever a test speaks, behind its window's end."""
+    yield
+    speak(ENGLISH)
+
+
+@pytest.fixture
+def work() -> Iterator[ScaleWork]:
+    running = ScaleWork()
+    yield running
+    running.end()
+
+
+@pytest.fixture
+def opened(qtbot: QtBot, work: ScaleWork) -> Callable[[], ScaleView]:
+    """Opens the lab's room above a window of its own."""
+    over = QWidget()
+    qtbot.addWidget(over)
+
+    def open_room() -> ScaleView:
+        room = ScaleController(over, work).lab
+        room.setStyleSheet(theme_for("light").stylesheet())
+        with qtbot.waitExposed(room):
+            room.show()
+        return room
+
+    return open_room
 
 
 def test_it_opens_from_the_menu_once_and_follows_the_window(qtbot: QtBot, tmp_path: Path) -> None:
@@ -144,11 +177,13 @@ def measuring(
         yield PIPED if scheme == "gpipe" else MEASURED
 
 
-def test_a_measurement_is_run_stopped_and_told(view: ScaleView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_is_run_stopped_and_told(
+    qtbot: QtBot, opened: Callable[[], ScaleView], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
     STOPPED.clear()
+    view = opened()
     page = view.run
-    ScaleRun(page)
     view.show_page("run")
     page.button.click()
     qtbot.waitUntil(lambda: page.progress.text() == "Process 1 trains: step 2 of 3.")
@@ -198,17 +233,41 @@ def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> 
     assert faults(view) == []
 
 
-def test_a_lab_that_is_closed_ends_what_it_runs(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lab_that_is_closed_ends_what_it_runs(
+    qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
     STOPPED.clear()
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    shown = ScaleView(parent)
-    ScaleRun(shown.run)
+    shown = opened()
     shown.run.button.click()
-    with qtbot.waitSignal(shown.destroyed):
+    with qtbot.waitSignal(work.ended, timeout=WAIT_MS):
         shown.close()
     assert STOPPED.is_set()
+    assert opened().run.button.text() == "Run it"
+
+
+def test_what_is_run_goes_on_in_another_language(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "measuring", measuring)
+    STOPPED.clear()
+    window = open_window(qtbot, tmp_path)
+    window.parts.labs.open_scale()
+    (before,) = window.findChildren(ScaleView)
+    work = window.parts.lasting.labs.scale()
+    before.run.form.set("processes", 3)
+    with qtbot.waitSignal(work.arrived, timeout=WAIT_MS):
+        before.run.button.click()
+    with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
+        window.parts.appearance.menu.languageChosen.emit("zh_CN")
+    (after,) = window.findChildren(ScaleView)
+    assert after.run.is_running
+    assert after.run.button.text() == "停止"
+    assert after.run.form.number("processes") == 3
+    assert after.run.progress.text().startswith("进程 1")
+    assert not STOPPED.is_set()
+    with qtbot.waitSignal(work.ended, timeout=WAIT_MS):
+        after.run.button.click()
+    assert STOPPED.is_set()
+    assert not after.run.is_running
 
 
 def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
@@ -239,10 +298,12 @@ def remembering(model: str, processes: int, cancel: threading.Event) -> Iterator
     yield RESIDUAL
 
 
-def test_a_step_is_seen_without_and_with_zero_r(view: ScaleView, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_seen_without_and_with_zero_r(
+    qtbot: QtBot, opened: Callable[[], ScaleView], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scale, "remembering", remembering)
+    view = opened()
     page = view.residual
-    ScaleRun(page)
     view.show_page("residual")
     assert not page.without.isVisible()
     page.button.click()
@@ -256,20 +317,23 @@ def test_a_step_is_seen_without_and_with_zero_r(view: ScaleView, qtbot: QtBot, m
     assert faults(view) == []
 
 
-def test_what_was_run_is_there_when_the_lab_is_opened_again(qtbot: QtBot) -> None:
-    """As after a switch of the language, which makes the window anew."""
-    measured: dict[str, object] = {}
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    first = open_scale(parent, measured)
-    first.run.go_on(PIPED)
-    first.residual.go_on(RESIDUAL)
+def test_what_was_run_is_there_when_the_lab_is_opened_again(
+    qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scale, "measuring", measuring)
+    monkeypatch.setattr(scale, "remembering", remembering)
+    first = opened()
+    first.run.form.set("scheme", "gpipe")
+    for page in (first.run, first.residual):
+        page.button.click()
+    qtbot.waitUntil(lambda: all(not run.is_under_way for run in work.runs.values()), timeout=WAIT_MS)
     with qtbot.waitSignal(first.destroyed):
         first.close()
-    second = open_scale(parent, measured)
+    second = opened()
     assert second.run.measured is PIPED
     assert second.residual.found is RESIDUAL
     assert "24 % idle" in second.run.sentence.text()
+    assert second.run.form.text("scheme") == "gpipe"
 
 
 def test_a_collective_is_played_to_its_end(view: ScaleView, qtbot: QtBot) -> None:

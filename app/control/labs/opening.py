@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from app.panels.preference_lab import PreferenceLab
     from app.panels.speed_lab import SpeedLab
     from app.session.labs import LabWork
+    from app.session.scale import ScaleWork
     from app.session.speed import SpeedWork
     from app.views.labs.scale.window import ScaleView
 
@@ -34,8 +35,7 @@ class LabWorks:
         self._data = data
         self._made: LabWork | None = None
         self._speed: SpeedWork | None = None
-        self.measured: dict[str, object] = {}
-        """Of the Scale lab: what each of its pages has measured last."""
+        self._scale: ScaleWork | None = None
 
     def preference(self) -> LabWork:
         """That of the preference lab."""
@@ -44,6 +44,14 @@ class LabWorks:
 
             self._made = LabWork(self._data)
         return self._made
+
+    def scale(self) -> ScaleWork:
+        """That of the Scale lab."""
+        if self._scale is None:
+            from app.session.scale import ScaleWork
+
+            self._scale = ScaleWork()
+        return self._scale
 
     def speed(self) -> SpeedWork:
         """That of the Speed lab."""
@@ -55,7 +63,7 @@ class LabWorks:
 
     def end(self) -> None:
         """The window closes: trainings stop, and can be gone on with; what is measured ends."""
-        for work in (self._made, self._speed):
+        for work in (self._made, self._scale, self._speed):
             if work is not None:
                 work.end()
 
@@ -76,9 +84,12 @@ class Labs(QObject):
     @Slot()
     def open_scale(self) -> None:
         """The Scale lab."""
-        from app.control.labs.scale_run import open_scale
+        from app.control.labs.scale import ScaleController
 
-        self._show("scale", partial(open_scale, measured=self._works.measured))
+        def make(window: QWidget) -> ScaleView:
+            return ScaleController(window, self._works.scale()).lab
+
+        self._show("scale", make)
 
     @Slot()
     def open_preference(self) -> None:
@@ -99,6 +110,17 @@ class Labs(QObject):
             return SpeedController(window, self._works.speed(), self._model, self._loading, self._export).lab
 
         self._show("speed", make)
+
+    @property
+    def open(self) -> tuple[str, ...]:
+        """The rooms that are open, by their names."""
+        return tuple(self._rooms)
+
+    def open_again(self, names: Sequence[str]) -> None:
+        """Rooms that were open, as they are when they are opened."""
+        ways = {"scale": self.open_scale, "preference": self.open_preference, "speed": self.open_speed}
+        for name in names:
+            ways[name]()
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QObject, Slot
@@ -23,7 +22,8 @@ NAME = "speed"
 
 
 class SpeedController(QObject):
-    """One opening of the room; what is under way ends with it, and what was measured stays with `work`."""
+    """One opening of the room. What is under way ends when somebody closes it, and goes on when it is made anew in
+    another language; what was measured stays with `work`."""
 
     def __init__(
         self, window: QWidget, work: SpeedWork, model: ModelChoice, loading: LoadController, export: ExportController
@@ -39,7 +39,8 @@ class SpeedController(QObject):
         work.changed.connect(self._show)
         work.ended.connect(self._on_ended)
         model.listed.connect(self._list)
-        self.lab.destroyed.connect(partial(_leave, work.stop, export))
+        self.lab.finished.connect(work.stop)
+        self.lab.destroyed.connect(partial(export.drop_room, NAME))
         self._list()
         self._show()
 
@@ -82,9 +83,3 @@ class SpeedController(QObject):
 
 def _can_be_measured(entry: ModelEntry) -> bool:
     return entry.problem is None and entry.path.is_dir() and entry.takes.text and not entry.takes.needs
-
-
-def _leave(stop: Callable[[], None], export: ExportController) -> None:
-    """The room is gone: its processes go too."""
-    stop()
-    export.drop_room(NAME)

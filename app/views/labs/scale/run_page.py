@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
+from app.state.scale import Asked
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
 from app.views.labs.scale.both_lanes import BothLanes
@@ -59,11 +60,21 @@ class RunPage(RunningPage):
         self.legend.show_parts([*self.bars.parts, EXPECTED] if rows else ())
         self.lanes.show_measured(self.measured)
 
-    def ask(self) -> tuple[str, str, int, scale.Options]:
+    def ask(self) -> Asked:
         """What is set."""
         form = self.form
         options = scale.Options(form.number("micro"), form.is_ticked("recompute"), form.text("weights"))
-        return form.text("model"), form.text("scheme"), form.number("processes"), options
+        return Asked(form.text("model"), form.text("scheme"), form.number("processes"), options)
+
+    def show_asked(self, asked: Asked) -> None:
+        """Set what was run."""
+        super().show_asked(asked)
+        chosen = asked.options
+        for name, value in (
+            ("scheme", asked.scheme), ("micro", chosen.micro_batches), ("recompute", chosen.recompute),
+            ("weights", chosen.weights),
+        ):  # fmt: skip
+            self.form.set(name, value)
 
     @Slot()
     def _fit_settings(self) -> None:

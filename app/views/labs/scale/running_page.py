@@ -7,9 +7,10 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 
+from app.state.requests import ErrorReport
+from app.state.scale import Asked
 from app.views.labs.scale.page import Page
 from app.widgets.wrapped_label import WrappedLabel
-from core.errors import TokenscopeError
 from core.labs import scale
 from resources.language import sentences, tr
 
@@ -17,13 +18,11 @@ _STAGES = ("starts", "alone", "joins", "step")
 
 
 class RunningPage(Page):
-    """`runWanted(model, scheme, processes, options)`, `stopWanted`; whoever runs it tells how it goes,
-    and `arrived(result)` when there is one. A page adds its
-    settings to `form` (a number `processes` among them), then calls `lay_out` with what it shows."""
+    """`runWanted(Asked)`, `stopWanted`; whoever runs it tells how it goes. A page adds its settings to `form` (a choice
+    `model` and a number `processes` among them), then calls `lay_out` with what it shows."""
 
-    runWanted = Signal(str, str, int, object)
+    runWanted = Signal(object)
     stopWanted = Signal()
-    arrived = Signal(object)
 
     def __init__(self, settings: str, steps: int, parent: QWidget | None = None) -> None:
         super().__init__(settings, parent)
@@ -31,7 +30,7 @@ class RunningPage(Page):
         self.is_running = False
         self._steps = steps
         self._told: dict[int, scale.Progress] = {}
-        self._error: TokenscopeError | None = None
+        self._error: ErrorReport | None = None
 
     def lay_out(self, name: str, *shown: QWidget) -> None:
         """The button below the settings, named so; how it goes above `shown`, what a program wrote below."""
@@ -68,11 +67,10 @@ class RunningPage(Page):
             self._told[event.rank] = event
         else:
             self.result = event
-            self.arrived.emit(event)
         self.words_changed()
 
     @Slot(object)
-    def ended(self, error: TokenscopeError | None) -> None:
+    def ended(self, error: ErrorReport | None) -> None:
         """It has ended, well or not."""
         self.is_running, self._error = False, error
         self.words_changed()
@@ -100,16 +98,21 @@ class RunningPage(Page):
     def show_result(self) -> None:
         """Draw what came of it; nothing where nothing has."""
 
-    def ask(self) -> tuple[str, str, int, scale.Options]:
-        """What is to be run: model, scheme, processes, options."""
+    def ask(self) -> Asked:
+        """What is to be run."""
         raise NotImplementedError
+
+    def show_asked(self, asked: Asked) -> None:
+        """Set what was run."""
+        self.form.set("model", asked.model)
+        self.form.set("processes", asked.processes)
 
     @Slot()
     def _on_button(self) -> None:
         if self.is_running:
             self.stopWanted.emit()
         else:
-            self.runWanted.emit(*self.ask())
+            self.runWanted.emit(self.ask())
 
 
 def _place(event: scale.Progress) -> int:
