@@ -20,7 +20,7 @@ from resources.language import sentences, tr, trn
 if TYPE_CHECKING:
     from core.remote import Kind
 
-_LOOK = "look"
+_LOOK, _KEEP = "look", "keep"
 
 
 class Connecting(QObject):
@@ -98,11 +98,33 @@ class Connecting(QObject):
         parsed = remote.parse(wanted.address, wanted.allows_plain)
         address = f"{parsed.base}#{name}"
         if wanted.key:
-            remote.keep_key(parsed, wanted.key, lasting=wanted.keeps_key)
+            remote.keep_key(parsed, wanted.key)
         if wanted.allows_plain and address not in self._kept.allow_plain:
             self._kept.allow_plain.append(address)
         self._model.add_engine(address)
-        self.dialog.close()
+        if wanted.key and wanted.keeps_key:
+            self._keep(parsed, wanted.key)
+        else:
+            self.dialog.close()
+
+    def _keep(self, address: remote.Address, key: str) -> None:
+        """In the system's keyring, beside the window: a locked one asks for its password."""
+
+        def work(errand: Errand) -> None:
+            errand.tell(self._on_kept, remote.keep_key(address, key, lasting=True))
+
+        self.dialog.show_status(tr("The system's keyring is asked to keep the key…"))
+        self._errands.send(_KEEP, work)
+
+    def _on_kept(self, is_kept: bool) -> None:
+        if is_kept:
+            self.dialog.close()
+        else:
+            told = tr(
+                "The engine is connected, but the system's keyring did not take the key: it may be locked. The key is "
+                "known until the program ends."
+            )
+            self.dialog.show_status(told, "danger")
 
     @Slot(object)
     def _forget(self, wanted: Wanted) -> None:
@@ -132,6 +154,8 @@ def _tells(kind: Kind) -> str:
 def _why_no_keyring() -> str:
     if remote.has_keyring():
         return ""
+    if remote.has_keyring_package():
+        return tr("This system has no keyring that is open to programs: a key is known until the program ends.")
     return tr("Without the package keyring ({command}) a key is known until the program ends.").format(
         command='pip install "tokenscope[keyring]"'
     )

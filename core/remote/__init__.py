@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from core.remote.address import Address, is_address, parse
-from core.remote.keys import find_key, forget_key, has_keyring, keep_key
+from core.remote.keys import find_key, forget_key, has_keyring, has_keyring_package, keep_key
 from core.remote.kinds import KINDS, Kind
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from core.request import Request
 
 __all__ = [
-    "KINDS", "Address", "Kind", "connect", "find_key", "forget_key", "has_keyring", "is_address", "keep_key", "parse",
-    "probe", "score_stream", "stream",
+    "KINDS", "Address", "Kind", "connect", "find_key", "forget_key", "has_keyring", "has_keyring_package", "is_address",
+    "keep_key", "parse", "probe", "score_stream", "stream",
 ]  # fmt: skip
 
 

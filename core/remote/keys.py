@@ -17,18 +17,23 @@ if TYPE_CHECKING:
 _SERVICE = "tokenscope"
 _OPENAI, _OURS = "OPENAI_API_KEY", "TOKENSCOPE_API_KEY"
 _session: dict[str, str] = {}
-"""Keys that were given since the program began, by the address's base."""
+"""Keys that were given or found since the program began, by the address's base; empty where there is none."""
 
 
 def find_key(address: Address) -> str:
     """The key for an engine; empty where none is known. A key from the environment goes to the machine it is for:
     OPENAI_API_KEY to that of OPENAI_BASE_URL (else api.openai.com), TOKENSCOPE_API_KEY to any other."""
-    return _session.get(address.base) or _kept(address) or _from_environment(address)
+    if address.base not in _session:  # the keyring is asked once: a locked one may want its password each time
+        _session[address.base] = _kept(address)
+    return _session[address.base] or _from_environment(address)
 
 
 def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
-    """Use `key` for this engine from now on; `lasting`: in the system's keyring. False where there is none to keep it
-    in: then it is known until the program ends."""
+    """Use `key` for this engine from now on; `lasting`: in the system's keyring, whose system may ask for its password
+    meanwhile. False where it cannot be kept there: then it is known until the program ends."""
+    if not key.strip():
+        forget_key(address)
+        return True
     _session[address.base] = key.strip()
     ring = _keyring() if lasting else None
     if ring is None:
@@ -42,8 +47,7 @@ def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
 
 def forget_key(address: Address) -> None:
     """Know none for this engine any more, in memory and in the keyring."""
-    _session.pop(address.base, None)
-    ring = _keyring()
+    ring, _session[address.base] = _keyring(), ""
     if ring is not None and _kept(address):
         try:
             ring.delete_password(_SERVICE, address.base)
@@ -52,12 +56,22 @@ def forget_key(address: Address) -> None:
 
 
 def has_keyring() -> bool:
-    """Whether keys can outlast the program: the package of the extra `keyring` is there."""
+    """Whether keys can outlast the program: the package of the extra `keyring` is there, and this system has a keyring
+    that it can use."""
+    ring = _keyring()
+    try:
+        return ring is not None and ring.get_keyring().priority > 0
+    except Exception:  # its service has gone
+        return False
+
+
+def has_keyring_package() -> bool:
+    """Whether the package is there, whatever the system has."""
     return find_spec("keyring") is not None
 
 
 def _keyring() -> ModuleType | None:
-    if not has_keyring():
+    if not has_keyring_package():
         return None
     module: ModuleType = importlib.import_module("keyring")  # slow: it looks for the system's services
     return module

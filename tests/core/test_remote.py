@@ -1,10 +1,13 @@
 """Models on other machines: what is asked of each engine, what is made of its words, and every fault it can have."""
 
+import importlib
 import json
 import math
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +27,7 @@ from core.errors import (
     StrategyError,
 )
 from core.events import Finished, Notice, Prefilled, RunStarted, SequenceFinished, TokenChosen
-from core.remote import Address, find_key, forget_key, parse
+from core.remote import Address, find_key, forget_key, keys, parse
 from core.remote.exchange import Patience
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel, connect
@@ -338,6 +341,76 @@ def test_keys_are_told_to_the_machine_they_are_for_and_nobody_else(
     assert find_key(model.address) == secret
     forget_key(model.address)
     assert find_key(model.address) == "sk-wrong-one"
+
+
+RING = """
+class Ring:
+    priority, is_locked, kept = 5, False, {}
+
+ring = Ring()
+
+def get_keyring():
+    return ring
+
+def _open(what):
+    asked.append(what)
+    if ring.is_locked:
+        raise RuntimeError("Prompt dismissed.")
+
+asked = []
+
+def get_password(service, user):
+    _open("get")
+    return ring.kept.get((service, user))
+
+def set_password(service, user, key):
+    _open("set")
+    ring.kept[service, user] = key
+
+def delete_password(service, user):
+    _open("delete")
+    del ring.kept[service, user]
+"""
+"""A keyring as the package of that name gives it: it was held against gnome-keyring's Secret Service."""
+
+
+@pytest.fixture
+def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    (tmp_path / "keyring.py").write_text(RING, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "keyring", raising=False)
+    monkeypatch.setattr(keys, "_session", {})
+    yield importlib.import_module("keyring")
+    sys.modules.pop("keyring", None)
+
+
+def test_a_key_outlasts_the_program_in_the_keyring(ring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = parse("https://engine.example:8000/v1#m")
+    assert keys.has_keyring()
+    assert keys.keep_key(address, " sk-é测 ", lasting=True)
+    monkeypatch.setattr(keys, "_session", {})  # the program has been started anew
+    assert find_key(address) == "sk-é测"
+    assert find_key(parse("https://other.example/v1")) == ""
+    forget_key(address)
+    assert (find_key(address), ring.ring.kept) == ("", {})
+    keys.keep_key(address, "sk-1", lasting=True)
+    keys.keep_key(address, "", lasting=True)
+    assert ring.ring.kept == {}
+
+
+def test_a_locked_keyring_is_asked_once_and_keeps_nothing(ring: Any) -> None:
+    address, ring.ring.is_locked = parse("https://engine.example/v1"), True
+    for _ in range(3):
+        assert find_key(address) == ""
+    assert ring.asked == ["get"]
+    assert not keys.keep_key(address, "sk-1", lasting=True)
+    assert find_key(address) == "sk-1"
+
+
+def test_a_system_without_a_keyring_has_none(ring: Any) -> None:
+    ring.ring.priority = 0
+    assert not keys.has_keyring()
+    assert keys.has_keyring_package()
 
 
 def test_models_by_name() -> None:

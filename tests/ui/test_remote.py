@@ -125,6 +125,32 @@ def test_the_dialog_finds_models_and_lists_the_picked_one(qtbot: QtBot, config_d
     remote.forget_key(remote.parse(machine.address))
 
 
+def test_a_keyring_that_takes_no_key_is_told(
+    qtbot: QtBot, config_dir: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine is connected all the same; a keyring that takes the key closes the dialog."""
+    asked: list[bool] = []
+
+    def keep(_address: remote.Address, _key: str, lasting: bool = False) -> bool:
+        asked.append(lasting)
+        return not lasting or len(asked) > 3
+
+    monkeypatch.setattr(remote, "keep_key", keep)
+    monkeypatch.setattr(remote, "has_keyring", lambda: True)
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    dialog = looked(qtbot, window, f"{machine.address}/v1")
+    dialog.key.setText("sk-secret")
+    dialog.keeps.setChecked(True)
+    dialog.models.setCurrentRow(0)
+    dialog.connect_button.click()
+    qtbot.waitUntil(lambda: "did not take the key" in dialog.status.text(), timeout=WAIT_MS)
+    assert asked == [False, True]
+    assert window.parts.settings.models.engines == [machine.name("tale-7b")]
+    with qtbot.waitSignal(dialog.destroyed, timeout=WAIT_MS):
+        dialog.connect_button.click()
+    assert asked == [False, True, False, True]
+
+
 def test_an_address_is_judged_before_anything_is_sent(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     dialog = looked(qtbot, window, "http://10.1.2.3:8000/v1")
