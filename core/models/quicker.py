@@ -1,7 +1,7 @@
 """Whether products in bfloat16 are quicker than in float32 on this processor: measured once, and kept.
 
 Processors with instructions for bfloat16 read half the bytes for the same product; others turn every number into a
-float32 first, and lose by it.
+float32 first, and lose by it, most of all for many rows at once.
 """
 
 from __future__ import annotations
@@ -23,24 +23,29 @@ _OUTPUTS, _INPUTS = 4096, 2048
 _TIMES = 5
 
 
-def bfloat16_is_quicker() -> bool:
-    """For one row, as single tokens are."""
+MANY = 32
+"""Rows that are a prompt."""
+
+
+def bfloat16_is_quicker(rows: int = 1) -> bool:
+    """For one row, as single tokens are, or for MANY."""
     kept = _read()
     key = f"{platform.node()} {platform.machine()} {torch.__version__} {torch.get_num_threads()}"
+    key = f"{key} ×{rows}" if rows > 1 else key
     if key not in kept:
-        kept[key] = _seconds(torch.bfloat16) < _seconds(torch.float32)
+        kept[key] = _seconds(torch.bfloat16, rows) < _seconds(torch.float32, rows)
         _write(kept)
     return kept[key]
 
 
-def _seconds(dtype: torch.dtype) -> float:
+def _seconds(dtype: torch.dtype, rows: int) -> float:
     """The quickest of a few products; the first makes the kernel."""
-    weight, row = torch.ones(_OUTPUTS, _INPUTS, dtype=dtype), torch.ones(1, _INPUTS, dtype=dtype)
-    F.linear(row, weight)
+    weight, several = torch.ones(_OUTPUTS, _INPUTS, dtype=dtype), torch.ones(rows, _INPUTS, dtype=dtype)
+    F.linear(several, weight)
     taken = []
     for _ in range(_TIMES):
         begun = time.perf_counter()
-        F.linear(row, weight)
+        F.linear(several, weight)
         taken.append(time.perf_counter() - begun)
     return min(taken)
 

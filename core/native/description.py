@@ -6,7 +6,7 @@ import ctypes
 from ctypes import POINTER, c_double, c_int64, c_void_p
 
 NORMS = {"none": 0, "root_mean_square": 1, "layer_norm": 2}
-WEIGHTS = {"float32": 0, "bfloat16": 1, "int8": 2, "float16": 3}
+WEIGHTS = {"float32": 0, "bfloat16": 1, "int8": 2, "float16": 3, "int4": 4}
 ACTS = {"silu": 0, "gelu_tanh": 1, "gelu_erf": 2, "relu": 3}
 
 
@@ -17,7 +17,8 @@ class Norm(ctypes.Structure):
 
 
 class Matrix(ctypes.Structure):
-    """Weights [outputs, inputs] of a kind of WEIGHTS, row behind row; float32 bias, and scales of int8, [outputs]."""
+    """Weights [outputs, inputs] of a kind of WEIGHTS, row behind row; float32 bias [outputs]; scales
+    of int8, float32 [outputs], or of int4, bfloat16 [outputs, 2, groups], offsets among them."""
 
     _fields_ = (
         ("kind", c_int64), ("outputs", c_int64), ("inputs", c_int64), ("weights", c_void_p), ("bias", c_void_p),

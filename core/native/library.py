@@ -12,7 +12,7 @@ from core.native.place import is_ours, place
 
 log = logging.getLogger(__name__)
 
-VERSION = 4
+VERSION = 5
 """Of the functions below; a library that says otherwise is not used."""
 
 

@@ -31,6 +31,8 @@ from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.quick_reading import read_quickly
 from core.inside import lens
 from core.inside.wide import Rest, Wide, wide
+from core.models.packed.four import GROUP, pack_four, quantize_groups
+from core.models.packed.four_rows import in_four_rows
 from core.native import building, library, place
 from tests.core import tiny
 from tests.core.test_lean import family, qwen2
@@ -178,7 +180,7 @@ def test_drafts_are_read_by_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("weights", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("weights", ["float32", "bfloat16", "int8", "int4"])
 @torch.inference_mode()
 def test_other_weights_and_each_token_as_alone(weights: str, kept: Path) -> None:
     """To the last bit: four tokens at once, four rows at once, and one by one."""
@@ -239,6 +241,26 @@ def test_packed_numbers_are_moved_not_changed(kept: Path) -> None:
     after = [model.model(portion).logits for portion in (ids, ids[:, :3])]
     torch.testing.assert_close(after, before, rtol=0, atol=0)
     assert model.weight_bytes == held
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("shape", [(16, 32), (64, 64), (112, 96), (48, 736)])
+def test_four_bits_in_rows_are_the_same_numbers(shape: tuple[int, int]) -> None:
+    """Whole pairs of groups, eights of them and one left over; each vector as alone, to the last bit."""
+    generator = torch.Generator().manual_seed(0)
+    rows, vectors = torch.randn(shape, generator=generator), torch.randn(11, shape[1], generator=generator)
+    vectors[:, 5] *= 300  # one large feature, as language models have them
+    found = library.library()
+    assert found is not None
+    packed = pack_four(rows)
+    matrix, (numbers, beside) = in_four_rows(packed, found), quantize_groups(rows)
+    scale, offset = (part.t().double().unsqueeze(-1) for part in beside.unbind(-1))
+    exact = ((numbers.unflatten(-1, (-1, GROUP)) - 8) * scale + offset).flatten(-2)
+    together, wanted = matrix.of(vectors), vectors.double() @ exact.t()
+    assert (together - wanted).norm() / wanted.norm() < 5e-4
+    assert torch.equal(together, torch.cat([matrix.of(vector[None]) for vector in vectors]))
+    assert matrix.nbytes == packed.nbytes
+    assert in_four_rows(matrix, found) is matrix
 
 
 @pytest.mark.usefixtures("built")

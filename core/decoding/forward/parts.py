@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,8 +13,14 @@ from torch.nn import functional as F
 from transformers.pytorch_utils import Conv1D
 
 from core.models.packed.eight import Matrix, split
+from core.models.packed.four_rows import FourRows
 from core.models.packed.layers import PackedLinear
+from core.models.quicker import MANY, bfloat16_is_quicker
 
+_SEVERAL = 8
+"""Vectors for which it is worth converting a matrix."""
+_PORTION = 2**18
+"""Weights that are converted at a time: as many as stay in a cache."""
 Change = Callable[[torch.Tensor], torch.Tensor]
 """[.., D] → [.., E]."""
 
@@ -70,16 +77,37 @@ class Floats:
     parts: tuple[tuple[torch.Tensor, torch.Tensor | None], ...]
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        product = _in_float32 if _is_better_in_float32(hidden) else F.linear
         if len(self.parts) == 1:
-            return F.linear(hidden, *self.parts[0])
-        return torch.cat([F.linear(hidden, *part) for part in self.parts], -1)
+            return product(hidden, *self.parts[0])
+        return torch.cat([product(hidden, *part) for part in self.parts], -1)
+
+
+def _is_better_in_float32(hidden: torch.Tensor) -> bool:
+    """Whether these are many vectors in bfloat16 on a processor that has no instructions for it."""
+    if hidden.dtype is not torch.bfloat16 or hidden.device.type != "cpu" or hidden.shape[:-1].numel() < _SEVERAL:
+        return False
+    return not _has_bfloat16(torch.get_num_threads())
+
+
+@functools.cache
+def _has_bfloat16(threads: int) -> bool:
+    return bfloat16_is_quicker(MANY)
+
+
+def _in_float32(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """The same product, rounded once at its end as there; weights are converted a portion at a time."""
+    exact, rows = hidden.float(), max(1, _PORTION // weight.shape[1])
+    parts = [F.linear(exact, some.float()) for some in torch.split(weight, rows)]
+    joined = torch.cat(parts, -1)
+    return (joined if bias is None else joined.add_(bias)).to(hidden.dtype)
 
 
 @dataclass(frozen=True, slots=True)
-class Eights:
-    """The same with weights in eight bits: the input is split into whole numbers once for all of them."""
+class Packs:
+    """The same with weights in eight bits, or in four row behind row: the input is split into whole numbers once."""
 
-    matrices: tuple[Matrix, ...]
+    matrices: tuple[Matrix | FourRows, ...]
     biases: tuple[torch.Tensor | None, ...]
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -109,10 +137,15 @@ def maps_of(modules: Sequence[nn.Module], copies: bool = False) -> Change:
     floats = [pair for pair in pairs if pair is not None]
     if len(floats) == len(modules):
         return Floats((_joined(floats),) if copies and len(floats) > 1 else tuple(floats))
-    eights = [(module.eight, module.bias) for module in modules if isinstance(module, PackedLinear) and module.eight]
-    if len(eights) == len(modules):
-        return Eights(tuple(matrix for matrix, _ in eights), tuple(bias for _, bias in eights))
+    packs = [(_packed(module), module.bias) for module in modules if isinstance(module, PackedLinear)]
+    matrices = tuple(matrix for matrix, _ in packs if matrix is not None)
+    if len(matrices) == len(modules):
+        return Packs(matrices, tuple(bias for _, bias in packs))
     return Modules(tuple(modules))
+
+
+def _packed(module: PackedLinear) -> Matrix | FourRows | None:
+    return module.four if isinstance(module.four, FourRows) else module.eight
 
 
 def _floats(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None] | None:

@@ -9,7 +9,8 @@ import torch
 from torch.nn import functional as F
 
 from core.decoding.forward.anatomy import Anatomy, Layer, Unfamiliar
-from core.decoding.forward.parts import Change, Eights, Floats, Gated, LayerNorm, Plain, RootMeanSquare
+from core.decoding.forward.parts import Change, Floats, Gated, LayerNorm, Packs, Plain, RootMeanSquare
+from core.models.packed.four_rows import FourRows
 from core.models.packed.rows import Rows
 from core.native import description
 
@@ -96,8 +97,8 @@ class QuickParts:
     def _matrices(self, maps: Change, interleaved: bool = False) -> list[Any]:
         if isinstance(maps, Floats):
             return [self._floats(pair, interleaved) for pair in maps.parts]
-        _refuse(interleaved or not isinstance(maps, Eights), "linear maps of another kind")
-        assert isinstance(maps, Eights)
+        _refuse(interleaved or not isinstance(maps, Packs), "linear maps of another kind")
+        assert isinstance(maps, Packs)
         pairs = zip(maps.matrices, maps.biases, strict=True)
         return [_rows(matrix).described(self._float(bias)) for matrix, bias in pairs]
 
@@ -139,8 +140,8 @@ class QuickParts:
         return exact.data_ptr()
 
 
-def _rows(matrix: object) -> Rows:
-    if not isinstance(matrix, Rows):
+def _rows(matrix: object) -> Rows | FourRows:
+    if not isinstance(matrix, (Rows, FourRows)):
         raise Unfamiliar("packed in blocks")
     return matrix
 

@@ -24,6 +24,7 @@ from core.decoding.forward.choosing import LeanPass, forget_lean, lean_pass
 from core.decoding.forward.lean import LARGEST, agrees, size_of
 from core.decoding.forward.quick_parts import QuickParts
 from core.models.model import LoadedModel
+from core.models.packed.four_rows import FourRows, in_four_rows
 from core.models.packed.layers import PackedLinear
 from core.models.packed.rows import Rows, in_rows
 from core.native import description
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 MOST = 16
 """Tokens of all texts that it takes at once; torch's products are quicker for more."""
-_KEY = "quick_step"
+_KEY, _MOVED = "quick_step", "packed_in_rows"
 _TRIES = 8
 """Tokens that two ways are timed with."""
 
@@ -183,13 +184,25 @@ def quick_step(model: LoadedModel, cache: object) -> QuickStep | None:
     found = library()
     if found is None or model.device.type != "cpu" or not isinstance(cache, (DynamicCache, StaticCache)):
         return None
-    lean = lean_pass(model, cache)
+    lean = lean_pass(model, cache) or _lean_once_moved(model, cache, found)
     if lean is None:
         return None
     tried: _Tried | None = model.remembered.get(_KEY)
     if tried is None or tried.lean is not lean:
         model.remembered[_KEY] = tried = _try(model, cache, lean, found)
     return tried.step
+
+
+def _lean_once_moved(model: LoadedModel, cache: object, found: Library) -> LeanPass | None:
+    """Of weights in four bits, which torch multiplies with vectors in bfloat16: a lean pass comes to the same only once
+    they lie in rows. Tried once."""
+    if _MOVED in model.remembered:
+        return None
+    model.remembered[_MOVED] = True
+    if not _put_in_rows(model, found):
+        return None
+    forget_lean(model)
+    return lean_pass(model, cache)
 
 
 @torch.inference_mode()
@@ -245,12 +258,13 @@ def _time(step: QuickStep, cache: DynamicCache) -> float:
 
 
 def _put_in_rows(model: LoadedModel, found: Library) -> bool:
-    """Have weights in eight bits lie as the quick step reads them; whether any were moved."""
-    packed = [module for module in model.model.modules() if isinstance(module, PackedLinear)]
-    if any(module.eight is None for module in packed):
-        return False  # in four bits: the kernel of torch alone knows how they lie
+    """Have packed weights lie as the quick step reads them; whether any were moved."""
     moved = False
-    for module in packed:
+    for module in model.model.modules():
+        if not isinstance(module, PackedLinear):
+            continue
         if module.eight is not None and not isinstance(module.eight, Rows):
             module.eight, moved = in_rows(module.eight, module.in_features, found), True
+        if module.four is not None and not isinstance(module.four, FourRows):
+            module.four, moved = in_four_rows(module.four, found), True
     return moved

@@ -13,7 +13,7 @@ GROUP = 32
 """Weights that share a scale and an offset."""
 _BLOCK = 16
 """The kernel takes whole blocks of so many outputs."""
-_WHOLE = 64
+WHOLE = 64
 """Outputs that are packed together; a portion that ends elsewhere would be packed otherwise."""
 
 
@@ -60,7 +60,7 @@ class FourBits:
 def pack_four(rows: torch.Tensor) -> FourBits:
     """`rows` [N, K] of floats in four bits, a portion of them at a time: numbers before packing take 32 bits each."""
     outputs, inputs = rows.shape
-    portion = max(_WHOLE, (2**21 // inputs) // _WHOLE * _WHOLE)
+    portion = max(WHOLE, (2**21 // inputs) // WHOLE * WHOLE)
     packed, beside = [], []
     for start in range(0, outputs, portion):
         numbers, more = quantize_groups(rows[start : start + portion])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import nn
 
 from core.models.packed.eight import Matrix, bytes_beside, pack_eight, quantize_rows, split
 from core.models.packed.four import GROUP, FourBits, fits_four, pack_four
+
+if TYPE_CHECKING:
+    from core.models.packed.four_rows import FourRows
 
 PORTION = 2**19
 """Weights that are read and turned into eight bits at a time."""
@@ -73,7 +76,7 @@ class PackedLinear(Packed):
         """The file holds Wᵀ (GPT-2's Conv1D)."""
         self.bias = bias
         self.eight: Matrix | None = None
-        self.four: FourBits | None = None
+        self.four: FourBits | FourRows | None = None
 
     @property
     def nbytes(self) -> int:
@@ -93,8 +96,9 @@ class PackedLinear(Packed):
         if self.bits == 8:
             self.take(*quantize(whole))
         else:
-            self.eight, self.four = None, pack_four(whole)
-            self.close(*self.four.tensors)
+            packed = pack_four(whole)
+            self.eight, self.four = None, packed
+            self.close(*packed.tensors)
 
     def take(self, numbers: torch.Tensor, scales: torch.Tensor) -> None:
         """Pack what is in eight bits already: int8 [outputs, inputs] and float32 [outputs]."""

@@ -15,7 +15,7 @@ from core.native import description
 from core.native.library import Library
 
 _FEW = 32
-"""Vectors that are multiplied row by row."""
+"""Vectors that are multiplied row by row in any case."""
 _PORTION = 512
 """Columns of a blocked matrix that are read at a time."""
 
@@ -43,9 +43,8 @@ class Rows:
     def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """float32 [M, N]."""
         rows = len(steps)
-        if rows > _FEW:
-            packed = Blocked if has_blocks() else Plain
-            return packed(self._numbers, self._scales).of_split(halves, steps)
+        if rows > _FEW and has_blocks():
+            return Blocked(self._numbers, self._scales).of_split(halves, steps)
         halves, found = halves.contiguous(), torch.empty(rows, len(self._scales))
         self._library.multiply(
             self.described(None), halves.data_ptr(), steps.contiguous().data_ptr(), rows, found.data_ptr(),

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 enum NormKind : int64_t { NO_NORM, ROOT_MEAN_SQUARE, LAYER_NORM };
-enum WeightKind : int64_t { FLOAT32, BFLOAT16, INT8, FLOAT16 };
+enum WeightKind : int64_t { FLOAT32, BFLOAT16, INT8, FLOAT16, INT4 };
 enum ActKind : int64_t { SILU, GELU_TANH, GELU_ERF, RELU };
 
 struct Norm {
@@ -15,9 +15,9 @@ struct Norm {
 
 struct Matrix {
     int64_t kind, outputs, inputs;
-    const void* weights;    // [outputs, inputs]
+    const void* weights;    // [outputs, inputs]; of int4, see fours.h
     const float* bias;      // may be null
-    const float* scales;    // of int8, one a row
+    const void* scales;     // of int8, float32, one a row; of int4, bfloat16: a row's scales, one a group, then offsets
     const int32_t* sums;    // of int8, SHIFT times the sum of a row; null where that is none
 };
 

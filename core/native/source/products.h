@@ -11,33 +11,38 @@
 typedef uint8_t Number;             // without a sign, as the instructions for sums of fours take them
 constexpr int SHIFT = 128;
 #else
-typedef int16_t Number;             // as instructions for sums of pairs take them, whose sums have room for all
+typedef int8_t Number;
 constexpr int SHIFT = 0;
 #ifdef __AVX2__
 #define TOKENSCOPE_PAIRS 1
-#include <immintrin.h>
 #endif
+#endif
+#ifdef __AVX2__
+#include <immintrin.h>
 #endif
 
 constexpr float FINER = 254.0f;     // as in core/models/packed/eight.py
+constexpr long GROUP = 32;          // as in core/models/packed/four.py
+constexpr long AHEAD = 1024;        // bytes of a row that are asked for before they are read
+constexpr long TOGETHER = 8;        // vectors that are multiplied with one block of rows while it is near
 
 // Vectors [rows, width], and once somebody wants them so, as two eight-bit numbers each.
 struct Vectors {
     const float* values;
     long rows, width;
-    std::vector<Number> coarse, fine;   // SHIFT more than they are
-    std::vector<float> steps;
+    std::vector<int8_t> halves;         // [2 * rows, width], the coarse numbers first
+    std::vector<float> steps;           // [rows]
+    std::vector<Number> coarse, fine;   // the same, SHIFT more than they are
+    std::vector<float> totals;          // [rows, groups], FINER times the coarse numbers and the fine ones, added up
 
-    // Numbers that somebody else has split: [2 · rows, width], the coarse ones first; steps [rows].
-    void take(const int8_t* halves, const float* sizes) {
-        steps.assign(sizes, sizes + rows), coarse.resize(rows * width), fine.resize(rows * width);
-        for (long i = 0; i < rows * width; ++i) coarse[i] = Number(halves[i] + SHIFT);
-        for (long i = 0; i < rows * width; ++i) fine[i] = Number(halves[rows * width + i] + SHIFT);
+    // Numbers that somebody else has split.
+    void take(const int8_t* numbers, const float* sizes) {
+        halves.assign(numbers, numbers + 2 * rows * width), steps.assign(sizes, sizes + rows);
     }
 
     void split() {
         if (!steps.empty()) return;
-        coarse.resize(rows * width), fine.resize(rows * width), steps.resize(rows);
+        halves.resize(2 * rows * width), steps.resize(rows);
         for (long row = 0; row < rows; ++row) split_row(row);
     }
 
@@ -47,10 +52,32 @@ struct Vectors {
         for (long i = 0; i < width; ++i) most = std::max(most, std::fabs(from[i]));
         const float step = std::max(most / 127.0f, 1e-30f);
         steps[row] = step;
+        int8_t *first = &halves[row * width], *second = &halves[(rows + row) * width];
         for (long i = 0; i < width; ++i) {
             const float exact = from[i] / step, whole = std::nearbyintf(exact);
-            coarse[row * width + i] = Number(int(whole) + SHIFT);
-            fine[row * width + i] = Number(int(std::nearbyintf((exact - whole) * FINER)) + SHIFT);
+            first[i] = int8_t(int(whole));
+            second[i] = int8_t(int(std::nearbyintf((exact - whole) * FINER)));
+        }
+    }
+
+    void widen() {
+        split();
+        if (!coarse.empty()) return;
+        const long count = rows * width;
+        coarse.resize(count), fine.resize(count);
+        for (long i = 0; i < count; ++i) coarse[i] = Number(halves[i] + SHIFT);
+        for (long i = 0; i < count; ++i) fine[i] = Number(halves[count + i] + SHIFT);
+    }
+
+    void add_up() {
+        split();
+        if (!totals.empty()) return;
+        totals.resize(rows * (width / GROUP));
+        for (size_t group = 0; group < totals.size(); ++group) {
+            int32_t first = 0, second = 0;
+            for (long i = group * GROUP; i < long(group + 1) * GROUP; ++i)
+                first += halves[i], second += halves[rows * width + i];
+            totals[group] = float(int32_t(FINER) * first + second);
         }
     }
 };
@@ -86,8 +113,8 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
 template <int OUTPUTS, typename Weight>
 inline void tiles(const Weight* weights, long inputs, const Vectors& of, float* found, long apart) {
     long row = 0;
-    for (; row + 4 <= of.rows; row += 4)
-        tile<OUTPUTS, 4>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+    for (; row + 3 <= of.rows; row += 3)    // whose sums, with four outputs, are as many as a processor holds
+        tile<OUTPUTS, 3>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
     for (; row < of.rows; ++row)
         tile<OUTPUTS, 1>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
 }
@@ -111,8 +138,12 @@ inline int32_t sum(Sums eight) {
     return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
 }
 
-inline void add_pairs(Sums& sums, __m256i weights, const Number* numbers) {
-    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(weights, _mm256_loadu_si256((const __m256i*)numbers)));
+// The instruction takes one factor without a sign, which the other one then gets; none is -128, so that sums of two
+// products have room in sixteen bits.
+inline void add_pairs(Sums& sums, __m256i size, __m256i weights, const Number* numbers) {
+    const __m256i signed_so = _mm256_sign_epi8(_mm256_loadu_si256((const __m256i*)numbers), weights);
+    const __m256i pairs = _mm256_maddubs_epi16(size, signed_so);
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 #endif
 
@@ -125,9 +156,10 @@ inline void both_sums(
 #ifdef TOKENSCOPE_PAIRS
     Sums coarser = _mm256_setzero_si256(), finer = coarser;
     #pragma GCC unroll 4
-    for (; i + 16 <= count; i += 16) {
-        const __m256i sixteen = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)(weights + i)));
-        add_pairs(coarser, sixteen, coarse + i), add_pairs(finer, sixteen, fine + i);
+    for (; i + 32 <= count; i += 32) {
+        const __m256i some = _mm256_loadu_si256((const __m256i*)(weights + i)), size = _mm256_abs_epi8(some);
+        __builtin_prefetch(weights + i + AHEAD);
+        add_pairs(coarser, size, some, coarse + i), add_pairs(finer, size, some, fine + i);
     }
     first = sum(coarser), second = sum(finer);
 #endif
@@ -138,35 +170,18 @@ inline void both_sums(
     of_coarse = first, of_fine = second;
 }
 
-inline void eights(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
-    for (long output = begin; output < end; ++output) {
-        const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * matrix.inputs;
-        const int32_t less = SHIFT ? matrix.sums[output] : 0;
-        for (long row = 0; row < of.rows; ++row) {
-            int32_t coarse, fine;
-            both_sums(weights, &of.coarse[row * of.width], &of.fine[row * of.width], matrix.inputs, coarse, fine);
-            const float scale = matrix.scales[output], rest = float(fine - less) * scale;
-            const float both = std::fma(rest, 1 / FINER, float(coarse - less) * scale);
-            found[row * apart + output] = both * of.steps[row];  // as torch's kernels do it, to the last bit
-        }
-    }
+inline float product_of_eights(const Matrix& matrix, long output, const Vectors& of, long row) {
+    const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * matrix.inputs;
+    int32_t coarse, fine;
+    both_sums(weights, &of.coarse[row * of.width], &of.fine[row * of.width], matrix.inputs, coarse, fine);
+    const int32_t less = SHIFT ? matrix.sums[output] : 0;
+    const float scale = static_cast<const float*>(matrix.scales)[output], rest = float(fine - less) * scale;
+    return std::fma(rest, 1 / FINER, float(coarse - less) * scale) * of.steps[row];  // to the last bit as torch does it
 }
 
-// found[row · apart + output] for every output of the matrix.
-inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart, long threads) {
-    if (matrix.kind == INT8) of.split();
-    const long block = 64, blocks = (matrix.outputs + block - 1) / block;
-    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && matrix.outputs * matrix.inputs > 100000)
-    for (long part = 0; part < blocks; ++part) {
-        const long begin = part * block, end = std::min(begin + block, long(matrix.outputs));
-        if (matrix.kind == FLOAT32) floats<float>(matrix, of, found, apart, begin, end);
-        else if (matrix.kind == BFLOAT16) floats<bfloat16>(matrix, of, found, apart, begin, end);
-#if TOKENSCOPE_HALVES
-        else if (matrix.kind == FLOAT16) floats<float16>(matrix, of, found, apart, begin, end);
-#endif
-        else eights(matrix, of, found, apart, begin, end);
-        if (matrix.bias != nullptr)
-            for (long row = 0; row < of.rows; ++row)
-                for (long output = begin; output < end; ++output) found[row * apart + output] += matrix.bias[output];
-    }
+inline void eights(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
+    for (long from = 0; from < of.rows; from += TOGETHER)
+        for (long output = begin; output < end; ++output)
+            for (long row = from; row < std::min(from + TOGETHER, of.rows); ++row)
+                found[row * apart + output] = product_of_eights(matrix, output, of, row);
 }

@@ -11,7 +11,7 @@
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-TOKENSCOPE int64_t tokenscope_version() { return 4; }
+TOKENSCOPE int64_t tokenscope_version() { return 5; }
 
 // Whether weights may be of sixteen bits as IEEE has them.
 TOKENSCOPE int64_t tokenscope_halves() { return TOKENSCOPE_HALVES; }
@@ -29,11 +29,12 @@ TOKENSCOPE int64_t tokenscope_step(const Model* model, const Pass* pass) try {
     return 1;
 }
 
-// Products [rows, outputs] of split vectors, int8 [2 * rows, inputs] with float32 steps [rows], with a matrix of int8.
+// Products [rows, outputs] of split vectors, int8 [2 * rows, inputs] with float32 steps [rows], and a matrix of int8 or
+// int4.
 TOKENSCOPE int64_t tokenscope_multiply(
     const Matrix* matrix, const int8_t* halves, const float* steps, int64_t rows, float* found, int64_t threads
 ) try {
-    Vectors of{nullptr, long(rows), long(matrix->inputs), {}, {}, {}};
+    Vectors of{nullptr, long(rows), long(matrix->inputs), {}, {}, {}, {}, {}};
     of.take(halves, steps);
     multiply(*matrix, of, found, matrix->outputs, threads);
     return 0;

@@ -1,0 +1,24 @@
+// A matrix of any kind times a few vectors.
+#pragma once
+#include "fours.h"
+
+// found[row · apart + output] for every output of the matrix.
+inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart, long threads) {
+    if (matrix.kind == INT8) of.widen();
+    if (matrix.kind == INT4) of.add_up();
+    const long block = 64, blocks = (matrix.outputs + block - 1) / block;
+    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && matrix.outputs * matrix.inputs > 100000)
+    for (long part = 0; part < blocks; ++part) {
+        const long begin = part * block, end = std::min(begin + block, long(matrix.outputs));
+        if (matrix.kind == FLOAT32) floats<float>(matrix, of, found, apart, begin, end);
+        else if (matrix.kind == BFLOAT16) floats<bfloat16>(matrix, of, found, apart, begin, end);
+#if TOKENSCOPE_HALVES
+        else if (matrix.kind == FLOAT16) floats<float16>(matrix, of, found, apart, begin, end);
+#endif
+        else if (matrix.kind == INT4) fours(matrix, of, found, apart, begin, end);
+        else eights(matrix, of, found, apart, begin, end);
+        if (matrix.bias != nullptr)
+            for (long row = 0; row < of.rows; ++row)
+                for (long output = begin; output < end; ++output) found[row * apart + output] += matrix.bias[output];
+    }
+}
