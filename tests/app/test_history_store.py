@@ -313,7 +313,8 @@ def kill_once(folder: Path, first: int, after: int) -> list[str]:
     assert program.stdout is not None
     said = [program.stdout.readline().strip() for _ in range(after + 1)]
     program.kill()
-    rest = program.communicate(timeout=60)[0].split()
+    rest = program.stdout.read().split()  # `communicate` would lose what `readline` has read ahead
+    program.communicate(timeout=60)
     return [run_id(int(number)) for number in (*said[1:], *rest)]
 
 

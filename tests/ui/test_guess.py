@@ -26,7 +26,7 @@ from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, story
 from tests.ui.windows import open_window
 
-WAIT_MS = 10_000
+WAIT_MS = 60_000
 
 
 def ended(tokens: list[TokenChosen]) -> Run:

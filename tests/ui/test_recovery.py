@@ -17,7 +17,7 @@ from tests.ui.fake_engine import STORY
 from tests.ui.windows import open_window, run
 
 _WINDOW = """
-import sys
+import sys, threading
 from pathlib import Path
 from tests import conftest  # no network, no screen
 from PySide6.QtCore import QTimer
@@ -26,9 +26,9 @@ from app import build_window
 from tests.ui.fake_engine import ScriptedEngine
 application = QApplication([])
 folder, prompts = Path(sys.argv[1]), sys.argv[2:]
-windows = []
+windows, never = [], threading.Event()  # no run comes to its end, however late it is killed
 for prompt in prompts:
-    window = build_window(folder, ScriptedEngine(delay=0.03))
+    window = build_window(folder, ScriptedEngine(hold=never))
     window.show()
     window.parts.setup.prompt.set_prompt(prompt)
     window.parts.runs.run()

@@ -23,7 +23,7 @@ from core.errors import CorruptWeightsError, NumericError
 from core.events import Finished, TokenChosen
 from tests.ui.fake_engine import STORY, ScriptedEngine, chosen
 
-WAIT_MS = 10_000
+WAIT_MS = 60_000
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from app.state.requests import Outcome
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 
-WAIT_MS = 10_000
+WAIT_MS = 60_000
 T = TypeVar("T", bound=QObject)
 
 
