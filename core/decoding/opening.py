@@ -9,6 +9,7 @@ from transformers import GenerationConfig
 
 from core.decoding.continuation import continuation
 from core.decoding.media import check_media
+from core.decoding.perception.captioning import begun_text, goes_on
 from core.decoding.perception.inserting import insert
 from core.decoding.perception.listening import earlier_text
 from core.decoding.perception.perceive import decoder_start, perceive
@@ -127,6 +128,9 @@ def perceived_with(model: LoadedModel, ids: list[int], files: Sequence[MediaFile
 
 
 def _marked(model: LoadedModel, request: Request, config: GenerationConfig, perceived: Perceived) -> list[int]:
-    """What a decoder that looks at a sound or a picture reads before it writes: a text that came before, its marks."""
+    """What a decoder that looks at a sound or a picture reads before it writes: a text that came before, its marks; of
+    one that goes on with a text (BLIP), its start and that."""
+    if goes_on(model):
+        return begun_text(model, request.prompt, start_of(model, config, []))
     earlier = earlier_text(model, request.prompt)
     return [*earlier, *(decoder_start(model, config, perceived) or start_of(model, config, []))]

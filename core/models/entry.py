@@ -72,7 +72,7 @@ def describe(path: Path, name: str, source: str) -> ModelEntry:
         parameters=stored.numbers if stored is not None else None,
         bytes=weights.bytes,
         context=_first_size(usable, ("max_position_embeddings", "n_positions")),
-        encoder_decoder=bool(usable.get("is_encoder_decoder")),
+        encoder_decoder=bool(usable.get("is_encoder_decoder")) or usable.get("model_type") == "blip",
         pickled=weights.pickled and not (problem or values),
         takes=takes(usable),
         problem=problem or values or trouble,

@@ -15,6 +15,7 @@ from transformers import GenerationConfig, PreTrainedConfig
 from core.errors import UnknownArchitectureError
 from core.events import ModelIdentity
 from core.models import catalog, spelling
+from core.models.captioner import as_encoder_decoder
 from core.models.devices import choose_device, choose_weights
 from core.models.identity import identify
 from core.models.loading import load_network
@@ -174,7 +175,7 @@ def wrap(model: Any, tokenizer: Any = None, name: str | None = None, processor: 
         check_purpose(model)
     model.config.return_dict = True
     model.eval()
-    return LoadedModel(model, tokenizer, name or _name_of(model), processor=processor, takes=reads)
+    return LoadedModel(as_encoder_decoder(model), tokenizer, name or _name_of(model), processor=processor, takes=reads)
 
 
 def _name_of(model: Network) -> str:
@@ -212,4 +213,4 @@ def load(
     processor = load_processor(path, plan.config, plan.takes, allow_remote_code)
     reads = plan.takes if processor is not None else TEXT
     called = catalog.display_name(str(name), path)
-    return LoadedModel(network, tokenizer, called, path, processor, reads, shelf)
+    return LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf)

@@ -20,8 +20,8 @@ from resources.language import tr
 log = logging.getLogger(__name__)
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
-_ALONE = frozenset({"git"})
-"""Decoders that take pixels as they are: no mark of the prompt stands for them."""
+_ALONE = frozenset({"blip", "git"})
+"""Models that take pixels as they are: no mark of the prompt stands for them."""
 
 
 def load_processor(path: Path, config: PreTrainedConfig, takes: Takes, allow_remote_code: bool) -> Any:

@@ -36,6 +36,7 @@ _FAMILIES: Mapping[str, Takes] = {
     "speech_to_text": _SPEECH,
     "speech-encoder-decoder": _SPEECH,
     "vision-encoder-decoder": _CAPTION,
+    "blip": Takes(picture=True, needs=True, most=1),
     "git": Takes(picture=True, most=1),
     "gemma3": _PICTURES,
     "idefics3": _PICTURES,
@@ -55,6 +56,8 @@ _WHISPERS = 51_864
 _TEXT_HEADS = ("ForCausalLM", "LMHeadModel")
 _WHOLE = {"GitForCausalLM"}
 """Heads named as those of text alone, that take pictures."""
+_OTHERS = {"BlipForQuestionAnswering", "BlipForImageTextRetrieval", "BlipModel"}
+"""Heads of such a family that write nothing, or in another way."""
 
 
 def takes(config: Mapping[str, object]) -> Takes:
@@ -63,6 +66,8 @@ def takes(config: Mapping[str, object]) -> Takes:
     names = config.get("architectures")
     heads = [str(name) for name in names] if isinstance(names, list) else []
     if heads and all(name.endswith(_TEXT_HEADS) and name not in _WHOLE for name in heads):
+        return TEXT
+    if _OTHERS & {*heads}:
         return TEXT
     found = _FAMILIES.get(str(config.get("model_type", "")), TEXT)
     return replace(found, text=False) if found.sound and found.text and not _reads_before(config) else found

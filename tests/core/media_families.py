@@ -184,6 +184,18 @@ def _qwen3_vl() -> Made:
     return t.Qwen3VLForConditionalGeneration(config), whole_processor("qwen3_vl")(_qwen_pixels(16), words(*_QWEN))
 
 
+# -- an encoder that sees
+
+
+def _blip() -> Made:
+    config = t.BlipConfig(
+        text_config={**_EYES, "vocab_size": VOCABULARY, "max_position_embeddings": 96, "encoder_hidden_size": 32,
+                     "bos_token_id": BEGIN, "eos_token_id": 3, "sep_token_id": END, "pad_token_id": PAD},
+        vision_config={**_EYES, "image_size": 48, "patch_size": 16, "initializer_range": 0.3},
+    )  # fmt: skip
+    return t.BlipForConditionalGeneration(config), t.BlipImageProcessorPil(size=_side(48))
+
+
 # -- sounds
 
 
@@ -255,7 +267,7 @@ HEARING: dict[str, Callable[[], Made]] = {
     "speech-encoder-decoder": _speech_encoder_decoder,
     "speech_to_text": _speech_to_text,
 }
-MAKERS = {**SEEING, **HEARING}
+MAKERS = {**SEEING, "blip": _blip, **HEARING}
 MARKS = {
     "gemma3": "<start>", "internvl": "<IMG_CONTEXT>",
     **dict.fromkeys(("qwen", "qwen2_5_vl", "qwen3_vl"), "<|vision_start|><|image_pad|><|vision_end|>"),

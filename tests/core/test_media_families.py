@@ -13,7 +13,7 @@ from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
 import core
 from core import errors
-from core.events import TokenChosen
+from core.events import RunStarted, TokenChosen
 from core.models.purpose import _LIBRARIES
 from core.models.takes import _FAMILIES
 from tests.core import media_families, tiny_media
@@ -124,3 +124,53 @@ def test_the_families_that_are_listed_are_those_that_were_tried() -> None:
     """Those of test_media_models by the model types that its makers have."""
     elsewhere = {"whisper", "git", "vision-encoder-decoder", "llava", "qwen2_vl"}
     assert {*_FAMILIES} == {*media_families.MAKERS, *elsewhere}
+
+
+def _begun(model: core.LoadedModel, path: str, ids: list[int], **settings: Any) -> list[list[int]]:
+    """What BLIP's own `generate` writes behind a text: the start takes the first one's place, the last is dropped."""
+    given_ids = torch.tensor([[9, *ids, 9]])
+    out = model.model.generate(**tiny_media.inputs(model, path), input_ids=given_ids, max_new_tokens=NEW, **settings)
+    return [tiny_media.without_end(row[1 + len(ids) :].tolist()) for row in out]
+
+
+@pytest.mark.parametrize("name", ["greedy", *BEAMS])
+def test_a_caption_goes_on_with_a_text(name: str, folder: Path) -> None:
+    model, path, ids = shared("blip"), given("blip", folder), [20, 21, 22]
+    settings = dict(BEAMS.get(name, {}))
+    torch.manual_seed(3)
+    expected = _begun(model, path, ids, **settings)
+    for prompt in (ids, [1, *ids]):
+        request = core.Request(prompt, {"max_new_tokens": NEW, **settings}, media=(path,), seed=3)
+        result = core.run(model, request)
+        assert texts(result) == expected
+    assert expected != texts(ours("blip", path, **settings))
+    started = result.events[0]
+    assert isinstance(started, RunStarted)
+    assert [token.id for token in started.prompt] == [1, *ids]
+
+
+def test_a_caption_s_text_is_read_without_the_marks_of_its_tokenizer(folder: Path, tmp_path: Path) -> None:
+    network, processor = media_families.MAKERS["blip"]()
+    network.save_pretrained(tmp_path)
+    processor.save_pretrained(tmp_path)
+    media_families.words().save_pretrained(tmp_path)
+    loaded = core.load(tmp_path, dtype="float32")
+    assert isinstance(loaded, core.LoadedModel)
+    path = given("blip", folder)
+    result = core.run(loaded, core.Request("w20 w21 w22", {"max_new_tokens": NEW}, media=(path,)))
+    assert texts(result) == _begun(loaded, path, [20, 21, 22])
+
+
+def test_a_blip_that_is_wrapped_stays_as_it_was() -> None:
+    network, processor = media_families.MAKERS["blip"]()
+    wrapped = core.wrap(network, processor=processor)
+    assert wrapped.is_encoder_decoder
+    assert not network.config.is_encoder_decoder
+    assert type(network).__name__ == "BlipForConditionalGeneration"
+    assert next(network.parameters()) is next(wrapped.model.parameters())
+
+
+def test_a_blip_that_answers_questions_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "blip", "architectures": ["BlipForQuestionAnswering"]}')
+    with pytest.raises(errors.UnknownArchitectureError, match="does not continue a text"):
+        core.load(tmp_path)

@@ -329,7 +329,7 @@ def test_a_recorded_run_keeps_what_it_heard(folder: Path, tmp_path: Path) -> Non
     assert found.header.request["media"] == [path]
 
 
-@pytest.mark.parametrize(("kind", "positions"), [("whisper", 80), ("captioner", 10), ("git", 10)])
+@pytest.mark.parametrize(("kind", "positions"), [("whisper", 80), ("captioner", 10), ("git", 10), ("blip", 10)])
 def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, folder: Path) -> None:
     """Fails when the cache of a picture's positions, or of cross-attention, is left out."""
     path, model = given(kind, folder), shared(kind)
