@@ -38,7 +38,7 @@ def words(*marks: str, **named: str) -> Any:
 def writer(**more: Any) -> dict[str, Any]:
     """Sizes of the half that writes."""
     return {
-        **_SIZES, "vocab_size": VOCABULARY, "num_hidden_layers": 2, "num_key_value_heads": 2,
+        **_SIZES, "vocab_size": VOCABULARY, "num_hidden_layers": 4, "num_key_value_heads": 2,
         "max_position_embeddings": 256, "bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": PAD, **more,
     }  # fmt: skip
 
@@ -89,7 +89,7 @@ def _llava_onevision() -> Made:
 def _gemma3() -> Made:
     config = t.Gemma3Config(
         text_config=t.Gemma3TextConfig(**writer(head_dim=8, query_pre_attn_scalar=8, sliding_window=8,
-                                                layer_types=["sliding_attention", "full_attention"])),
+                                                layer_types=["sliding_attention", "full_attention"] * 2)),
         vision_config=t.SiglipVisionConfig(**_EYES, image_size=64, patch_size=16, vision_use_head=False),
         mm_tokens_per_image=4, boi_token_index=_START, eoi_token_index=_STOP, image_token_index=_IMAGE,
     )  # fmt: skip
@@ -184,6 +184,69 @@ def _qwen3_vl() -> Made:
     return t.Qwen3VLForConditionalGeneration(config), whole_processor("qwen3_vl")(_qwen_pixels(16), words(*_QWEN))
 
 
+def _vipllava() -> Made:
+    config = t.VipLlavaConfig(
+        text_config=t.LlamaConfig(**writer()), vision_config=clip(), image_token_index=_IMAGE, image_seq_length=9,
+        vision_feature_layers=[-1, -2],
+    )  # fmt: skip
+    pixels = t.CLIPImageProcessorPil(size={"shortest_edge": 48}, crop_size=_side(48))
+    processor = t.LlavaProcessor(
+        pixels, words(), patch_size=16, vision_feature_select_strategy="default", num_additional_image_tokens=1
+    )
+    return t.VipLlavaForConditionalGeneration(config), processor
+
+
+def _aya_vision() -> Made:
+    eyes = t.SiglipVisionConfig(**_EYES, image_size=48, patch_size=12, vision_use_head=False)
+    text = t.Cohere2Config(**writer(sliding_window=8, layer_types=["sliding_attention", "full_attention"] * 2))
+    config = t.AyaVisionConfig(text_config=text, vision_config=eyes, image_token_index=_FILM, downsample_factor=2)
+    known = words("<image>", "<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "TILE_GLOBAL")
+    pixels = t.GotOcr2ImageProcessorPil(size=_side(48))
+    processor = t.AyaVisionProcessor(pixels, known, patch_size=12, img_size=48, downsample_factor=2)
+    return t.AyaVisionForConditionalGeneration(config), processor
+
+
+def _idefics2() -> Made:
+    eyes = t.models.idefics2.Idefics2VisionConfig(**_EYES, image_size=48, patch_size=12)
+    reader = {
+        "hidden_size": 32, "resampler_n_latents": 4, "resampler_depth": 1, "resampler_n_heads": 4,
+        "resampler_head_dim": 8, "num_key_value_heads": 2,
+    }  # fmt: skip
+    config = t.Idefics2Config(
+        text_config=t.MistralConfig(**writer(sliding_window=None)), vision_config=eyes, perceiver_config=reader,
+        image_token_id=_IMAGE,
+    )  # fmt: skip
+    pixels = t.Idefics2ImageProcessorPil(size={"shortest_edge": 36, "longest_edge": 48}, do_image_splitting=False)
+    return t.Idefics2ForConditionalGeneration(config), t.Idefics2Processor(pixels, words(*_IDEFICS), image_seq_len=4)
+
+
+def _glm4v() -> Made:
+    eyes = {
+        "depth": 2, "hidden_size": 32, "num_heads": 4, "intermediate_size": 64, "out_hidden_size": 32, "patch_size": 14,
+        "image_size": 56,
+    }  # fmt: skip
+    rope = {**_ROPE, "partial_rotary_factor": 1.0}
+    config = t.Glm4vConfig(
+        text_config=writer(rope_parameters=rope), vision_config=eyes, image_token_id=_IMAGE, video_token_id=_FILM,
+        image_start_token_id=_START, image_end_token_id=_STOP, video_start_token_id=8, video_end_token_id=9,
+    )  # fmt: skip
+    pixels = t.Glm4vImageProcessorPil(size={"shortest_edge": 28 * 28 * 6, "longest_edge": 28 * 28 * 24})
+    known = words("<|image|>", "<|begin_of_image|>", "<|end_of_image|>", "<|video|>")
+    return t.Glm4vForConditionalGeneration(config), whole_processor("glm4v")(pixels, known)
+
+
+def _qwen3_vl_moe() -> Made:
+    eyes = {
+        "hidden_size": 32, "depth": 2, "num_heads": 4, "intermediate_size": 64, "patch_size": 16, "out_hidden_size": 32,
+        "num_position_embeddings": 16, "deepstack_visual_indexes": [0],
+    }  # fmt: skip
+    text = writer(rope_parameters={**_ROPE, "mrope_interleaved": True}, head_dim=8, num_experts=4,
+                  num_experts_per_tok=2, moe_intermediate_size=32)  # fmt: skip
+    config = t.Qwen3VLMoeConfig(text_config=text, vision_config=eyes, **_QWEN_IDS)
+    processor = whole_processor("qwen3_vl_moe")(_qwen_pixels(16), words(*_QWEN))
+    return t.Qwen3VLMoeForConditionalGeneration(config), processor
+
+
 # -- an encoder that sees
 
 
@@ -259,6 +322,11 @@ SEEING: dict[str, Callable[[], Made]] = {
     "qwen2_5_vl": _qwen2_5_vl,
     "qwen3_vl": _qwen3_vl,
     "smolvlm": _smolvlm,
+    "vipllava": _vipllava,
+    "aya_vision": _aya_vision,
+    "idefics2": _idefics2,
+    "glm4v": _glm4v,
+    "qwen3_vl_moe": _qwen3_vl_moe,
 }
 """By `model_type`: pictures among the tokens of a prompt."""
 HEARING: dict[str, Callable[[], Made]] = {
@@ -269,7 +337,8 @@ HEARING: dict[str, Callable[[], Made]] = {
 }
 MAKERS = {**SEEING, "blip": _blip, **HEARING}
 MARKS = {
+    "glm4v": "<|begin_of_image|><|image|><|end_of_image|>",
     "gemma3": "<start>", "internvl": "<IMG_CONTEXT>",
-    **dict.fromkeys(("qwen", "qwen2_5_vl", "qwen3_vl"), "<|vision_start|><|image_pad|><|vision_end|>"),
+    **dict.fromkeys(("qwen", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"), "<|vision_start|><|image_pad|><|vision_end|>"),
 }  # fmt: skip
 """What a prompt holds for a picture, of families that have something else than <image> for it."""

@@ -49,7 +49,7 @@ def _many_languages() -> tuple[Any, Any]:
 def _git() -> tuple[Any, Any]:
     vision = {**_SIZES, "num_hidden_layers": 2, "image_size": 48, "patch_size": 16}
     config = t.GitConfig(
-        vision_config=vision, vocab_size=VOCABULARY, **_SIZES, num_hidden_layers=3, max_position_embeddings=96,
+        vision_config=vision, vocab_size=VOCABULARY, **_SIZES, num_hidden_layers=4, max_position_embeddings=96,
         bos_token_id=BEGIN, eos_token_id=END, pad_token_id=PAD,
     )  # fmt: skip
     return t.GitForCausalLM(config), _pixels(48)
@@ -99,7 +99,7 @@ def _words() -> Any:
 
 def _writer() -> dict[str, Any]:
     return {
-        **_SIZES, "vocab_size": VOCABULARY, "num_hidden_layers": 3, "num_key_value_heads": 2,
+        **_SIZES, "vocab_size": VOCABULARY, "num_hidden_layers": 4, "num_key_value_heads": 2,
         "max_position_embeddings": 128, "bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": PAD,
     }  # fmt: skip
 
@@ -174,7 +174,7 @@ def inputs(model: core.LoadedModel, path: str) -> dict[str, torch.Tensor]:
     if core.media.kind_of(path) == "sound":
         return dict(model.processor(core.media.samples(path, 16_000), sampling_rate=16_000, return_tensors="pt"))
     picture = core.media.picture(path)
-    if model.tokenizer is None:
+    if not hasattr(model.processor, "tokenizer"):
         return dict(model.processor(picture, return_tensors="pt"))
     mark = media_families.MARKS.get(model.name.removeprefix("tiny-"), "<image>")
     read = dict(model.processor(text=[mark + _ASKED], images=[picture], return_tensors="pt"))

@@ -23,8 +23,8 @@ from resources.language import tr
 
 _TEXT = frozenset({"input_ids", "attention_mask", "labels"})
 """What is no picture; PaliGemma's processor gives what training wants too."""
-_AROUND = ("<|vision_start|>", "<|vision_end|>")
-"""What Qwen's models were taught to see around a picture."""
+_AROUND = ("vision", "image")
+"""Whose `_start_token_id` and `_end_token_id` name the marks that Qwen's and GLM's models see around a picture."""
 
 
 def insert(model: LoadedModel, prompt: object, files: Sequence[MediaFile]) -> tuple[list[int], Perceived]:
@@ -71,7 +71,17 @@ def _written(model: LoadedModel) -> str:
     processor = model.processor
     mark = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
     mark = str(mark or model.tokenizer.convert_ids_to_tokens(_mark(model)))
-    return mark.join(_AROUND) if model.model.config.model_type.startswith("qwen") else mark
+    return mark.join(_around(model))
+
+
+def _around(model: LoadedModel) -> tuple[str, str]:
+    """What a model was taught to see before and behind a picture, where its configuration says so."""
+    config = model.model.config
+    for name in _AROUND:
+        first, last = (getattr(config, f"{name}_{side}_token_id", None) for side in ("start", "end"))
+        if isinstance(first, int) and isinstance(last, int):
+            return model.tokenizer.convert_ids_to_tokens(first), model.tokenizer.convert_ids_to_tokens(last)
+    return "", ""
 
 
 def _is_chat(prompt: object) -> bool:
@@ -84,7 +94,8 @@ def _text(model: LoadedModel, prompt: object, count: int) -> str:
     if _is_chat(prompt):
         return _chat(model, prompt, count)  # type: ignore[arg-type]
     text = prompt if isinstance(prompt, str) else ""
-    bare = mark.removeprefix(_AROUND[0]).removesuffix(_AROUND[1])
+    before, behind = _around(model)
+    bare = mark.removeprefix(before).removesuffix(behind)
     return text if bare and bare in text else f"{mark * count}{text}"
 
 
