@@ -177,7 +177,7 @@ def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code
     if _known(raw) or (allow_remote_code and "auto_map" in raw):
         return
     if kind in CONFIG_MAPPING:
-        raise _no_text(path.name, kind, foreign_input(raw))
+        raise _no_text(path.name, kind, foreign_input(raw) or _listed_sense(kind))
     cause = (
         tr("{folder} is of the type “{kind}”, which the installed transformers cannot generate text with.")
         if kind
@@ -187,6 +187,13 @@ def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code
         cause.format(folder=path.name, kind=kind),
         tr("Update transformers, or choose a decoder-only or encoder–decoder language model."),
     )
+
+
+def _listed_sense(kind: object) -> str | None:
+    """hears or sees, by transformers' own lists of classes."""
+    if kind in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES:
+        return "hears"
+    return "sees" if kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES else None
 
 
 def _build_config(path: Path, allow_remote_code: bool) -> PreTrainedConfig:

@@ -17,12 +17,11 @@ _SENTENCES = {
 }
 _LIBRARIES: Mapping[str, str] = {
     **dict.fromkeys((
-        "cohere2_vision", "inkling2", "inkling_mm_model", "kimi_k25", "lfm2_vl", "llama4", "minicpm_ocr",
+        "cohere2_vision", "inkling2", "inkling_mm_model", "kimi_k25", "lfm2_vl", "minicpm_ocr",
         "minimax_m3_vl", "mistral3", "mistral_large4", "molmo2", "muse_glimmer", "muse_spark", "nemotron_h_omni",
         "perception_lm", "pi0", "pp_formulanet", "step3p7", "unlimited_ocr",
     ), "torchvision"),
     "pop2piano": "librosa",
-    "voxtral_realtime": "mistral-common",
 }  # fmt: skip
 """What turns their sounds or pictures into numbers is made, in transformers, by a library that this program has not."""
 _BY_LIBRARY = mark("{name} (“{kind}”) hears or sees by way of {library}, a library that is not part of Tokenscope.")

@@ -172,5 +172,20 @@ def test_a_blip_that_is_wrapped_stays_as_it_was() -> None:
 
 def test_a_blip_that_answers_questions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "blip", "architectures": ["BlipForQuestionAnswering"]}')
-    with pytest.raises(errors.UnknownArchitectureError, match="does not continue a text"):
+    with pytest.raises(errors.UnknownArchitectureError, match="takes pictures"):
         core.load(tmp_path)
+
+
+def test_a_picture_s_mark_that_the_model_writes_itself_stands_for_none(folder: Path) -> None:
+    """Fails when a text that goes on behind such a mark is read in one pass with the picture."""
+    path, settings = given("llava_next", folder), {"max_new_tokens": 6, "min_new_tokens": 6}
+    begun = [20, 4, 21]  # 4 is the mark
+    request = core.Request(PROMPTS["llava_next"], settings, media=(path,), beginning=begun)
+    given_ids = tiny_media.inputs(shared("llava_next"), path)
+    cache = transformers.DynamicCache(config=shared("llava_next").config)
+    with torch.inference_mode():
+        network = shared("llava_next").model
+        network(**given_ids, past_key_values=cache)
+        for token in begun:
+            logits = network(input_ids=torch.tensor([[token]]), past_key_values=cache).logits
+    assert core.run(shared("llava_next"), request).sequences[0][0] == int(logits[0, -1].argmax())

@@ -49,7 +49,7 @@ def _many_languages() -> tuple[Any, Any]:
 def _git() -> tuple[Any, Any]:
     vision = {**_SIZES, "num_hidden_layers": 2, "image_size": 48, "patch_size": 16}
     config = t.GitConfig(
-        vision_config=vision, vocab_size=VOCABULARY, **_SIZES, num_hidden_layers=4, max_position_embeddings=96,
+        vision_config=vision, vocab_size=VOCABULARY, **_SIZES, num_hidden_layers=3, max_position_embeddings=96,
         bos_token_id=BEGIN, eos_token_id=END, pad_token_id=PAD,
     )  # fmt: skip
     return t.GitForCausalLM(config), _pixels(48)

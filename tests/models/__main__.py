@@ -1,6 +1,6 @@
 """python -m tests.models [KIND …]: tries every architecture of transformers that writes text, each in a process of its
-own. What was tried already is not tried again, unless it is named. `--write` takes what was found into
-tests/models/results.json and makes docs/models.md of that.
+own; then, with a file of noise, those that hear or see. What was tried already is not tried again, unless it is named.
+`--write` takes what was found into tests/models/results.json and media.json and makes docs/models.md of that.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 FOUND = Path(__file__).parents[2] / "build" / "models"
 """What was found on this machine, a file each."""
+Trial = Callable[[str], dict[str, Any]]
+"""What tries one model type."""
 SECONDS, BYTES = 300, 6 * 2**30
 """That one architecture may take."""
 
@@ -40,38 +42,50 @@ def keep(folder: Path) -> None:
     from tests.models import kept
     from tests.models.page import PAGE, page
 
-    known = {one["kind"]: one for one in kept.read()} if kept.KEPT.exists() else {}
-    known |= {one["kind"]: one for one in kept.read_folder(folder)}
-    kept.write(known.values())
-    PAGE.write_text(page(kept.read()), encoding="utf-8")
+    for found, file in ((folder, kept.KEPT), (_of_media(folder), kept.MEDIA)):
+        known = {one["kind"]: one for one in kept.read(file)} if file.exists() else {}
+        known |= {one["kind"]: one for one in kept.read_folder(found)}
+        kept.write(known.values(), file)
+    PAGE.write_text(page(kept.read(), kept.read(kept.MEDIA)), encoding="utf-8")
 
 
 def try_all(kinds: Sequence[str], folder: Path) -> int:
     """Each that is named, or each that nothing is known of yet."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from tests.core import zoo
-    from tests.models import trial  # noqa: F401  # imported once; every process begins as a copy of this one
+    from tests.models import media_trial, trial  # imported once; every process begins as a copy of this one
 
+    rough = _try_each(trial.try_kind, zoo.names(), kinds, folder)
+    rough += _try_each(media_trial.try_media, media_trial.media_kinds(), kinds, _of_media(folder))
+    return int(rough > 0)
+
+
+def _of_media(folder: Path) -> Path:
+    return folder / "media"
+
+
+def _try_each(trial: Trial, known: Sequence[str], kinds: Sequence[str], folder: Path) -> int:
+    """How many of them came to something raw."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = kinds or [kind for kind in zoo.names() if not _file(folder, kind).exists()]
+    wanted = [kind for kind in known if kind in kinds or (not kinds and not _file(folder, kind).exists())]
     rough = 0
     for number, kind in enumerate(wanted, 1):
         began = time.monotonic()
-        result = in_process(kind)
+        result = in_process(kind, trial)
         _file(folder, kind).write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         raw = list(raw_in(result))
         rough += bool(raw)
         said = (result.get("skipped") or "; ".join(raw) or "as it should be")[:300]
         print(f"{number}/{len(wanted)} {kind} {time.monotonic() - began:.0f} s: {said}", flush=True)
-    return int(rough > 0)
+    return rough
 
 
-def in_process(kind: str) -> dict[str, Any]:
+def in_process(kind: str, trial: Trial) -> dict[str, Any]:
     """The result of one architecture; that it took too long or too much is a result too."""
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         os.close(reading)
-        _be_the_child(kind, writing)
+        _be_the_child(kind, trial, writing)
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as answer:
         text = answer.read()
@@ -83,16 +97,14 @@ def in_process(kind: str) -> dict[str, Any]:
     return {"kind": kind, "skipped": why}
 
 
-def _be_the_child(kind: str, writing: int) -> None:
+def _be_the_child(kind: str, trial: Trial, writing: int) -> None:
     """Never comes back."""
     try:
         signal.alarm(SECONDS)
         resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-        from tests.models.trial import try_kind
-
         sys.stdout = sys.stderr = open(os.devnull, "w")
         with os.fdopen(writing, "w", encoding="utf-8") as answer:
-            json.dump(try_kind(kind), answer, ensure_ascii=False)
+            json.dump(trial(kind), answer, ensure_ascii=False)
     finally:
         os._exit(0)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 KEPT = Path(__file__).with_name("results.json")
+MEDIA = KEPT.with_name("media.json")
+"""Of families that hear or see."""
 Result = dict[str, Any]
 
 

@@ -24,6 +24,12 @@ them. `python -m tests.models` tries them anew; do not edit this page by hand.
 - **≠** writes something else
 - **!** failed with an error that nothing here foresaw
 """
+MEDIA_HEAD = """
+## Models that hear or see
+
+Every class of transformers that writes about a sound or a picture, each with a file of noise: {tried} model types were
+tried, {refused} are refused, in the words below.
+"""
 _SIGNS = {EQUAL: "=", RUNS: "+", DIFFERS: "≠", RAW: "!"}
 
 
@@ -43,27 +49,47 @@ class Reasons:
         return str(self.known.index(note) + 1)
 
 
-def page(results: Sequence[dict[str, Any]]) -> str:
-    """The whole page."""
+def page(results: Sequence[dict[str, Any]], media: Sequence[dict[str, Any]]) -> str:
+    """The whole page; `media`: of families that hear or see."""
     tried = [one for one in results if "skipped" not in one]
     skipped = [one for one in results if "skipped" in one]
     reasons = Reasons()
     head = HEAD.format(version=version("transformers"), tried=len(tried), skipped=len(skipped))
-    caches = _cache_titles(tried)
     parts = [
         head,
-        "## Strategies, on the dynamic cache\n",
-        *_table(tried, [(core.strategies.registry[name].title, name) for name in STRATEGIES], _strategies, reasons),
-        "\n## Caches, greedy\n",
-        *_table(tried, caches, _greedy, reasons),
-        "\n## Caches, with drafts (prompt lookup)\n",
-        *_table(tried, caches, _drafted, reasons),
+        *_tables(tried, reasons, ""),
+        *_media(media, reasons),
         "\n## Reasons\n",
         *(f"{number}. {reason}" for number, reason in enumerate(reasons.known, 1)),
         "\n## Not tried\n",
         *(f"- `{one['kind']}`: {one['skipped']}" for one in skipped),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _tables(tried: Sequence[dict[str, Any]], reasons: Reasons, deeper: str) -> Iterator[str]:
+    """Strategies, and caches with two of them; `deeper`: what goes before their headings' own marks."""
+    caches = _cache_titles(tried)
+    yield f"{deeper}## Strategies, on the dynamic cache\n"
+    strategies = [(core.strategies.registry[name].title, name) for name in STRATEGIES]
+    yield from _table(tried, strategies, _strategies, reasons)
+    yield f"\n{deeper}## Caches, greedy\n"
+    yield from _table(tried, caches, _greedy, reasons)
+    yield f"\n{deeper}## Caches, with drafts (prompt lookup)\n"
+    yield from _table(tried, caches, _drafted, reasons)
+
+
+def _media(results: Sequence[dict[str, Any]], reasons: Reasons) -> Iterator[str]:
+    """Families that hear or see: what works, and why others are refused."""
+    tried = [one for one in results if "skipped" not in one]
+    refused: dict[str, list[str]] = {}
+    for one in results:
+        if "skipped" in one:
+            refused.setdefault(one["skipped"], []).append(f"`{one['kind']}`")
+    yield MEDIA_HEAD.format(tried=len(tried), refused=sum(map(len, refused.values())))
+    yield from _tables(tried, reasons, "#")
+    yield "\n### Refused\n"
+    yield from (f"- {', '.join(kinds)}: {why}" for why, kinds in sorted(refused.items()))
 
 
 def _cache_titles(tried: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -13,12 +13,14 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from tests.core import zoo
+from tests.long import slow
 from tests.models.__main__ import in_process, raw_in
-from tests.models.kept import read, read_folder, write
+from tests.models.kept import MEDIA, read, read_folder, write
+from tests.models.media_trial import media_kinds, try_media
 from tests.models.page import PAGE, page
 from tests.models.trial import Cell, _compared, try_kind
 
-RESULTS = read()
+RESULTS, OF_MEDIA = read(), read(MEDIA)
 SOME = ("cohere2", "t5")
 """Windows; an encoder."""
 
@@ -32,22 +34,32 @@ def states(result: dict[str, Any], like: dict[str, Any]) -> dict[str, str]:
 
 
 def test_the_page_says_what_is_kept() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(RESULTS), "run python -m tests.models --write"
+    assert PAGE.read_text(encoding="utf-8") == page(RESULTS, OF_MEDIA), "run python -m tests.models --write"
 
 
 def test_every_class_of_transformers_is_on_it() -> None:
     assert {one["kind"] for one in RESULTS} == set(zoo.names())
+    assert {one["kind"] for one in OF_MEDIA} == set(media_kinds())
     assert set(zoo.names()) == {*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
 
 
 def test_nothing_raw_and_no_other_text_is_kept() -> None:
-    assert {one["kind"]: trouble for one in RESULTS if (trouble := list(raw_in(one)))} == {}
+    assert {one["kind"]: trouble for one in [*RESULTS, *OF_MEDIA] if (trouble := list(raw_in(one)))} == {}
 
 
 @pytest.mark.parametrize("kind", SOME)
 def test_what_is_kept_is_what_happens(kind: str) -> None:
     kept = next(one for one in RESULTS if one["kind"] == kind)
     assert states(try_kind(kind), kept) == states(kept, kept)
+
+
+@pytest.mark.parametrize("kind", ["speech-encoder-decoder", "voxtral", slow("blip"), slow("llava")])
+def test_what_is_kept_of_one_that_hears_or_sees_is_what_happens(kind: str) -> None:
+    kept, found = next(one for one in OF_MEDIA if one["kind"] == kind), try_media(kind)
+    if "skipped" in kept:
+        assert found == kept
+        return
+    assert states(found, kept) == states(kept, kept)
 
 
 def test_another_text_is_seen_and_how_far_it_is_the_same() -> None:
@@ -59,7 +71,13 @@ def test_another_text_is_seen_and_how_far_it_is_the_same() -> None:
 @pytest.mark.parametrize("kind", zoo.names())
 def test_all(kind: str) -> None:
     """Each in a process of its own, with limits: what one of them takes is not the others'."""
-    assert not list(raw_in(in_process(kind)))
+    assert not list(raw_in(in_process(kind, try_kind)))
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("kind", media_kinds())
+def test_all_that_hear_or_see(kind: str) -> None:
+    assert not list(raw_in(in_process(kind, try_media)))
 
 
 def test_what_is_kept_is_read_as_it_was_found(tmp_path: Path) -> None:

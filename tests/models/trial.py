@@ -144,8 +144,15 @@ def _generated(model: core.LoadedModel, given: dict[str, Any]) -> list[int]:
 
 
 def _cell(model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]]) -> Cell:
+    return judged(model, strategy, cache, wanted, lambda: _written(model, strategy, cache))
+
+
+def judged(
+    model: core.LoadedModel, strategy: str, cache: str, wanted: dict[str, list[int]], ask: Callable[[], list[int]]
+) -> Cell:
+    """What came of asking for a text by that strategy and cache, held against what it should be."""
     try:
-        found = _written(model, strategy, cache)
+        found = ask()
     except TokenscopeError as error:
         return Cell(RAW if isinstance(error, core.errors.UnforeseenError) else REFUSED, _anonymous(error.cause, model))
     except BaseException as error:

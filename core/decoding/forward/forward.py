@@ -154,7 +154,7 @@ class Forward:
 
     def __call__(self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Unpack[Placing]) -> Output:
         """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
-        limit = self._longest_pass()
+        limit = self._longest_pass(ids)
         if limit and ids.shape[1] > limit:
             return self._in_pieces(ids, keep, hidden, extra)
         if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
@@ -185,8 +185,11 @@ class Forward:
             self._step = single_step(self.model, cache)
         self._began = True
 
-    def _longest_pass(self) -> int | None:
-        """Most tokens one pass may read; None without a limit. A recurrent state goes on token by token."""
+    def _longest_pass(self, ids: torch.Tensor) -> int | None:
+        """Most tokens of `ids` one pass may read; None without a limit. A recurrent state goes on token by token, and
+        the pass that is given pictures ends before a mark of theirs that was written and stands for none."""
+        if self._perceived is not None and not self._began:
+            return self._perceived.place_of_other_mark(ids)
         if self.model.is_recurrent and self._began and self._encoder is None:
             return 1
         return self.cache.longest_pass() if isinstance(self.cache, SinkCache) else None
@@ -195,7 +198,7 @@ class Forward:
         """One pass after another, for caches that can look at so many tokens at once only."""
         read: list[Output] = []
         while ids.shape[1]:
-            count = self._longest_pass() or ids.shape[1]
+            count = self._longest_pass(ids) or ids.shape[1]
             read.append(self(ids[:, :count], keep=keep, hidden=hidden, **extra))
             ids = ids[:, count:]
         logits = torch.cat([output.logits for output in read], dim=1)

@@ -51,6 +51,12 @@ class Perceived:
                 named[medium.first : medium.last + 1] = [mark] * (medium.last + 1 - medium.first)
         return named
 
+    def place_of_other_mark(self, ids: torch.Tensor) -> int | None:
+        """Where in ids [1, n] a picture's mark stands for no picture: a model may write one itself. None without."""
+        own = {*self.marks}
+        text = ids[0].tolist() if own else []
+        return next((place for place, id in enumerate(text) if id == text[self.marks[0]] and place not in own), None)
+
     @property
     def is_encoded(self) -> bool:
         """Whether an encoder reads them, and not the part that writes."""
