@@ -96,6 +96,9 @@ class Measured:
     """Tokens a second that were said beforehand."""
     base: float = 0.0
     """Tokens a second of what it is held against; 0 for the row that others are held against."""
+    against: tuple[float, ...] = ()
+    """Of each repeat of what it is held against, where those were taken between its own: what disturbs one disturbs the
+    other. Empty where the first row of its way stands for them."""
 
     @property
     def speed(self) -> float:

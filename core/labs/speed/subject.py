@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from statistics import median
 from typing import NamedTuple
 
 import torch
@@ -134,11 +133,6 @@ class Subject:
             self._plain = self.timed(self.base)
         return self._plain
 
-    @property
-    def plain_speed(self) -> float:
-        """Median tokens a second of the plain way."""
-        return median(self.plain.speeds)
-
     def grounds(self) -> Iterator[Ground]:
         """What everything is held against; nothing where the model as it is asked for finds no room."""
         try:
@@ -157,6 +151,22 @@ class Subject:
         self.once(model, warm, like)
         results = [self.once(model, tokens or self.tokens, like) for _ in range(self.asked.repeats)]
         return Timed(tuple(found.metrics.decode_tokens_per_second or 0.0 for found in results), results[-1])
+
+    def beside(
+        self, like: Request, warm: int = _TRIED, model: LoadedModel | None = None
+    ) -> tuple[Timed, tuple[float, ...]]:
+        """The repeats of a request, and those of the plain way on `base` between them: what disturbs one disturbs
+        the other.
+        Raises Stopped, TokenscopeError."""
+        model = model or self.base
+        self.once(model, warm, like)
+        pairs = [
+            (self.once(self.base, self.tokens), self.once(model, self.tokens, like)) for _ in range(self.asked.repeats)
+        ]
+        plain, own = (
+            tuple(found.metrics.decode_tokens_per_second or 0.0 for found in each) for each in zip(*pairs, strict=True)
+        )
+        return Timed(own, pairs[-1][1]), plain
 
     def once(self, model: LoadedModel, tokens: int, like: Request | None = None) -> Result:
         """One run of so many tokens, no fewer; greedy, where `like` says nothing else. Raises Stopped,

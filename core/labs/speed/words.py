@@ -9,6 +9,8 @@ from core.labs.figures import decimal, percent
 from core.labs.speed.events import Ground, Measured, Row, Way
 from resources.language import mark, tr
 
+_SETTLED = 1.05
+"""Tokens a pass, from which on guessing ahead may be said to help."""
 TITLES: dict[Way, str] = {
     "batch": mark("Several texts at once"),
     "weights": mark("Weights of fewer bits"),
@@ -161,8 +163,18 @@ def times(ratio: float) -> Figure:
 
 
 def is_clearly_quicker(one: Measured, other: Measured) -> bool:
-    """Whether every repeat of one was quicker than every repeat of the other."""
-    return min(one.speeds) > max(other.speeds)
+    """Whether every repeat of one was quicker than every repeat of the other, taken between them where it was."""
+    return min(one.speeds) > max(one.against or other.speeds)
+
+
+def _settles(one: Measured) -> bool:
+    """Whether guesses were right often enough for what was gained to be theirs."""
+    return (one.per_pass or 1.0) >= _SETTLED
+
+
+def _ratio(one: Measured, base: Measured) -> float:
+    """To what was timed beside it, else to the first row."""
+    return one.speed / (one.base or base.speed)
 
 
 def _values(one: Measured, base: Measured) -> dict[str, str]:
@@ -170,7 +182,7 @@ def _values(one: Measured, base: Measured) -> dict[str, str]:
         "best": row_title(one.row),
         "speed": speed_words(one.speed),
         "each": speed_words(one.each),
-        "ratio": times(one.speed / base.speed),
+        "ratio": times(_ratio(one, base)),
         "bytes": decimal(one.bytes),
         "passes": Figure(f"{one.per_pass or 1:.1f}"),
     }
@@ -184,7 +196,7 @@ def _of_batch(found: Sequence[Measured]) -> Sentence:
 
 
 def _of_weights(found: Sequence[Measured]) -> Sentence:
-    base, best = found[0], max(found, key=lambda one: one.speed)
+    base, best = found[0], max(found, key=lambda one: _ratio(one, found[0]))
     if base.row.name != "float32":
         return _NOTHING.say()
     if best is not base and is_clearly_quicker(best, base):
@@ -195,8 +207,8 @@ def _of_weights(found: Sequence[Measured]) -> Sentence:
 
 
 def _of_drafts(found: Sequence[Measured]) -> Sentence:
-    base, best = found[0], max(found[1:], key=lambda one: one.speed)
-    saying = _DRAFTED if is_clearly_quicker(best, base) else _NOT_DRAFTED
+    base, best = found[0], max(found[1:], key=lambda one: (_settles(one), _ratio(one, found[0])))
+    saying = _DRAFTED if _settles(best) and is_clearly_quicker(best, base) else _NOT_DRAFTED
     return together(saying.say(**_values(best, base)), _sameness(found))
 
 
@@ -230,7 +242,7 @@ def _of_offload(found: Sequence[Measured]) -> Sentence:
     told = _ON_DISK.say(**_values(disk, disk), foretold=speed_words(disk.foretold or 0.0))
     if drafted is None:
         return together(told, _sameness(found))
-    saying = _DISK_DRAFTED if is_clearly_quicker(drafted, disk) else _DISK_NOT_DRAFTED
+    saying = _DISK_DRAFTED if _settles(drafted) and is_clearly_quicker(drafted, disk) else _DISK_NOT_DRAFTED
     return together(told, saying.say(**_values(drafted, disk)), _sameness(found))
 
 

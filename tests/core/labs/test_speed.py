@@ -202,6 +202,23 @@ def test_what_drafts_save_on_the_disk_is_said() -> None:
     )
 
 
+def test_guesses_that_settled_nothing_are_not_said_to_have_helped() -> None:
+    """Whatever the clock says: something else was under way while one of the two was timed."""
+    plain = row("drafts", "plain", 100.0, 101.0)
+    lucky = row("drafts", "prompt_lookup", 300.0, 310.0, per_pass=1.0, base=100.5, same=True)
+    drafted = row("drafts", "assisted", 150.0, 160.0, per_pass=2.4, base=100.0, same=True)
+    assert speed.explain_way("drafts", [plain, lucky]).startswith("No guessing ahead paid for itself here")
+    assert speed.explain_way("drafts", [plain, lucky, drafted]).startswith("Draft model was quickest: 155")
+
+
+def test_what_was_timed_between_goes_before_what_was_timed_once() -> None:
+    plain = row("drafts", "plain", 100.0, 101.0)
+    slow = row("drafts", "assisted", 150.0, 160.0, per_pass=2.4, base=200.0, against=(190.0, 210.0), same=True)
+    assert speed.explain_way("drafts", [plain, slow]).startswith(
+        "No guessing ahead paid for itself here: the best, Draft model, reached 0.78 × one by one."
+    )
+
+
 def test_sentences_say_when_a_text_is_another() -> None:
     plain = row("drafts", "plain", 10.0)
     lookup = row("drafts", "prompt_lookup", 12.0, 11.0, same=True, per_pass=1.4)

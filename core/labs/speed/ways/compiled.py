@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from statistics import median
 
 from core.caches import registry
 from core.errors import CacheError
@@ -24,6 +25,6 @@ def measure(subject: Subject, row: Row, _done: Mapping[str, Measured]) -> Measur
     if reason := registry["static"].why_not(base, frozenset(), options):
         raise CacheError(reason)
     request = replace(subject.request(), cache="static", cache_options=options)
-    timed = subject.timed(base, request, warm=subject.tokens)
-    found = subject.measured(row, timed, base, subject.plain_speed)
-    return replace(found, same=timed.last.sequences == subject.plain.last.sequences)
+    timed, against = subject.beside(request, warm=subject.tokens)
+    found = subject.measured(row, timed, base, median(against))
+    return replace(found, same=timed.last.sequences == subject.plain.last.sequences, against=against)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from statistics import median
 
 from core.errors import StrategyError
 from core.labs.speed.events import Measured, Row
@@ -28,9 +29,9 @@ def measure(subject: Subject, row: Row, _done: Mapping[str, Measured]) -> Measur
         request = replace(request, drafters=(subject.draft,))
     if reason := registry[row.name].why_not(base, request):
         raise StrategyError(reason)
-    timed = subject.timed(base, request)
-    found = subject.measured(row, timed, base, subject.plain_speed)
-    return replace(found, same=timed.last.sequences == plain.last.sequences)
+    timed, against = subject.beside(request)
+    found = subject.measured(row, timed, base, median(against))
+    return replace(found, same=timed.last.sequences == plain.last.sequences, against=against)
 
 
 def no_draft(name: str) -> StrategyError:

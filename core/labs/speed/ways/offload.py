@@ -58,7 +58,10 @@ def _drafted(
     found = subject.measured(row, timed, model, _speed(done, DISK))
     plain = subject.wrote.get(Row("offload", DISK))
     same = _same(tuple(timed.last.sequences[0]), plain) if plain is not None else None
-    return replace(found, limit=foretold.limit, foretold=foretold.tokens_per_second * settled, same=same)
+    return replace(
+        found, limit=foretold.limit, foretold=foretold.tokens_per_second * settled, same=same,
+        bytes=found.bytes + draft.weight_bytes,
+    )  # fmt: skip
 
 
 def _tokens(subject: Subject, foretold: Foretold) -> int:
