@@ -43,6 +43,7 @@ def plan_shelf(
     UnpackableError, OutOfMemoryError."""
     if limit is None:
         return None
+    _check(limit)
     if device.type != "cpu" or packed is not None:
         raise ParameterError(
             tr("A limit to its memory is for a model on the processor, with weights as floats."),
@@ -58,6 +59,16 @@ def plan_shelf(
     check_unpacked(plan)
     tensors = {name: one for name, one in stored_tensors(weights).items() if isinstance(one, Stored)}
     return shelve(tensors, plan.outline(dtype), dtype, int(free_memory() * _SHARE) if limit == "fit" else limit)
+
+
+def _check(limit: object) -> None:
+    if limit == "fit" or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
+        return
+    raise ParameterError(
+        tr("The limit to the memory of its weights is {limit!r}.").format(limit=limit),
+        tr("Give a whole number of bytes, 0 for as few as it goes, or “fit”."),
+        "memory_limit",
+    )
 
 
 def load_shelved(plan: ModelPlan, outline: Network, shelf: Shelf) -> tuple[Network, Report]:
