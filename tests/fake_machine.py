@@ -73,6 +73,12 @@ def running(kind: str = "vllm", **more: Any) -> Iterator[Machine]:
         yield machine
 
 
+_OWN_PATHS = {
+    "transformers": ("/load_model", "/reset"),
+    "llama-cpp-python": ("/extras/tokenize", "/extras/tokenize/count", "/extras/detokenize"),
+}
+
+
 class _Answer(BaseHTTPRequestHandler):
     machine: Machine
     protocol_version = "HTTP/1.1"
@@ -90,8 +96,8 @@ class _Answer(BaseHTTPRequestHandler):
             return
         if self.path == "/v1/models":
             self._json(200, {"object": "list", "data": [self._card(name) for name in machine.models]})
-        elif self.path == "/openapi.json" and machine.kind == "transformers":
-            self._json(200, {"paths": {"/load_model": {}, "/reset": {}, "/v1/models": {}}})
+        elif self.path == "/openapi.json" and machine.kind in _OWN_PATHS:
+            self._json(200, {"paths": {path: {} for path in (*_OWN_PATHS[machine.kind], "/v1/models")}})
         else:
             self._json(404, {"detail": "Not Found"})
 
@@ -121,7 +127,8 @@ class _Answer(BaseHTTPRequestHandler):
         return True
 
     def _card(self, name: str) -> dict[str, Any]:
-        owners = {"vllm": "vllm", "sglang": "sglang", "llama.cpp": "llamacpp", "transformers": "somebody"}
+        owners = {"vllm": "vllm", "sglang": "sglang", "llama.cpp": "llamacpp", "transformers": "somebody",
+                  "llama-cpp-python": "me"}  # fmt: skip
         card: dict[str, Any] = {"id": name, "object": "model", "owned_by": owners.get(self.machine.kind, "openai")}
         if self.machine.kind in ("vllm", "sglang"):
             card["max_model_len"] = 4096

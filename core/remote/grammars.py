@@ -76,5 +76,6 @@ _WORDINGS: Mapping[str, Mapping[str, _Wording]] = {
         "json_schema": lambda content: {"json_schema": schema_of(content)},
         "choice": lambda content: {"grammar": _gbnf(content)},
     },
+    "llama-cpp-python": {"choice": lambda content: {"grammar": _gbnf(content)}},
 }
 _OPENAI: Mapping[str, _Wording] = {"json_schema": _response_format}

@@ -79,10 +79,16 @@ LLAMA_CPP = Kind(
     {**_USAGE, "samplers": _ORDER, "repeat_last_n": -1, "timings_per_token": True, "return_tokens": True},
     alternatives=100, chat_alternatives=100, counts_by="n_probs", takes_ids=True,
 )  # fmt: skip
+LLAMA_CPP_PYTHON = Kind(
+    "llama-cpp-python", "llama-cpp-python",
+    {**_COMMON, "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty", **_GRAMMAR},
+    alternatives=100, scores=True,
+)  # fmt: skip
+"""Its server, which has settings of its own where nothing is said of them: it repeats less, and cuts."""
 SERVE = Kind("transformers", "transformers serve", {name: name for name in (*_OF_GENERATE, "stop_strings")},
              in_generate=True)  # fmt: skip
 OTHER = Kind(
     "other", "OpenAI-compatible", {**_COMMON, **_SEVERAL, **_GRAMMAR}, _USAGE, alternatives=5, chat_alternatives=20
 )
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (VLLM, SGLANG, LLAMA_CPP, SERVE, OTHER)}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (VLLM, SGLANG, LLAMA_CPP, LLAMA_CPP_PYTHON, SERVE, OTHER)}

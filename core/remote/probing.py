@@ -12,11 +12,16 @@ from core.errors import EngineBusyError, EngineRefusedError, EngineUnreachableEr
 from core.remote.address import Address
 from core.remote.client import Client
 from core.remote.exchange import Head
-from core.remote.kinds import LLAMA_CPP, OTHER, SERVE, SGLANG, VLLM, Kind
+from core.remote.kinds import LLAMA_CPP, LLAMA_CPP_PYTHON, OTHER, SERVE, SGLANG, VLLM, Kind
 from resources.language import tr
 
 _BY_OWNER = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP}
 """`owned_by` in an engine's list of models."""
+_BY_PATHS = {
+    frozenset({"/load_model", "/reset"}): SERVE,
+    frozenset({"/extras/tokenize", "/extras/detokenize"}): LLAMA_CPP_PYTHON,
+}
+"""Paths that it alone has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +53,9 @@ def find(client: Client, cancel: threading.Event) -> Found:
     try:
         listed, head = client.get(f"{client.address.path}/models", cancel)
     except EngineRefusedError:  # some have no list: they may still answer
-        return Found(SERVE if _is_serve(client, cancel) else OTHER)
+        return Found(_by_paths(client, cancel))
     except EngineBusyError:
-        if _is_serve(client, cancel):  # its list fails where nothing was ever downloaded
+        if _by_paths(client, cancel) is SERVE:  # its list fails where nothing was ever downloaded
             return Found(SERVE)
         raise
     cards = [card for card in _cards(listed) if isinstance(card.get("id"), str)]
@@ -70,17 +75,18 @@ def _kind(client: Client, cards: Sequence[dict[str, Any]], head: Head, cancel: t
     server = head.headers.get("server", "").lower()
     if "llama.cpp" in server:
         return LLAMA_CPP
-    return SERVE if "uvicorn" in server and _is_serve(client, cancel) else OTHER
+    return _by_paths(client, cancel) if "uvicorn" in server else OTHER
 
 
-def _is_serve(client: Client, cancel: threading.Event) -> bool:
-    """transformers serve signs nothing; among those that describe their own paths it alone has these."""
+def _by_paths(client: Client, cancel: threading.Event) -> Kind:
+    """Some sign nothing, but describe their own paths, of which some are theirs alone."""
     try:
         described, _head = client.get(f"{client.address.root}/openapi.json", cancel)
     except (EngineRefusedError, EngineUnreachableError):
-        return False
+        return OTHER
     paths = described.get("paths") if isinstance(described, dict) else None
-    return isinstance(paths, dict) and {"/load_model", "/reset"} <= set(paths)
+    has = set(paths) if isinstance(paths, dict) else set()
+    return next((kind for own, kind in _BY_PATHS.items() if own <= has), OTHER)
 
 
 def _served(card: dict[str, Any]) -> Served:

@@ -51,6 +51,8 @@ TARGETS: dict[str, str] = {
     "peak memory while loading ÷ weights kept, int4": "≤ 1.15",
     "storyteller float32 ÷ llama.cpp": "≥ 0.7",
     "storyteller int8 ÷ llama.cpp": "≥ 0.8",
+    "97 M Llama float32 ÷ llama.cpp": "≥ 0.95",
+    "97 M Llama int8 ÷ llama.cpp": "≥ 0.8",
     "DRY on ÷ off": "≥ 0.95",
     "XTC on ÷ off": "≥ 0.95",
     "top-nσ on ÷ off": "≥ 0.95",

@@ -6,8 +6,10 @@ nothing.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
-import os
+import itertools
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,34 +18,45 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from tests.benchmarks.decode import PROMPT
+from tests import gguf_made
+from tests.benchmarks.decode import PROMPT, random_llama
 from tests.benchmarks.timing import speed_ratio
 
-GGUF = "TOKENSCOPE_GGUF"
-"""Names a folder with storyteller-f32.gguf and storyteller-q8_0.gguf, as llama.cpp's converter writes them."""
+_KINDS: tuple[tuple[str, gguf_made.Kind], ...] = (("float32", "f32"), ("int8", "q8_0"))
 
 
 def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
-    """Ours ÷ llama.cpp, in float32 and in eight bits; nothing where it is not installed."""
-    if importlib.util.find_spec("llama_cpp") is None:
-        print("llama.cpp is not installed (pip install llama-cpp-python): nothing is measured beside it.")
-        return
-    folder = os.environ.get(GGUF)
-    if folder is None:
-        print(f"Set {GGUF} to a folder with storyteller-f32.gguf and storyteller-q8_0.gguf.")
+    """Ours, traced, ÷ llama.cpp, in float32 and in eight bits; nothing where it is not installed."""
+    if not all(map(importlib.util.find_spec, ("llama_cpp", "gguf"))):
+        print("llama.cpp is not installed (pip install llama-cpp-python gguf): nothing is measured beside it.")
         return
     torch.set_num_threads(1)
-    for kind, file in (("float32", "storyteller-f32.gguf"), ("int8", "storyteller-q8_0.gguf")):
-        yield f"storyteller {kind} ÷ llama.cpp, 1 thread", _ratio(Path(folder) / file, kind, 60, 3 if quick else 7)
+    rounds = 3 if quick else 7
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "large").mkdir()
+        random_llama().model.save_pretrained(folder / "large")
+        story = core.load("storyteller").tokenizer(PROMPT)["input_ids"]
+        for model, called, ids, tokens in (
+            ("storyteller", "storyteller", story, 60),
+            (str(folder / "large"), "97 M Llama", list(range(5, 25)), 24),
+        ):
+            for kind, theirs in _KINDS:
+                file = gguf_made.write(core.load(model, weights="float32"), folder / f"{theirs}.gguf", theirs)
+                ratio = _ratio(core.load(model, weights=kind), file, ids, tokens, rounds)
+                yield f"{called} {kind} ÷ llama.cpp, 1 thread", ratio
 
 
-def _ratio(file: Path, kind: str, tokens: int, rounds: int) -> float:
-    theirs: Any = importlib.import_module("llama_cpp").Llama(str(file), n_threads=1, n_ctx=512, verbose=False)
-    model = core.load("storyteller", weights=kind)
-    ids = model.tokenizer(PROMPT)["input_ids"]
-    config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
-    return speed_ratio(
-        lambda: core.run(model, core.Request(ids, config)),
-        lambda: theirs(PROMPT, max_tokens=tokens, temperature=0.0),
-        rounds,
+def _ratio(model: core.LoadedModel, file: Path, ids: list[int], tokens: int, rounds: int) -> float:
+    theirs: Any = importlib.import_module("llama_cpp").Llama(
+        str(file), n_threads=1, n_threads_batch=1, n_ctx=512, verbose=False
     )
+    config = GenerationConfig(max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
+
+    def write() -> list[int]:
+        theirs.reset()  # it would keep the prompt of the run before
+        return list(itertools.islice(theirs.generate(ids, temp=0.0, repeat_penalty=1.0), tokens))
+
+    ratio = speed_ratio(lambda: core.run(model, core.Request(ids, config)), write, rounds)
+    theirs.close()
+    return ratio

@@ -58,7 +58,7 @@ def tokens(events: list[core.events.Event]) -> list[TokenChosen]:
     return [event for event in events if isinstance(event, TokenChosen)]
 
 
-@pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp", "transformers", "other"])
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp", "llama-cpp-python", "transformers", "other"])
 def test_each_engine_is_known_and_writes(kind: str) -> None:
     with fake_machine.running(kind) as machine:
         model = core.load(machine.name())
@@ -185,6 +185,12 @@ def test_settings_in_each_engines_words() -> None:
         sent = machine.sent
         assert (sent["temperature"], sent["min_p"], sent["repeat_penalty"], sent["top_k"]) == (0.7, 0.1, 1.2, 50)
         assert (sent["typical_p"], sent["n_probs"], sent["repeat_last_n"]) == (1.0, 3, -1)
+    with fake_machine.running("llama-cpp-python") as machine:
+        core.run(model_of(machine), asked())  # what is off is said to be: it would repeat less by itself
+        assert (machine.sent["repeat_penalty"], machine.sent["temperature"], machine.sent["logprobs"]) == (1.0, 0.0, 3)
+        core.run(model_of(machine), asked(do_sample=True))
+        sent = machine.sent
+        assert (sent["top_k"], sent["top_p"], sent["min_p"], sent["temperature"]) == (50, 1.0, 0.0, 1.0)
     with fake_machine.running("vllm") as machine:
         request = core.Request(
             "Once", {"do_sample": True, "top_k": 0, "stop_strings": ["."], "min_new_tokens": 2}, seed=7
