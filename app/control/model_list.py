@@ -114,7 +114,9 @@ class ModelList:
 
     def items(self) -> list[PickerItem]:
         """The picker's lines, ending with those that do something instead of naming a model."""
-        lines = [_item(entry, *self._size, entry.name in self.memory) for entry in self._entries.values()]
+        lines = [
+            _item(entry, *self._size, self.memory.get(entry.name, ALL_IN_MEMORY)) for entry in self._entries.values()
+        ]
         return [*lines, _hub(), _folder(), _engine(), _weights()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
@@ -157,7 +159,7 @@ def _weights() -> PickerItem:
     return PickerItem(tr("Weights…"), WEIGHTS_ITEM, about)
 
 
-def _item(entry: ModelEntry, tokens: int, rows: int, on_disk: bool) -> PickerItem:
+def _item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
     if entry.source == ENGINE:
         return PickerItem(entry.title, entry.name, f"{tr(ENGINE)} · {entry.architecture}", "", entry.name)
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
@@ -165,13 +167,20 @@ def _item(entry: ModelEntry, tokens: int, rows: int, on_disk: bool) -> PickerIte
     parts = [entry.architecture, words.size(entry.bytes), tr(entry.source)]
     if entry.problem:
         parts = [entry.problem]
-    elif on_disk:
+    elif _is_on_disk(entry, memory):
         parts.append(tr("layers read from the disk"))
     elif not fit.ok:
         parts.append(fit.sentence)
         parts.append(tr("“Weights…” has it read from the disk"))
     help_text = f"{entry.architecture} · {fit.sentence}\n{entry.path}"
     return PickerItem(entry.title, entry.name, " · ".join(parts), problem or "", help_text)
+
+
+def _is_on_disk(entry: ModelEntry, memory: int) -> bool:
+    """Whether layers of it stay on the disk under that limit; as far as its size tells."""
+    if memory == AS_FITS:
+        return not catalog.fits(entry).ok
+    return memory != ALL_IN_MEMORY and memory * 2**20 < catalog.weight_bytes(entry, "auto")
 
 
 def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:

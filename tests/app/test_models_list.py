@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.control.model_list import ModelList
+from app.state.requests import AS_FITS
 from core.models import catalog
 
 
@@ -55,3 +56,14 @@ def test_why_a_folder_is_no_model_is_said(models: ModelList, tmp_path: Path) -> 
     assert "config.json" in cause
     assert remedy
     assert models.why_not(str(catalog.BUNDLED / "storyteller")) == ("", "")
+
+
+def test_a_model_is_said_to_be_read_from_the_disk_where_it_is() -> None:
+    models = ModelList()
+    models.refresh(())
+    told = {}
+    for memory in (10, 100, AS_FITS):  # MiB of storyteller's 22
+        models.memory = {"storyteller": memory}
+        told[memory] = next(item.subtitle for item in models.items() if item.data == "storyteller")
+    assert [memory for memory, words in told.items() if "layers read from the disk" in words] == [10]
+    assert models.fits("storyteller", memory=AS_FITS)
