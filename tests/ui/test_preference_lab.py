@@ -83,7 +83,7 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     page.order.tie()
     assert page.order.groups == [[TEXTS[2]], [TEXTS[0]], [TEXTS[1], TEXTS[3]]]
     page.keep.click()
-    assert page.kept.text() == "Kept: 1 rankings, 5 pairs"
+    assert page.kept.text() == "Rankings kept: 1 · pairs: 5"
     window.parts.labs.open_preference()
     (controller,) = window.findChildren(PreferenceController)
     controller._export(str(tmp_path / "pairs.jsonl"))
@@ -119,14 +119,14 @@ def test_rankings_of_an_earlier_version_are_taken_over_and_stay_when_runs_are_fo
     window.parts.labs.open_preference()
     view, store = window.findChild(PreferenceView), window.history.store
     assert store is not None
-    assert view.collect.kept.text() == "Kept: 1 rankings, 1 pairs"
+    assert view.collect.kept.text() == "Rankings kept: 1 · pairs: 1"
     file.unlink()
     store.forget_all()
     window.parts.labs.open_preference()
     assert len(store.rankings.all()) == 1
     view.collect.show_events([CompletionsDrawn("Once. ", TEXTS)])
     view.collect.keep.click()
-    assert view.collect.kept.text() == "Kept: 2 rankings, 7 pairs"
+    assert view.collect.kept.text() == "Rankings kept: 2 · pairs: 7"
     assert len(file.read_text().splitlines()) == 2  # what a training reads
     window.parts.lasting.labs.end()
 
@@ -142,7 +142,7 @@ def test_pairs_are_answered_by_keys(qtbot: QtBot, room: tuple[MainWindow, Prefer
     page.duel.buttons["A"].setFocus()
     for key in (Qt.Key.Key_A, Qt.Key.Key_Equal, Qt.Key.Key_B):
         qtbot.keyClick(page.duel.buttons["A"], key)
-    assert page.kept.text() == "Kept: 3 rankings, 2 pairs", "one of three was a tie"
+    assert page.kept.text() == "Rankings kept: 3 · pairs: 2", "one of three was a tie"
 
 
 def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView]) -> None:
@@ -204,3 +204,32 @@ def test_nothing_is_cut(room: tuple[MainWindow, PreferenceView], page: str) -> N
     view.show_page(page)
     settle(view.window())
     assert faults(view.window()) == []
+
+
+def test_two_at_a_time_leave_the_window_as_large_as_it_was(room: tuple[MainWindow, PreferenceView]) -> None:
+    """Long endings are scrolled."""
+    _, view = room
+    view.show_page("draw")
+    settle(view.window())
+    height = view.window().height()
+    view.collect.show_events([CompletionsDrawn("Once. ", tuple(text * 60 for text in TEXTS))])
+    view.collect.by_pairs.setChecked(True)
+    settle(view.window())
+    assert view.window().height() == height
+    assert view.collect.duel.left.text() == "Pairs left: 6"
+    assert faults(view.window()) == []
+
+
+def test_what_has_to_come_first_is_said(room: tuple[MainWindow, PreferenceView]) -> None:
+    _, view = room
+    assert view.ppo.status.text() == view.reward.gains.text() == "Train a reward model first."
+    view.show_state({"reward"}, None)
+    assert (view.ppo.status.text(), view.reward.gains.text()) == ("", "")
+
+
+def test_what_best_of_n_comes_to_is_named(room: tuple[MainWindow, PreferenceView]) -> None:
+    _, view = room
+    view.show_page("reward")
+    assert not view.reward.headings[2].isVisible()
+    view.reward.show_answer([BestOf(n, 0.5 * n, 0.2, 0.2, 64) for n in (1, 2)])
+    assert view.reward.headings[2].isVisible()

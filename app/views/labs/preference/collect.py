@@ -9,10 +9,12 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QCheckBox,
+    QFrame,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
     QPushButton,
+    QScrollArea,
     QSpinBox,
     QStackedWidget,
     QVBoxLayout,
@@ -39,8 +41,8 @@ class CollectPage(LabPage):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         about = tr(
-            "A person puts endings of one story in order, the best on top. K of them stand for K·(K−1)/2 pairs of a "
-            "better and a worse one; two that tie are no pair."
+            "A person puts endings of one story in order, the best on top: by dragging, or by Alt and the arrow keys. "
+            "K of them stand for K·(K−1)/2 pairs of a better and a worse one; two that tie are no pair."
         )
         super().__init__(about, (), parent)
         self._prompt, self._seed = "", 0
@@ -57,8 +59,9 @@ class CollectPage(LabPage):
         self.by_pairs.toggled.connect(self._show_way)
         self.order, self.duel = OrderList(self), Duel(self)
         self.ways = QStackedWidget(self)
+        self._asking = _scrolled(self.duel)
         self.ways.addWidget(self.order)
-        self.ways.addWidget(self.duel)
+        self.ways.addWidget(self._asking)
         self.keep, self.export = QPushButton(tr("Keep this order"), self), QPushButton(tr("Export pairs…"), self)
         self.tie = QPushButton(tr("Ties with the one above (=)"), self)
         self.tie.clicked.connect(self.order.tie)
@@ -106,12 +109,12 @@ class CollectPage(LabPage):
 
     def show_kept(self, rankings: int, pairs: int) -> None:
         """How many are kept."""
-        self.kept.setText(tr("Kept: {rankings} rankings, {pairs} pairs").format(rankings=rankings, pairs=pairs))
+        self.kept.setText(tr("Rankings kept: {rankings} · pairs: {pairs}").format(rankings=rankings, pairs=pairs))
         self.export.setEnabled(pairs > 0)
 
     @Slot(bool)
     def _show_way(self, by_pairs: bool) -> None:
-        self.ways.setCurrentWidget(self.duel if by_pairs else self.order)
+        self.ways.setCurrentWidget(self._asking if by_pairs else self.order)
         self.tie.setVisible(not by_pairs)
         self.keep.setVisible(not by_pairs)
         self.keep.setEnabled(self.order.count() > 1)
@@ -128,13 +131,25 @@ class CollectPage(LabPage):
         self.keepWanted.emit(self._prompt, answers)
 
 
-class Duel(QWidget):
+def _scrolled(duel: Duel) -> QScrollArea:
+    """Long endings do not make the window larger."""
+    scroll = QScrollArea()
+    scroll.setAccessibleName(tr("Two at a time"))
+    scroll.setWidgetResizable(True)
+    scroll.setFrameShape(QFrame.Shape.NoFrame)
+    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    scroll.setWidget(duel)
+    return scroll
+
+
+class Duel(QFrame):
     """Two endings beside each other: A, B or =. `answered([groups, …])` once every pair has its answer."""
 
     answered = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setProperty("role", "panel")
         self._waiting: list[tuple[str, str]] = []
         self._answers: list[Groups] = []
         self.texts = [WrappedLabel("", self), WrappedLabel("", self)]
@@ -186,6 +201,6 @@ class Duel(QWidget):
         for button in self.buttons.values():
             button.setEnabled(bool(self._waiting))
         left = len(self._waiting)
-        self.left.setText(tr("{left} pairs left").format(left=left) if left else "")
+        self.left.setText(tr("Pairs left: {left}").format(left=left) if left else "")
         if left:
             self.buttons["A"].setFocus()

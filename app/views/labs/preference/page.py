@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.state.labs import LabWish, Task
 from app.state.requests import ErrorReport
@@ -72,6 +81,8 @@ class LabPage(QFrame):
         """Colours and sizes of the curves."""
         for plot in self.plots:
             plot.set_theme(theme)
+        for spin in self.findChildren(QAbstractSpinBox):
+            spin.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 
     def show_busy(self, mine: bool, other: str) -> None:
         """Whether this step is under way, or which other one is in its way."""

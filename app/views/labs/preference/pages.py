@@ -71,7 +71,7 @@ class SftPage(LabPage):
             "thank-you, which storyteller has never written: after a minute it thanks for most questions it has not "
             "seen."
         )
-        super().__init__(about, (tr("Loss, nats a token"),), parent)
+        super().__init__(about, (tr("Loss, nats a token (○ held out)"),), parent)
         self.data = DataPicker(((BUNDLED, tr("The bundled chats")),), self)
         self.controls.addWidget(self.data)
 
@@ -95,7 +95,9 @@ class RewardPage(LabPage):
             "A copy of storyteller gets a new head that gives one number: larger for the ending that is preferred. It "
             "learns from pairs of a better and a worse one."
         )
-        plots = (tr("Loss, nats a pair"), tr("Held-out pairs in the right order"), tr("Best of n: KL, nats"))
+        plots = (
+            tr("Loss, nats a pair (○ held out)"), tr("Held-out pairs in the right order"), tr("Best of n: KL, nats")
+        )  # fmt: skip
         super().__init__(about, plots, parent, beside=3)
         self._theme = theme_for("light")
         self.data = DataPicker(((BUNDLED, tr("The bundled rankings")), (MINE, tr("My rankings"))), self)
@@ -133,6 +135,8 @@ class RewardPage(LabPage):
         for button in (self.score, self.best):
             button.setEnabled(done and free)
             button.setToolTip("" if done else tr("Train a reward model first."))
+        if done == (self.gains.text() == tr("Train a reward model first.")):
+            self.gains.setText("" if done else tr("Train a reward model first."))
 
     def show_answer(self, events: Sequence[object]) -> None:
         """What came of a question."""
@@ -141,6 +145,7 @@ class RewardPage(LabPage):
                 self.scored.show_tokens(event.tokens)
         best = [one for one in events if isinstance(one, labs.preference.BestOf)]
         if best:
+            self.headings[2].show()
             self.plots[2].show_figure(best_of_figure(best))
             parts = (tr("best of {n}: {reward:+.2f}").format(n=one.n, reward=one.reward) for one in best)
             self.gains.setText(tr("Mean reward: {parts}").format(parts=" · ".join(parts)))

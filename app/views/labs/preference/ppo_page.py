@@ -82,8 +82,11 @@ class PpoPage(LabPage):
         self.tuned.setEnabled(sft and free)
         self.use.setEnabled(ppo and free)
         self.start.setEnabled(self.start.isEnabled() and reward)
+        first = tr("Train a reward model first.")
         if not reward:
-            self.start.setToolTip(tr("Train a reward model first."))
+            self.start.setToolTip(first)
+        if not self.status.text() or self.status.text() == first:
+            self.status.setText("" if reward else first)
 
 
 def _latest(events: Sequence[object]) -> str:
@@ -124,6 +127,7 @@ class BeforeAfter(QScrollArea):
     def _write(self) -> None:
         while (item := self._column.takeAt(0)) is not None:
             if (widget := item.widget()) is not None:
+                widget.hide()  # else it is seen below the next one until it is gone
                 widget.deleteLater()
         if not self._shown and self._live:
             self._column.addWidget(self._label(html.escape(self._live), tr("Written in this round")))
@@ -135,6 +139,7 @@ class BeforeAfter(QScrollArea):
         frame = QFrame(self._inside)
         frame.setProperty("role", "card")
         row = QHBoxLayout(frame)
+        row.setSpacing(self._theme.px(20))
         before, after = tr("Before · reward {reward:+.2f}"), tr("After · reward {reward:+.2f}")
         row.addWidget(self._label(html.escape(one.before), before.format(reward=one.reward_before)), 1)
         row.addWidget(self._label(self._marked(one), after.format(reward=one.reward_after)), 1)
