@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QWidget
 
 from app.state.beam_tree import Row
 from app.theme.theme import Theme, theme_for
-from app.views.tree.rows_table import RowsTable
+from app.views.tree.rows_table import Index, RowsTable, SortedRows
 from app.widgets.tree_canvas.style import STAR
 from core import words
 from resources.language import mark, tr
@@ -29,76 +29,33 @@ STATES = {
 _COLOURS = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
 CONTEXT = 24
 """Characters before the place where the texts part that the table still shows."""
-_Index = QModelIndex | QPersistentModelIndex
-_NOWHERE = QModelIndex()
 
 
-class HypothesesModel(QAbstractTableModel):
+class HypothesesModel(SortedRows):
     """Rows in the order of the column that sorts."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        order = (SCORE, Qt.SortOrder.DescendingOrder)
+        super().__init__(_TITLES, (SCORE, LENGTH, GROUP), order, parent)
         self.rows: list[Row] = []
         self._best = self._shared = 0
         self._theme = theme_for("light")
-        self._order = (SCORE, Qt.SortOrder.DescendingOrder)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
-        self._tell()
+        self.tell()
 
     def show_rows(self, rows: Sequence[Row], best: int) -> None:
         """Other rows; `best` is the leading node."""
-        ordered = self._sorted(list(rows))
         self._best, self._shared = best, shared_words([row.text for row in rows])
-        if len(ordered) == len(self.rows):
-            self.rows = ordered
-            self._tell()
-            return
-        self.beginResetModel()
-        self.rows = ordered
-        self.endResetModel()
+        self.show_sorted(rows)
 
-    def _tell(self) -> None:
-        if self.rows:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, STATE))
+    def key(self, row: Row, column: int) -> Any:
+        """What that column sorts by."""
+        return (row.text.strip().casefold(), row.score, row.length, row.group, row.state)[column]
 
-    def _sorted(self, rows: list[Row]) -> list[Row]:
-        column, order = self._order
-        keys = {TEXT: lambda r: r.text.strip().casefold(), SCORE: lambda r: r.score, LENGTH: lambda r: r.length,
-                GROUP: lambda r: r.group, STATE: lambda r: r.state}  # fmt: skip
-        return sorted(rows, key=keys[column], reverse=order == Qt.SortOrder.DescendingOrder)
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column, now and from now on."""
-        self._order = (column, order)
-        self.layoutAboutToBeChanged.emit()
-        self.rows = self._sorted(self.rows)
-        self.layoutChanged.emit()
-        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, STATE)
-
-    def rowCount(self, parent: _Index = _NOWHERE) -> int:
-        """How many hypotheses there are."""
-        return 0 if parent.isValid() else len(self.rows)
-
-    def columnCount(self, parent: _Index = _NOWHERE) -> int:
-        """Five."""
-        return 0 if parent.isValid() else len(_TITLES)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Titles of the columns."""
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            sign = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
-            title = tr(_TITLES[section])
-            return f"{title} {sign}" if section == self._order[0] else title
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _side(section)
-        return None
-
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """A cell."""
         row, column = self.rows[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
@@ -106,7 +63,7 @@ class HypothesesModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole and column == TEXT:
             return row.text.strip()
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _side(column)
+            return self.side(column)
         if role == Qt.ItemDataRole.FontRole:
             return self._font(row, column)
         if role == Qt.ItemDataRole.ForegroundRole:
@@ -137,12 +94,6 @@ def shared_words(texts: Sequence[str]) -> int:
     first, last = min(texts), max(texts)
     shared = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return first.rfind(" ", 0, max(0, shared - CONTEXT)) + 1
-
-
-def _side(column: int) -> Qt.AlignmentFlag:
-    right = column in (SCORE, LENGTH, GROUP)
-    side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
-    return side | Qt.AlignmentFlag.AlignVCenter
 
 
 class HypothesesTable(RowsTable):

@@ -2,12 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.theme.theme import Theme
+from resources.language import tr
+
+Index = QModelIndex | QPersistentModelIndex
+_NOWHERE = QModelIndex()
+
+
+class SortedRows(QAbstractTableModel):
+    """Rows in the order of the column that sorts. One says what that goes by (`key`) and what a cell is (`data`)."""
+
+    def __init__(
+        self, titles: Sequence[str], numbers: Collection[int], order: tuple[int, Qt.SortOrder],
+        parent: QObject | None = None,
+    ) -> None:  # fmt: skip
+        """`titles`: marked, of the columns; `numbers`: the columns that stand to the right; `order`: which sorts."""
+        super().__init__(parent)
+        self.rows: list[Any] = []
+        self._titles, self._numbers, self._order = titles, numbers, order
+
+    def key(self, row: Any, column: int) -> Any:
+        """What that column sorts by."""
+        raise NotImplementedError
+
+    def title(self, column: int) -> str:
+        """What stands above a column."""
+        return tr(self._titles[column])
+
+    def side(self, column: int) -> Qt.AlignmentFlag:
+        """Where its cells stand."""
+        side = Qt.AlignmentFlag.AlignRight if column in self._numbers else Qt.AlignmentFlag.AlignLeft
+        return side | Qt.AlignmentFlag.AlignVCenter
+
+    def show_sorted(self, rows: Iterable[Any]) -> None:
+        """Other rows."""
+        ordered = self._sorted(rows)
+        same = len(ordered) == len(self.rows)
+        if not same:
+            self.beginResetModel()
+        self.rows = ordered
+        if not same:
+            self.endResetModel()
+        self.tell()
+
+    def tell(self) -> None:
+        """Every cell may be another."""
+        if self.rows:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, len(self._titles) - 1))
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column, now and from now on."""
+        self._order = (max(column, 0), order)
+        self.layoutAboutToBeChanged.emit()
+        self.rows = self._sorted(self.rows)
+        self.layoutChanged.emit()
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._titles) - 1)
+
+    def rowCount(self, parent: Index = _NOWHERE) -> int:
+        """How many there are."""
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = _NOWHERE) -> int:
+        """As many as there are titles."""
+        return 0 if parent.isValid() else len(self._titles)
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Titles of the columns, and a sign at the one that sorts."""
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            sign = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
+            return f"{self.title(section)} {sign}" if section == self._order[0] else self.title(section)
+        return self.side(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
+
+    def _sorted(self, rows: Iterable[Any]) -> list[Any]:
+        column, order = self._order
+        return sorted(rows, key=lambda row: self.key(row, column), reverse=order == Qt.SortOrder.DescendingOrder)
 
 
 class RowsTable(QTableView):

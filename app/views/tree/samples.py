@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
+from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from app.state.chorus import Sample
 from app.theme.theme import Theme, theme_for
-from app.views.tree.rows_table import RowsTable
+from app.views.tree.rows_table import Index, RowsTable, SortedRows
 from app.widgets.tree_canvas.style import STAR
 from core import words
 from resources.language import mark, tr
@@ -22,81 +22,41 @@ _TITLES = (mark("Seed"), mark("Text"), mark("Tokens"), mark("Bits a token"))
 _WIDTHS = {NUMBER: 72, LENGTH: 62, SURPRISE: 92}
 _MARK = "▸"
 """Before the texts that pass the selected node: a cue beside their weight."""
-_Index = QModelIndex | QPersistentModelIndex
-_NOWHERE = QModelIndex()
-_KEYS: tuple[Callable[[Sample], Any], ...] = (
-    lambda sample: sample.number, lambda sample: sample.text.strip().casefold(), lambda sample: sample.length,
-    lambda sample: sample.surprise or 0.0,
-)  # fmt: skip
 
 
-class SamplesModel(QAbstractTableModel):
+class SamplesModel(SortedRows):
     """Rows in the order of the column that sorts."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(_TITLES, (NUMBER, LENGTH, SURPRISE), (NUMBER, Qt.SortOrder.AscendingOrder))
         self.rows: list[Sample] = []
         self.theme = theme_for("light")
         self._shown = self._shared = 0
         self._marked: frozenset[int] = frozenset()
-        self._order = (NUMBER, Qt.SortOrder.AscendingOrder)
 
     def show_rows(self, rows: Sequence[Sample], shown: int) -> None:
         """Other texts; number `shown` is in the other views."""
-        same = len(rows) == len(self.rows)
-        self._shown = shown
-        self._shared = _shared([row.text for row in rows])
-        if not same:
-            self.beginResetModel()
-        self.rows = self._sorted(rows)
-        if not same:
-            self.endResetModel()
-        self._tell()
+        self._shown, self._shared = shown, _shared([row.text for row in rows])
+        self.show_sorted(rows)
 
     def mark(self, numbers: Sequence[int]) -> None:
         """These pass the selected node."""
         self._marked = frozenset(numbers)
-        self._tell()
+        self.tell()
 
-    def _tell(self) -> None:
-        if self.rows:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, SURPRISE))
+    def key(self, row: Sample, column: int) -> Any:
+        """What that column sorts by."""
+        return (row.number, row.text.strip().casefold(), row.length, row.surprise or 0.0)[column]
 
-    def _sorted(self, rows: Sequence[Sample]) -> list[Sample]:
-        column, order = self._order
-        return sorted(rows, key=_KEYS[column], reverse=order == Qt.SortOrder.DescendingOrder)
-
-    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column, now and from now on."""
-        self._order = (max(column, 0), order)
-        self.layoutAboutToBeChanged.emit()
-        self.rows = self._sorted(self.rows)
-        self.layoutChanged.emit()
-        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, SURPRISE)
-
-    def rowCount(self, parent: _Index = _NOWHERE) -> int:
-        """How many texts there are."""
-        return 0 if parent.isValid() else len(self.rows)
-
-    def columnCount(self, parent: _Index = _NOWHERE) -> int:
-        """Four."""
-        return 0 if parent.isValid() else len(_TITLES)
-
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Titles of the columns; texts without seeds of their own are numbered."""
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            title = tr("Text no.") if section == NUMBER and self._has_no_seeds else tr(_TITLES[section])
-            sign = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
-            return f"{title} {sign}" if section == self._order[0] else title
-        return _side(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
+    def title(self, column: int) -> str:
+        """Texts without seeds of their own are numbered."""
+        return tr("Text no.") if column == NUMBER and self._has_no_seeds else super().title(column)
 
     @property
     def _has_no_seeds(self) -> bool:
         return any(sample.seed is None for sample in self.rows[:1])
 
-    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """A cell."""
         sample, column = self.rows[index.row()], index.column()
         match role:
@@ -105,7 +65,7 @@ class SamplesModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole if column == TEXT:
                 return sample.text.strip()
             case Qt.ItemDataRole.TextAlignmentRole:
-                return _side(column)
+                return self.side(column)
             case Qt.ItemDataRole.FontRole:
                 strong = sample.number == self._shown or sample.number in self._marked
                 return self.theme.font(12, 600 if strong and column <= TEXT else 400, tabular=column != TEXT)
@@ -133,11 +93,6 @@ def _shared(texts: Sequence[str]) -> int:
     shared = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     words = first.rfind(" ", 0, shared) + 1
     return words if len(texts) > 1 and first[:words].strip() else 0
-
-
-def _side(column: int) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignLeft if column == TEXT else Qt.AlignmentFlag.AlignRight
-    return side | Qt.AlignmentFlag.AlignVCenter
 
 
 class SampleTable(RowsTable):
