@@ -113,9 +113,10 @@ class RewardPage(LabPage):
         row = QHBoxLayout()
         for part in (self.text, self.score, self.best):
             row.addWidget(part, 1 if part is self.text else 0)
-        self.column.addLayout(row)
-        self.column.addWidget(self.scored)
-        self.column.addWidget(self.gains)
+        above = self.column.indexOf(self.grid)
+        self.column.insertLayout(above, row)
+        for place, label in enumerate((self.scored, self.gains), above + 1):
+            self.column.insertWidget(place, label)
 
     def wish(self) -> LabWish:
         """From what is chosen."""
