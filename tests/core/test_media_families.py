@@ -159,6 +159,9 @@ def test_a_caption_s_text_is_read_without_the_marks_of_its_tokenizer(folder: Pat
     path = given("blip", folder)
     result = core.run(loaded, core.Request("w20 w21 w22", {"max_new_tokens": NEW}, media=(path,)))
     assert texts(result) == _begun(loaded, path, [20, 21, 22])
+    packed = core.load(tmp_path, weights="int8")
+    assert packed.weights == "int8"
+    assert core.run(packed, core.Request("w20", {"max_new_tokens": 3}, media=(path,))).sequences[0]
 
 
 def test_a_blip_that_is_wrapped_stays_as_it_was() -> None:

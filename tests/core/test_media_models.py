@@ -256,7 +256,7 @@ def test_models_are_loaded_from_their_folders_and_refuse_what_they_do_not_take(
         core.load(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["whisper", "git", "llava"])
+@pytest.mark.parametrize("kind", ["whisper", "git", "llava", "blip"])
 def test_the_last_row_of_a_lens_is_the_run_s_own_distribution(kind: str, folder: Path) -> None:
     """Fails when a lens does not hear or see what the run did."""
     path = given(kind, folder)

@@ -9,6 +9,7 @@ import torch
 from transformers import GenerationConfig
 
 from core.errors import UnpackableError
+from core.models.captioner import as_encoder_decoder
 from core.models.lightly import load_state_dict
 from core.models.packed.kinds import PACKED
 from core.models.packed.quantizer import PackedConfig, PackedQuantizer
@@ -33,7 +34,7 @@ def load_packed(plan: ModelPlan, outline: Network, weights: WeightFiles, kind: s
     check_unpacked(plan)
     network, report = read_tensors(plan, outline, _tensors(outline, weights), torch.float32, PackedConfig(kind))
     PackedQuantizer.forget(network)
-    _try_out(network, kind)
+    _try_out(as_encoder_decoder(network), kind)
     return network, report
 
 

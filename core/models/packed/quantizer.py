@@ -58,9 +58,12 @@ class PackedQuantizer(HfQuantizer):
         return model
 
     def _untie(self, model: Network) -> None:
-        """Take weights that are shared and packed out of transformers' hands, which would tie parameters."""
+        """Take weights that are shared and packed out of transformers' hands, which would tie parameters; what is added
+        (BERT's and BLIP's shared bias) is not packed."""
         tied: dict[str, str] = model.all_tied_weights_keys
         for target, source in list(tied.items()):
+            if not target.endswith(".weight"):
+                continue
             if isinstance(_owner(model, target), Packed) or isinstance(_owner(model, source), Packed):
                 del tied[target]
                 group = tuple(dict.fromkeys((*self._together.get(source, (source,)), target)))
