@@ -93,6 +93,9 @@ def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
     assert scale.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
     page.form.set("pipeline", "4")
     assert [bar.label for bar in page.bars.rows] == ["Stage 1", "Stage 2", "Stage 3", "Stage 4"]
+    assert "27 % of the devices' time is idle" in page.sentence.text()  # 3 of 8 + 3
+    page.form.set("pipe", "pipedream")
+    assert "idle" not in page.sentence.text()
     page.form.set("devices", 6)
     assert "6 devices cannot be divided" in page.sentence.text()
     assert not page.bars.rows

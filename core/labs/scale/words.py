@@ -55,7 +55,7 @@ _SENT = Saying(
 
 
 def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> Sentence:
-    """Whether it fits, how the states are divided, and what is sent."""
+    """Whether it fits, how the states are divided, what is sent, and how much of a pipeline's time is idle."""
     fullest, size = found.fullest, PRECISIONS[training.precision]
     verdict = (_FITS if found.fits else _TOO_MUCH).say(
         total=decimal(fullest.total),
@@ -66,7 +66,9 @@ def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> S
     )
     why = _WRITES if training.purpose == "write" else _DIVIDED[layout.scheme]
     bytes_each = {name: str(value) for name, value in size._asdict().items()}
-    return together(verdict, why.say(data=f"{found.data:,}", **bytes_each), _sent(found))
+    stages, count = layout.pipeline, training.micro_batches
+    idle = explain_idle(training.kind, stages, count, found.idle) if found.idle else ""
+    return together(verdict, why.say(data=f"{found.data:,}", **bytes_each), _sent(found), idle)
 
 
 def _sent(found: Reckoning) -> Sentence:
