@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -29,6 +30,8 @@ from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.lean import lean_llama
 from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.quick_reading import read_quickly
+from core.decoding.speculation.drafters.arrays import ArrayPasses, array_passes
+from core.decoding.speculation.drafters.built import BuiltPasses, small_passes
 from core.inside import lens
 from core.inside.wide import Rest, Wide, wide
 from core.models.packed.four import GROUP, pack_four, quantize_groups
@@ -426,3 +429,38 @@ def test_a_wide_pass_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch)
     assert lean is not None
     assert wide(model, lean) is None
     assert wide(tiny.shared("llama"), lean_llama(tiny.shared("llama"))) is None  # its heads are too narrow
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+@torch.inference_mode()
+def test_drafts_of_a_small_model(kind: str) -> None:
+    """Text, a tree of more nodes than a pass takes, a kept path, a longer and a shorter text: as on arrays."""
+    model = wide_model(kind)
+    mine, theirs = small_passes(model), array_passes(model)
+    assert isinstance(mine, BuiltPasses)
+    level = np.eye(20, 2, dtype=bool)
+    level[np.arange(20), np.arange(20) % 2] = True
+    sees = np.concatenate([level, np.eye(20, dtype=bool)], 1)
+    steps: list[Callable[[Any], torch.Tensor | None]] = [
+        lambda reader: reader.text(torch.tensor([tiny.prompt(11)])),
+        lambda reader: reader.nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
+        lambda reader: reader.nodes(torch.tensor([list(range(20))]), (1,) * 20, sees),
+        lambda reader: reader.settle((1, 19)),
+        lambda reader: reader.nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
+        lambda reader: reader.settle(()),
+        lambda reader: reader.text(torch.tensor([tiny.prompt(20, 1)])),
+        lambda reader: reader.text(torch.tensor([tiny.prompt(33, 2)])),
+        lambda reader: reader.crop(7),
+        lambda reader: reader.text(torch.tensor([list(range(4, 50)) * 6])),
+        lambda reader: reader.text(torch.tensor([[7]])),
+    ]
+    for step in steps:
+        found, expected = step(mine), step(theirs)
+        assert (found is None) == (expected is None)
+        if found is not None and expected is not None:
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-4)
+    assert (mine.length, mine.extra) == (7 + 6 * 46 + 1, 0)
+    library.switch_quick_steps(False)
+    assert type(small_passes(model)) is ArrayPasses
+    library.switch_quick_steps(True)

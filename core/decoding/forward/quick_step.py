@@ -97,6 +97,16 @@ class QuickStep:
         """Whether weights are read in fewer bits than the module has them."""
         return self._quick.is_shorter
 
+    @property
+    def vocabulary(self) -> int:
+        """Logits of a token."""
+        return self._quick.vocabulary
+
+    def take(self, one: description.Pass, reach: int) -> None:
+        """Take a pass that others have described; its positions lie below `reach`."""
+        self._quick.reach(reach)
+        self._library.step(self._quick.model, one)
+
     def is_of(self, lean: LeanPass) -> bool:
         """Whether it was made from the same weights."""
         return self._lean is lean

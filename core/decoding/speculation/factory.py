@@ -13,8 +13,8 @@ from core.decoding.run import DecodingRun
 from core.decoding.speculation.asking import Asking, Chooser, Together
 from core.decoding.speculation.auto_length import Economy
 from core.decoding.speculation.cost import USUAL_COST, VerifyCost, verify_cost
-from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.base import Drafter
+from core.decoding.speculation.drafters.built import small_passes
 from core.decoding.speculation.drafters.early_exit import lower_layers
 from core.decoding.speculation.drafters.fit import same_tokens
 from core.decoding.speculation.drafters.heads import HeadDrafter, HeadReader
@@ -243,7 +243,7 @@ def _draws(run: DecodingRun, samples: bool) -> bool:
 
 
 def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> Drafter:
-    reader: Reader = array_passes(model) or _tensor_passes(run, model)
+    reader: Reader = small_passes(model) or _tensor_passes(run, model)
     if not same_tokens(run.model, model):
         return TranslatedDrafter(
             model.name, reader, _language(model), _language(run.model), number, run.is_cancelled, model.context,

@@ -28,6 +28,9 @@ from core.decoding.witnesses import with_details
 from core.decoding.writing import Writer
 from core.events import CostCurve, Event, Method, Origin
 
+_PAUSE = Plan(0)
+"""Of a round in which nobody is asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -180,11 +183,13 @@ class Speculation:
         return scores[-1].argmax(-1)
 
     def _plan(self, group: Group) -> Plan:
+        wanted = group.schedule.length()
+        if not wanted:
+            return _PAUSE
         room = [self.run.stopping.max_new - len(self.track.ids) - 1]
         if self.run.model.context is not None:
             room.append(self.run.model.context - len(self.text))
         room += [self.drafters[number].room(len(self.text)) for number in group.drafters]
-        wanted = group.schedule.length()
         shape = self.shape
         return Plan(
             max(min(wanted, *room), 0), shape.widths, shape.draws, shape.samples, shape.threshold,

@@ -79,6 +79,33 @@ inline float sum(Lanes lanes) {
     return (total[0] + total[2]) + (total[1] + total[3]);
 }
 
+typedef float Quarter __attribute__((vector_size(16)));
+
+inline Quarter fours(Lanes lanes) {
+    Quarter part[LANES / 4], total = {};
+    std::memcpy(part, &lanes, sizeof part);
+    for (long i = 0; i < LANES / 4; ++i) total += part[i];
+    return total;
+}
+
+// `sum` of four of them, to the last bit.
+inline void sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float* found) {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+    const Quarter one = fours(a), two = fours(b), three = fours(c), four = fours(d);
+    const Quarter low = __builtin_shufflevector(one, two, 0, 4, 2, 6), high = __builtin_shufflevector(one, two, 1, 5, 3, 7);
+    const Quarter lower = __builtin_shufflevector(three, four, 0, 4, 2, 6);
+    const Quarter higher = __builtin_shufflevector(three, four, 1, 5, 3, 7);
+    const Quarter even = __builtin_shufflevector(low, lower, 0, 1, 4, 5) + __builtin_shufflevector(low, lower, 2, 3, 6, 7);
+    const Quarter odd = __builtin_shufflevector(high, higher, 0, 1, 4, 5) + __builtin_shufflevector(high, higher, 2, 3, 6, 7);
+    const Quarter all_four = even + odd;
+    std::memcpy(found, &all_four, sizeof all_four);
+    return;
+#endif
+#endif
+    found[0] = sum(a), found[1] = sum(b), found[2] = sum(c), found[3] = sum(d);
+}
+
 inline Lanes greater(Lanes a, Lanes b) {
     const Whole which = a > b;
     return (Lanes)(((Whole)a & which) | ((Whole)b & ~which));

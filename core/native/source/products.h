@@ -102,19 +102,33 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
             for (int row = 0; row < ROWS; ++row) sums[output][row] += weight * vector[row];
         }
     }
-    for (int output = 0; output < OUTPUTS; ++output)
-        for (int row = 0; row < ROWS; ++row) {
+    for (int row = 0; row < ROWS; ++row) {
+        float* to = found + row * apart;
+        if (OUTPUTS == 4) sum_four(sums[0][row], sums[OUTPUTS > 1 ? 1 : 0][row], sums[OUTPUTS > 2 ? 2 : 0][row], sums[OUTPUTS > 3 ? 3 : 0][row], to);
+        else for (int output = 0; output < OUTPUTS; ++output) to[output] = sum(sums[output][row]);
+        if (i == inputs) continue;
+        for (int output = 0; output < OUTPUTS; ++output) {
             float rest = 0;
             for (long j = i; j < inputs; ++j) rest += one(weights + output * inputs + j) * vectors[row * width + j];
-            found[row * apart + output] = sum(sums[output][row]) + rest;
+            to[output] += rest;
         }
+    }
 }
+
+// Vectors at a time whose sums, with four rows of weights, the processor has registers for.
+#if defined(__AVX__) && !defined(__AVX512F__)
+constexpr int SIDE_BY_SIDE = 3;
+#else
+constexpr int SIDE_BY_SIDE = 4;
+#endif
 
 template <int OUTPUTS, typename Weight>
 inline void tiles(const Weight* weights, long inputs, const Vectors& of, float* found, long apart) {
     long row = 0;
-    for (; row + 3 <= of.rows; row += 3)    // whose sums, with four outputs, are as many as a processor holds
-        tile<OUTPUTS, 3>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+    for (; row + SIDE_BY_SIDE <= of.rows; row += SIDE_BY_SIDE)
+        tile<OUTPUTS, SIDE_BY_SIDE>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
+    for (; row + 2 <= of.rows; row += 2)
+        tile<OUTPUTS, 2>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
     for (; row < of.rows; ++row)
         tile<OUTPUTS, 1>(weights, inputs, of.values + row * of.width, of.width, found + row * apart, apart);
 }

@@ -69,7 +69,7 @@ class ArrayPasses:
     """`Passes` of a small Llama-like draft model: `length` text tokens are settled, `extra` node rows stand behind."""
 
     def __init__(self, weights: ArrayWeights) -> None:
-        self._weights, lean = weights, weights.lean
+        self.weights, lean = weights, weights.lean
         self._heads, self._kv_heads, self._width = lean.heads, lean.kv_heads, lean.width
         self._eps, self._scale = lean.eps, np.float32(lean.width**-0.5)
         self.length = 0
@@ -119,9 +119,9 @@ class ArrayPasses:
         """The last layer's output [D]; keys and values go behind those that are held."""
         row = self.length + self.extra
         self._make_room(row + 1)
-        turn, hidden = self._weights.turn(place), self._weights.embed[token]
+        turn, hidden = self.weights.turn(place), self.weights.embed[token]
         with np.errstate(over="ignore"):  # exp of a large number is infinite in silu, whose limit is then right
-            for index, layer in enumerate(self._weights.layers):
+            for index, layer in enumerate(self.weights.layers):
                 hidden = self._layer(layer, index, hidden, turn, row, mask)
         last: Array = hidden
         return last
@@ -179,7 +179,7 @@ class ArrayPasses:
 
     def _score(self, hidden: Array) -> Array:
         """Logits [V]."""
-        logits: Array = self._weights.head.dot(self._normed(hidden))
+        logits: Array = self.weights.head.dot(self._normed(hidden))
         return logits
 
     def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
@@ -195,7 +195,7 @@ class ArrayPasses:
         if begin:
             for index, (keys, values) in enumerate(zip(self._keys, self._values, strict=True)):
                 cache.update(torch.from_numpy(keys[None, :, :begin]), torch.from_numpy(values[None, :, :begin]), index)
-        logits = self._weights.lean(ids, cache)
+        logits = self.weights.lean(ids, cache)
         self._make_room(end)
         for index, layer in enumerate(faces(cache)):
             new_keys, new_values = layer.states()
