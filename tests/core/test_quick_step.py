@@ -24,14 +24,19 @@ from transformers import (
 
 import core
 from core.caches.tensors.accounting import measure_storages
+from core.caches.tensors.layouts import roomy
 from core.decoding import observe
 from core.decoding.forward import quick_step as quick_step_module
 from core.decoding.forward.choosing import lean_pass
+from core.decoding.forward.forward import Forward
 from core.decoding.forward.lean import lean_llama
 from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.quick_reading import read_quickly
 from core.decoding.speculation.drafters.arrays import ArrayPasses, array_passes
 from core.decoding.speculation.drafters.built import BuiltPasses, small_passes
+from core.decoding.speculation.features import Features
+from core.decoding.speculation.masks import causal
+from core.decoding.speculation.passes import Passes
 from core.inside import lens
 from core.inside.wide import Rest, Wide, wide
 from core.models.packed.four import GROUP, pack_four, quantize_groups
@@ -464,3 +469,21 @@ def test_drafts_of_a_small_model(kind: str) -> None:
     library.switch_quick_steps(False)
     assert type(small_passes(model)) is ArrayPasses
     library.switch_quick_steps(True)
+
+
+@pytest.mark.usefixtures("built")
+@torch.inference_mode()
+def test_states_for_heads() -> None:
+    """What the module's own head reads, of every token and with a mask, without the module being asked."""
+    model = wide_model("qwen3")
+    step_of(model)
+    forward, ids, cache = Forward(model, roomy(model)), tiny.prompt(20), DynamicCache()
+    forward(torch.tensor([ids[:12]]))
+    wanted = model.model(torch.tensor([ids]), past_key_values=cache, output_hidden_states=True).hidden_states[-1]
+    passes = Passes(forward, 12)
+    passes.features = Features()
+    passes.text(torch.tensor([ids[12:13]]))
+    passes.nodes(torch.tensor([ids[13:]]), range(7), causal(7))
+    passes.settle(range(7))
+    torch.testing.assert_close(passes.features.take(0, 8), wanted[:, 12:], rtol=1e-4, atol=1e-4)
+    assert len(forward.ending(torch.tensor([[5]])).hidden or ()) == 1

@@ -16,8 +16,9 @@ from core.caches.tensors.fixed import is_compiled
 from core.caches.tensors.reading import counts_otherwise, memory_of
 from core.caches.tensors.sink import SinkCache
 from core.decoding.forward.choosing import lean_pass
+from core.decoding.forward.lean import LeanLlama
 from core.decoding.forward.lean_compiled import compiled_step
-from core.decoding.forward.quick_step import quick_step
+from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.perception.inserting import first_inputs
 from core.decoding.perception.perceived import Perceived
 from core.errors import StrategyError
@@ -176,6 +177,18 @@ class Forward:
         if hidden:
             _check_states(self.model, states)
         return Output(logits.float(), states if hidden else None)
+
+    def ending(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[Placing]) -> Output:
+        """The same, with the states that the head reads [B, n, D] last among `hidden`, if not alone there."""
+        step, mask = self._step, extra.get("attention_mask")
+        if (
+            isinstance(step, QuickStep) and isinstance(self._lean, LeanLlama) and not isinstance(mask, dict)
+            and step.serves(ids, self.cache, bool(extra))
+        ):  # fmt: skip
+            self.passes += 1
+            logits, states = step.with_states(ids, self.cache, keep, mask, extra.get("position_ids"))
+            return Output(logits, (states,))
+        return self(ids, keep=keep, hidden=True, **extra)
 
     def continue_from(self, cache: Cache) -> None:
         """Take over a filled cache: the next call continues the text it holds, sounds and pictures included."""

@@ -135,6 +135,19 @@ class QuickStep:
 
         `mask`: additive [.., n, P + n], default causal; `positions` [1, n], default following the cache.
         """
+        return self._read(ids, cache, keep, mask, positions)[0]
+
+    def with_states(
+        self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The same, and what the head reads of every token, [B, n, D]."""
+        logits, hidden = self._read(ids, cache, keep, mask, positions)
+        return logits, self._parts.norm(hidden)
+
+    def _read(
+        self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits, and what the last layer wrote."""
         (texts, count), past, keep = ids.shape, int(cache.get_seq_length()), keep or ids.shape[1]
         places = None if positions is None else positions.reshape(-1).to(torch.int64).contiguous()
         sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
@@ -148,7 +161,7 @@ class QuickStep:
         one.positions = None if places is None else places.data_ptr()
         self._library.step(self._quick.model, one)
         self._stores.held.clear()
-        return logits
+        return logits, hidden
 
     def _place(self, cache: Cache, count: int) -> None:
         """Make room for the keys and values of `count` tokens, and note where it is."""

@@ -38,7 +38,7 @@ class Passes:
         more: Placing = {}
         if self.length and count > 1 and not self._ordered:
             more = self._placement.of(self.length, range(count), causal(count), self.forward.offset)
-        output = self.forward(ids, hidden=self.features is not None, **more)
+        output = self._read(ids, 1, more)
         self.length += count
         if self.features is not None:
             self.features.text(last_states(output))
@@ -56,11 +56,15 @@ class Passes:
             more = {}
         else:
             more = self._placement.of(self.length, depths, sees, self.forward.offset)
-        output = self.forward(ids, keep=0 if count > 1 else 1, hidden=self.features is not None, **more)
+        output = self._read(ids, 0 if count > 1 else 1, more)
         self.extra += count
         if self.features is not None:
             self.features.nodes(last_states(output))
         return output.logits[0]
+
+    def _read(self, ids: torch.Tensor, keep: int, more: Placing) -> Output:
+        """With what the head reads, where somebody is told."""
+        return self.forward(ids, keep=keep, **more) if self.features is None else self.forward.ending(ids, keep, **more)
 
     def settle(self, rows: Sequence[int]) -> None:
         """Make these node rows, in this order, part of the text and forget the others."""
