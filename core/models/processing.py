@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 from pathlib import Path
@@ -84,4 +85,13 @@ def _without_films(whole: Any) -> Any:
         ) -> None:
             whole.__init__(self, image_processor, tokenizer, video_processor=None, chat_template=chat_template, **more)
 
+        @staticmethod
+        def validate_init_kwargs(processor_config: Any, valid_kwargs: Any) -> Any:
+            """What a folder's file sets: transformers would look for its names in the parameters above alone."""
+            return whole.validate_init_kwargs(processor_config=processor_config, valid_kwargs=names)
+
+    init = inspect.signature(whole.__init__)
+    kept = [one for name, one in init.parameters.items() if name != "video_processor"]
+    names = [one.name for one in kept]
+    vars(Pictures.__init__)["__signature__"] = init.replace(parameters=kept)  # by which its own values are saved
     return Pictures

@@ -23,6 +23,8 @@ from resources.language import tr
 
 _TEXT = frozenset({"input_ids", "attention_mask", "labels"})
 """What is no picture; PaliGemma's processor gives what training wants too."""
+_PREFIX = frozenset({"paligemma"})
+"""Families that read a prompt in both directions, and count its tokens from one."""
 _AROUND = ("vision", "image")
 """Whose `_start_token_id` and `_end_token_id` name the marks that Qwen's and GLM's models see around a picture."""
 
@@ -44,6 +46,7 @@ def insert(model: LoadedModel, prompt: object, files: Sequence[MediaFile]) -> tu
         if name not in _TEXT and name in model.forward_parameters and isinstance(value, torch.Tensor)
     }  # fmt: skip
     perceived = Perceived(model, _told(model, ids, counts, files, read), tuple(files), inputs)
+    perceived.asked = len(ids)
     perceived.marks = tuple(place for place, token in enumerate(ids) if token == _mark(model))
     perceived.shift = _positions(perceived, torch.tensor([ids], device=model.device))[1]
     return ids, perceived
@@ -200,19 +203,23 @@ def first_inputs(perceived: Perceived, ids: torch.Tensor) -> dict[str, torch.Ten
 
 
 def _kinds(perceived: Perceived, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Which tokens are parts of a picture, by the names that the module has for it."""
+    """Which tokens are parts of a picture, by the names that the module has for it; of PaliGemma's, which are written
+    behind the prompt, whose tokens all see each other."""
     kinds = torch.zeros_like(ids)
-    kinds[:, list(perceived.marks)] = 1
+    if perceived.model.model.config.model_type in _PREFIX:
+        kinds[:, perceived.asked :] = 1
+    else:
+        kinds[:, list(perceived.marks)] = 1
     names = {"mm_token_type_ids", "token_type_ids"} & perceived.model.forward_parameters
     return dict.fromkeys(names, kinds)
 
 
 def _positions(perceived: Perceived, ids: torch.Tensor) -> tuple[torch.Tensor | None, int]:
     """Where the tokens stand [3, 1, n], and how far what follows is shifted; of a model that places tokens by their
-    order none, and 0."""
+    order none, and what it begins to count from."""
     position = positions_of(perceived.model.model)
     if position is None:
-        return None, 0
+        return None, int(perceived.model.model.config.model_type in _PREFIX)
     grids = {name: value for name, value in perceived.inputs.items() if name.endswith("_grid_thw")}
     placed, shift = position(ids, mm_token_type_ids=_kinds(perceived, ids).get("mm_token_type_ids"), **grids)
     return placed, int(shift.flatten()[0])

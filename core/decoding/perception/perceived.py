@@ -32,6 +32,8 @@ class Perceived:
     notices: tuple[Notice, ...] = field(default=())
     marks: tuple[int, ...] = ()
     """Places of the prompt whose tokens stand for parts of pictures."""
+    asked: int = 0
+    """Tokens of the prompt that they are among."""
     shift: int = 0
     """How far what follows stands from where it comes: a picture may take fewer places than tokens."""
 
