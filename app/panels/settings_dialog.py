@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QVBoxLayout, QWidget
 
 from app.panels.settings.appearance import AppearanceSettings
 from app.panels.settings.compute import ComputeSettings
@@ -17,39 +16,11 @@ from app.panels.settings.permissions import Permissions
 from app.panels.stage.settings import StageSettings
 from app.state.steps import Steps
 from app.storage.settings import Settings
-from app.widgets.dialog import ReadDialog
-from app.widgets.screen import room_around
+from app.widgets.scrolled import ScrolledDialog
 from resources.language import tr
 
-WIDTH = 54
-"""Digits of its own type side by side."""
-LEFT_FREE, LEAST_HEIGHT = 160, 120
-"""Pixels of the screen's height for the dialog's frame and foot; and what its settings take at least."""
 
-
-class _Scrolled(QScrollArea):
-    """As large as what is in it, where the screen has room for that."""
-
-    def __init__(self) -> None:
-        super().__init__(widgetResizable=True)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-
-    def sizeHint(self) -> QSize:
-        content = self.widget()
-        if content is None:
-            return super().sizeHint()
-        room = room_around(self).height() - LEFT_FREE
-        width = max(content.minimumSizeHint().width(), round(WIDTH * self.fontMetrics().horizontalAdvance("0")))
-        height = max(content.heightForWidth(width), content.minimumSizeHint().height())
-        bar = self.verticalScrollBar().sizeHint().width() if height > room else 0
-        return QSize(width + bar, min(height, room))
-
-    def minimumSizeHint(self) -> QSize:
-        content = self.widget()
-        return QSize(content.minimumSizeHint().width() if content is not None else 0, LEAST_HEIGHT)
-
-
-class SettingsDialog(ReadDialog):
+class SettingsDialog(ScrolledDialog):
     """Changes apply at once; `changed` names the section that did."""
 
     changed = Signal(str)
@@ -62,7 +33,6 @@ class SettingsDialog(ReadDialog):
         self.setWindowTitle(tr("Settings"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._settings = settings
-        self._scroll = _Scrolled()
         content = QWidget()
         column = QVBoxLayout(content)
         column.setContentsMargins(20, 18, 20, 8)
@@ -74,8 +44,7 @@ class SettingsDialog(ReadDialog):
             column.addWidget(part)
             column.addSpacing(8)
         column.addWidget(muted(tr("Kept in {folder}").format(folder=folder)))
-        self._scroll.setWidget(content)
-        self._lay_out()
+        self.hold(content, self._foot())
         self._align()
 
     def _parts(self) -> Iterator[tuple[str, QWidget]]:
@@ -96,20 +65,10 @@ class SettingsDialog(ReadDialog):
         yield tr("HISTORY"), history
         yield tr("WHAT SINGLE MODELS MAY DO"), self.permissions
 
-    def _lay_out(self) -> None:
+    def _foot(self) -> QWidget:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        buttons.setContentsMargins(20, 8, 20, 16)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addWidget(self._scroll, 1)
-        whole.addWidget(buttons)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """As high as there is room for: Qt alone gives a window two thirds of the screen."""
-        self.resize(self.sizeHint())
-        super().showEvent(event)
+        return buttons
 
     @Slot(object)
     def show_steps(self, steps: Steps | None) -> None:

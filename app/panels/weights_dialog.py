@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QRadioButton, QVBoxLayout, QWidget
 
 from app.panels.weights_memory import WeightsMemory
-from app.widgets.dialog import ReadDialog
+from app.widgets.scrolled import ScrolledDialog
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -27,7 +27,7 @@ class WeightsLine(NamedTuple):
     """Why it cannot be chosen; empty when it can."""
 
 
-class WeightsDialog(ReadDialog):
+class WeightsDialog(ScrolledDialog):
     """`chosen(kind)` and `memoryChosen(MiB)` at once; `measureWanted` when somebody asks what a packed kind costs."""
 
     chosen = Signal(str)
@@ -42,8 +42,9 @@ class WeightsDialog(ReadDialog):
         self.setWindowTitle(title)
         self._lines = {line.kind: line for line in lines}
         self._buttons: dict[str, QRadioButton] = {}
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(20, 16, 20, 16)
+        content = QWidget()
+        self._column = QVBoxLayout(content)
+        self._column.setContentsMargins(20, 16, 20, 8)
         self._column.setSpacing(4)
         for line in lines:
             self._add(line, line.kind == kind)
@@ -57,7 +58,8 @@ class WeightsDialog(ReadDialog):
         self.foot.setProperty("role", "muted")
         self._column.addWidget(self.foot)
         self._column.addStretch(1)
-        self._add_foot()
+        self.hold(content, self._foot())
+        self._show_measure()
         self.setMinimumWidth(460)
 
     @property
@@ -85,14 +87,13 @@ class WeightsDialog(ReadDialog):
         self._column.addWidget(button)
         self._column.addLayout(below)
 
-    def _add_foot(self) -> None:
+    def _foot(self) -> QWidget:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         self.measure = buttons.addButton(tr("Measure what it costs"), QDialogButtonBox.ButtonRole.ActionRole)
         self.measure.setObjectName("measureWeights")
         self.measure.clicked.connect(self._on_measure)
         buttons.rejected.connect(self.close)
-        self._column.addWidget(buttons)
-        self._show_measure()
+        return buttons
 
     def _show_measure(self) -> None:
         self.measure.setEnabled(self.kind not in ("auto", "float32"))
