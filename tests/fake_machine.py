@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from tests import fake_tokenizer
 from tests.local_server import serving
 
 STORY = (
@@ -50,7 +51,12 @@ class Machine:
     left: threading.Event = field(default_factory=threading.Event)
     """Somebody closed the connection in the middle."""
     asked: list[dict[str, Any]] = field(default_factory=list)
-    """Bodies of all POSTs."""
+    """Bodies of all POSTs that ask for text."""
+    tokenizer: str = "bytes"
+    """How its vocabulary is written: as byte-level BPE has it (bytes), as SentencePiece has it (pieces), in small
+    letters (lower); none: it has no such face; garbage: it answers something else, broken: no JSON, cut: half of it."""
+    read: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """Paths and bodies of all POSTs that ask for tokens."""
     paths: list[str] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     address: str = ""
@@ -105,10 +111,13 @@ class _Answer(BaseHTTPRequestHandler):
         machine = self.machine
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         machine.paths.append(self.path)
-        machine.asked.append(body)
+        is_read = self.path in ("/tokenize", "/detokenize", "/apply-template")
+        (machine.read if is_read else machine.asked).append((self.path, body) if is_read else body)
         if self._refuses_key():
             return
-        if machine.refusals:
+        if is_read:
+            self._read(body)
+        elif machine.refusals:
             status, headers, words = machine.refusals.pop(0)
             self._bytes(status, words.encode(), headers)
         elif machine.kind == "transformers" and {"logprobs", "top_p"} & set(body):
@@ -117,6 +126,18 @@ class _Answer(BaseHTTPRequestHandler):
             self._stream(body)
         else:
             self._json(200, scored(machine, body))
+
+    def _read(self, body: dict[str, Any]) -> None:
+        machine = self.machine
+        if machine.tokenizer == "none" or machine.kind not in ("vllm", "llama.cpp"):
+            self._json(404, {"detail": "Not Found"})
+        elif machine.tokenizer == "broken":
+            self._bytes(200, b"<html>", {})
+        elif machine.tokenizer == "cut":
+            self._bytes(200, b'{"tokens": [1, 2', {"Content-Length": "400"})
+            self.close_connection = True
+        else:
+            self._json(200, fake_tokenizer.answer(machine.kind, machine.tokenizer, self.path, body))
 
     def _refuses_key(self) -> bool:
         told = self.headers.get("Authorization", "")
@@ -141,7 +162,7 @@ class _Answer(BaseHTTPRequestHandler):
 
     def _bytes(self, status: int, data: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+        for name, value in {"Content-Length": str(len(data)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)

@@ -19,7 +19,7 @@ _LONGEST = 24
 
 
 @cache
-def _byte_alphabet() -> dict[str, int]:
+def byte_alphabet() -> dict[str, int]:
     """Byte-level BPE's printable stand-ins: character → byte (Radford et al. 2019)."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in set(printable)]
@@ -29,7 +29,7 @@ def _byte_alphabet() -> dict[str, int]:
 _Utf8 = codecs.getincrementaldecoder("utf-8")
 
 
-def _show(text: str) -> str:
+def shown_bytes(text: str) -> str:
     """Decoded with surrogateescape: every byte that belongs to no whole character is written as ⟨E2⟩."""
     return "".join(f"⟨{ord(char) - 0xDC00:02X}⟩" if 0xDC80 <= ord(char) <= 0xDCFF else char for char in text)
 
@@ -37,7 +37,7 @@ def _show(text: str) -> str:
 def _append(texts: list[str], rest: str) -> None:
     """Bytes that nothing completed any more belong to the last token before."""
     if rest and texts:
-        texts[-1] += _show(rest)
+        texts[-1] += shown_bytes(rest)
 
 
 class Pieces:
@@ -65,14 +65,14 @@ class Pieces:
             data = self.data(token)
             if data is None:
                 _append(found, decoder.decode(b"", final=True))
-            found.append(self[token] if data is None else _show(decoder.decode(data)))
+            found.append(self[token] if data is None else shown_bytes(decoder.decode(data)))
         _append(found, decoder.decode(b"", final=True))
         return found
 
     def _spell(self, token: int) -> str:
         data = self.data(token)
         if data is not None:
-            return _show(data.decode("utf-8", "surrogateescape"))
+            return shown_bytes(data.decode("utf-8", "surrogateescape"))
         raw = self._raw(token)
         return f"⟨{token}⟩" if raw is None else raw
 
@@ -90,8 +90,8 @@ class Pieces:
         raw = self._raw(token)
         if raw is None or token in self.special:
             return None
-        if self._byte_level and all(char in _byte_alphabet() for char in raw):
-            return bytes(_byte_alphabet()[char] for char in raw)
+        if self._byte_level and all(char in byte_alphabet() for char in raw):
+            return bytes(byte_alphabet()[char] for char in raw)
         if match := _BYTE_TOKEN.fullmatch(raw):
             return bytes([int(match[1], 16)])
         return raw.replace("▁", " ").encode("utf-8", "surrogatepass")

@@ -55,6 +55,8 @@ class Kind:
     """Settings go as one JSON text that is transformers' own GenerationConfig."""
     takes_ids: bool = False
     """A prompt may be token ids."""
+    tokenizes: bool = False
+    """It tells how it cuts a text into tokens: `/tokenize`, and `/detokenize` back."""
     scores: bool = False
     """It tells what it holds of a prompt's tokens (`echo`)."""
     after_temperature: bool = False
@@ -68,7 +70,7 @@ _ORDER = ["penalties", "dry", "temperature", "top_k", "top_p", "min_p", "top_n_s
 
 VLLM = Kind(
     "vllm", "vLLM", {**_COMMON, **_SEVERAL, **_SERVERS, **_GRAMMAR}, {**_CHUNK_USAGE, "return_token_ids": True},
-    no_top_k=-1, alternatives=20, chat_alternatives=20, takes_ids=True, scores=True,
+    no_top_k=-1, alternatives=20, chat_alternatives=20, takes_ids=True, tokenizes=True, scores=True,
 )  # fmt: skip
 SGLANG = Kind(
     "sglang", "SGLang", {**_COMMON, **_SEVERAL, **_SERVERS, **_GRAMMAR}, _USAGE, no_top_k=-1, alternatives=20,
@@ -77,7 +79,7 @@ SGLANG = Kind(
 LLAMA_CPP = Kind(
     "llama.cpp", "llama.cpp", {**_COMMON, **_LLAMA, **_GRAMMAR},
     {**_USAGE, "samplers": _ORDER, "repeat_last_n": -1, "timings_per_token": True, "return_tokens": True},
-    alternatives=100, chat_alternatives=100, counts_by="n_probs", takes_ids=True,
+    alternatives=100, chat_alternatives=100, counts_by="n_probs", takes_ids=True, tokenizes=True,
 )  # fmt: skip
 LLAMA_CPP_PYTHON = Kind(
     "llama-cpp-python", "llama-cpp-python",

@@ -26,6 +26,7 @@ from core.remote.asking import Asked, ask
 from core.remote.exchange import StoppedError
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel
+from core.remote.reading import Reading, read_prompt
 from core.remote.replies import Counts, Part, Told, parts, shared_out
 from core.remote.telling import Teller
 from core.remote.words import shown
@@ -72,7 +73,7 @@ class _Run:
         self._stopped = False
 
     def events(self, cancel: threading.Event) -> Iterator[Event]:
-        yield self._started()
+        yield self._started(self._read(cancel))
         try:
             for message in self._messages(cancel):
                 yield from self._hear(message)
@@ -89,6 +90,15 @@ class _Run:
             raise faults.cut(None, self._model.place)
         yield self._finished()
 
+    def _read(self, cancel: threading.Event) -> Reading | None:
+        """The tokens of the prompt, where the engine tells them; that takes no time of the run's own."""
+        read = read_prompt(self._model, self._asked, cancel)
+        self._counts.prompt = read.count if read else None
+        self._begun = time.perf_counter()
+        for text in self._texts:
+            text.last = self._begun
+        return read
+
     def _messages(self, cancel: threading.Event) -> Iterator[dict[str, Any]]:
         """Asked again without probabilities where the engine refuses those."""
         client, asked = self._model.client, self._asked
@@ -101,7 +111,7 @@ class _Run:
             self._model.tells = False
             yield from client.stream(asked.path, bare, cancel)
 
-    def _started(self) -> RunStarted:
+    def _started(self, read: Reading | None) -> RunStarted:
         model, asked = self._model, self._asked
         settings = {**asked.settings, "do_sample": asked.samples}
         return RunStarted(
@@ -111,13 +121,13 @@ class _Run:
             dtype="",
             cache="",
             seed=self._request.seed,
-            prompt=self._as_told(asked.shown),
+            prompt=read.prompt if read and read.prompt else self._as_told(asked.shown),
             settings=tuple(sorted((name, _plain(value)) for name, value in settings.items()
                                   if DEFAULTS.get(name) != value)),
             sequences=asked.texts,
             vocabulary=model.vocabulary,
             context=model.context,
-            beginning=self._as_told(asked.before),
+            beginning=read.beginning if read and read.prompt else self._as_told(asked.before),
             identity=model.identity,
             engine=model.kind.title,
         )  # fmt: skip

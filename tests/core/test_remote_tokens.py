@@ -1,0 +1,135 @@
+"""Tokens of engines on other machines as those engines themselves cut them, and every way not to tell."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import core
+from core.events import Prefilled, PromptToken, RunStarted, SequenceFinished, TokenChosen
+from core.remote.exchange import Patience
+from core.remote.model import RemoteModel, connect
+from tests import fake_machine
+from tests.fake_machine import Machine
+from tests.fake_tokenizer import START, cut, number, templated
+
+HASTY = Patience(connect=1, first=20, between=20, tries=3, pause=0.01)
+GREEDY = " there was the dog."
+PROMPT = "Once upon a wölf 🐺"
+PIECES = ["Once", " upon", " a", " w", "⟨C3⟩", "⟨B6⟩", "lf", " ", "⟨F0⟩", "⟨9F⟩", "⟨90⟩", "⟨BA⟩"]
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with fake_machine.running() as running:
+        yield running
+
+
+def model_of(machine: Machine) -> RemoteModel:
+    return connect(machine.name(), patience=HASTY)
+
+
+def asked(prompt: object = PROMPT, **more: object) -> core.Request:
+    return core.Request(prompt, {"max_new_tokens": 5}, top_n=3, **more)  # type: ignore[arg-type]
+
+
+def started(result: core.Result) -> RunStarted:
+    first = result.events[0]
+    assert isinstance(first, RunStarted)
+    return first
+
+
+def spelled(tokens: tuple[PromptToken, ...]) -> list[str]:
+    return [one.piece or one.text for one in tokens]
+
+
+@pytest.mark.parametrize(("kind", "written"), [("vllm", "bytes"), ("vllm", "pieces"), ("llama.cpp", "bytes")])
+def test_a_prompt_is_cut_as_the_engine_cuts_it(kind: str, written: str) -> None:
+    with fake_machine.running(kind, tokenizer=written) as machine:
+        result = core.run(model_of(machine), asked())
+        prompt = started(result).prompt
+        first = " Once" if written == "pieces" else "Once"  # it puts a space first, which the text has not
+        assert spelled(prompt) == ["<s>", first, *PIECES[1:]]
+        assert "".join(one.text for one in prompt) == f"<s>{PROMPT}"
+        assert [one.text for one in prompt][-4:] == ["", "", "", "🐺"]
+        assert [one.id for one in prompt] == [START, *map(number, cut(PROMPT))]
+        assert result.texts == [GREEDY]
+        assert len(machine.read) == 1  # not one for each token
+
+
+def test_the_count_of_a_prompt_is_known_with_its_first_token() -> None:
+    with fake_machine.running("llama.cpp") as machine:  # it tells its own count with the last message only
+        events = core.run(model_of(machine), asked()).events
+        assert [event.tokens for event in events if isinstance(event, Prefilled)] == [len(PIECES) + 1]
+
+
+def test_alternatives_have_the_ids_that_the_prompt_told(machine: Machine) -> None:
+    result = core.run(model_of(machine), asked("It was the dog and an end"))
+    others = {one.text: one.id for event in result.events if isinstance(event, TokenChosen)
+              for one in event.alternatives}  # fmt: skip
+    assert others[" an"] == number(b" an")
+    assert others[" girl"] < 0  # nobody has told it
+
+
+def test_what_the_answer_begins_with_is_cut_with_the_prompt(machine: Machine) -> None:
+    model = model_of(machine)
+    begun = started(core.run(model, asked("Once upon", beginning=[" a", " time"])))
+    assert (spelled(begun.prompt), spelled(begun.beginning)) == (["<s>", "Once", " upon"], [" a", " time"])
+    inside = started(core.run(model, asked("Once up", beginning=["on a time"])))  # a token stands over the border
+    assert (spelled(inside.prompt), spelled(inside.beginning)) == (["Once up"], ["on a time"])
+    assert all(one.id < 0 for one in inside.prompt)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llama.cpp"])
+def test_a_chat_is_shown_as_the_model_reads_it(kind: str) -> None:
+    messages = [{"role": "user", "content": "Hello wölf"}]
+    with fake_machine.running(kind) as machine:
+        prompt = started(core.run(model_of(machine), asked(messages))).prompt
+        assert "".join(one.text for one in prompt) == f"<s>{templated(messages)}"
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llama.cpp"])
+def test_a_prompt_of_ids_is_spelled(kind: str) -> None:
+    with fake_machine.running(kind) as machine:
+        prompt = started(core.run(model_of(machine), asked([7, 8]))).prompt
+        assert [one.id for one in prompt] == [7, 8]
+        assert "".join(one.text for one in prompt) == "word7 word8"
+        assert [path for path, _body in machine.read] == ["/detokenize"]
+
+
+def test_a_tokenizer_that_changes_its_text_tells_ids_alone() -> None:
+    with fake_machine.running(tokenizer="lower") as machine:
+        prompt = started(core.run(model_of(machine), asked("Once Upon"))).prompt
+        assert [one.id for one in prompt] == [START, *map(number, cut("Once Upon"))]
+        assert [one.text for one in prompt] == ["", "", "Once Upon"]
+        assert spelled(prompt) == ["<s>", "once", "ġupon"]
+
+
+@pytest.mark.parametrize("kind", ["vllm", "llama.cpp"])
+@pytest.mark.parametrize("fault", ["none", "garbage", "broken", "cut"])
+def test_a_tokenizer_that_fails_changes_nothing(kind: str, fault: str) -> None:
+    with fake_machine.running(kind, tokenizer=fault) as machine:
+        model = model_of(machine)
+        for prompt in (PROMPT, [7, 8], [{"role": "user", "content": "Hello"}]):
+            result = core.run(model, asked(prompt))
+            assert result.texts == [GREEDY]
+            (only,) = started(result).prompt
+            assert only.id < 0
+        assert len(machine.read) == 1  # it is not asked for them again
+
+
+def test_a_slow_tokenizer_is_left_and_a_stop_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_machine.running() as machine:
+        monkeypatch.setattr(fake_machine._Answer, "_read", lambda self, _body: machine.left.wait(20))
+        patient = connect(machine.name(), patience=Patience(first=0.2))
+        assert core.run(patient, asked()).texts == [GREEDY]
+        events = core.stream(model_of(machine), asked(), cancel := _stopping_soon())
+        assert [event.reason for event in events if isinstance(event, SequenceFinished)] == ["stopped"]
+        assert cancel.is_set()
+        machine.left.set()
+
+
+def _stopping_soon() -> threading.Event:
+    cancel = threading.Event()
+    threading.Timer(0.1, cancel.set).start()
+    return cancel
