@@ -39,8 +39,10 @@ from core.decoding.speculation.masks import causal
 from core.decoding.speculation.passes import Passes
 from core.inside import lens
 from core.inside.wide import Rest, Wide, wide
+from core.models.packed.eight import Plain, split
 from core.models.packed.four import GROUP, pack_four, quantize_groups
 from core.models.packed.four_rows import in_four_rows
+from core.models.packed.rows import Rows
 from core.native import building, library, place
 from tests.core import tiny
 from tests.core.test_lean import family, qwen2
@@ -252,7 +254,25 @@ def test_packed_numbers_are_moved_not_changed(kept: Path) -> None:
 
 
 @pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("shape", [(16, 32), (64, 64), (112, 96), (48, 736)])
+@pytest.mark.parametrize("shape", [(5, 7), (61, 100), (12, 640), (9, 4099), (4, 8208)])
+def test_eight_bits_in_rows_are_multiplied_exactly(shape: tuple[int, int]) -> None:
+    """As many vectors as a prompt has, or one; sums as large as they can be, which no 32 bits hold."""
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randint(-127, 128, shape, generator=generator, dtype=torch.int8)
+    halves = torch.randint(-127, 128, (60, shape[1]), generator=generator, dtype=torch.int8)
+    numbers[:2] = 127
+    halves[::30], halves[1::30] = 127, -127
+    scales, steps = torch.rand(shape[0], generator=generator), torch.rand(30, 1, generator=generator)
+    found = library.library()
+    assert found is not None
+    matrix, wanted = Rows(numbers, scales, found), Plain(numbers, scales).of_split(halves, steps)
+    for first, count in ((0, 30), (0, 1), (3, 2), (5, 11), (2, 13)):
+        some = halves.view(2, 30, -1)[:, first : first + count].flatten(0, 1)
+        assert torch.equal(matrix.of_split(some, steps[first : first + count]), wanted[first : first + count])
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("shape", [(16, 32), (64, 64), (112, 96), (48, 736), (16, 4192)])
 def test_four_bits_in_rows_are_the_same_numbers(shape: tuple[int, int]) -> None:
     """Whole pairs of groups, eights of them and one left over; each vector as alone, to the last bit."""
     generator = torch.Generator().manual_seed(0)
@@ -264,8 +284,10 @@ def test_four_bits_in_rows_are_the_same_numbers(shape: tuple[int, int]) -> None:
     matrix, (numbers, beside) = in_four_rows(packed, found), quantize_groups(rows)
     scale, offset = (part.t().double().unsqueeze(-1) for part in beside.unbind(-1))
     exact = ((numbers.unflatten(-1, (-1, GROUP)) - 8) * scale + offset).flatten(-2)
-    together, wanted = matrix.of(vectors), vectors.double() @ exact.t()
-    assert (together - wanted).norm() / wanted.norm() < 5e-4
+    halves, steps = split(vectors)
+    coarse, fine = halves.double().chunk(2)
+    together, wanted = matrix.of(vectors), (coarse + fine / 254) * steps @ exact.t()
+    assert (together - wanted).norm() / wanted.norm() < 1e-6
     assert torch.equal(together, torch.cat([matrix.of(vector[None]) for vector in vectors]))
     assert matrix.nbytes == packed.nbytes
     assert in_four_rows(matrix, found) is matrix

@@ -69,10 +69,10 @@ class Blocked:
     def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """float32 [M, N]."""
         both = torch.ops.onednn.qlinear_pointwise(
-            halves, 1.0, 0, self._packed, self.scales, self._zeros, None, 1.0, 0, torch.float32, "none", [], ""
-        )
-        coarse, fine = both.chunk(2)
-        return torch.add(coarse, fine, alpha=1 / _FINER).mul_(steps)
+            halves, 1.0, 0, self._packed, torch.ones_like(self.scales), self._zeros, None, 1.0, 0, torch.float32,
+            "none", [], "",
+        )  # fmt: skip
+        return _joined(both, self.scales, steps)
 
     def columns(self, start: int, count: int, inputs: int) -> torch.Tensor:
         """int8 [count, N]: the numbers themselves, of `count` of the `inputs` columns."""
@@ -98,8 +98,14 @@ class Plain:
 
     def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """float32 [M, N]."""
-        coarse, fine = _whole_products(halves, self.numbers).float().mul_(self.scales).chunk(2)
-        return torch.add(coarse, fine, alpha=1 / _FINER).mul_(steps)
+        return _joined(_whole_products(halves, self.numbers), self.scales, steps)
+
+
+def _joined(both: torch.Tensor, scales: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+    """float32 [M, N] of whole sums [2 · M, N], those of coarse numbers before those of fine ones: rounded once before
+    they are scaled, as by the quick step."""
+    coarse, fine = both.double().chunk(2)
+    return fine.add_(coarse, alpha=_FINER).float().mul_(scales).mul_(steps / _FINER)
 
 
 def _whole_products(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:

@@ -123,6 +123,17 @@ inline float greatest(const float* values, long count) {
     return most;
 }
 
+// The greatest magnitude.
+inline float greatest_size(const float* values, long count) {
+    Lanes lanes = {};
+    long i = 0;
+    for (; i + LANES <= count; i += LANES) lanes = greater(greater(load(values + i), -load(values + i)), lanes);
+    float most = 0;
+    for (int j = 0; j < LANES; ++j) most = lanes[j] > most ? lanes[j] : most;
+    for (; i < count; ++i) most = std::max(most, std::fabs(values[i]));
+    return most;
+}
+
 // e^x to about one unit in the last place, by the series of Cephes (S. Moshier); 0 below -87.3.
 inline Lanes power(Lanes x) {
     const Whole gone = x < all(-87.3f);

@@ -1,11 +1,12 @@
 // A matrix of any kind times a few vectors.
 #pragma once
+#include "eights.h"
 #include "fours.h"
 
 // found[row · apart + output] for every output of the matrix.
 inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart, long threads) {
-    if (matrix.kind == INT8) of.widen();
-    if (matrix.kind == INT4) of.add_up();
+    if (matrix.kind == INT8) SHIFT ? of.shift() : of.join();
+    if (matrix.kind == INT4) of.deal();
     const long block = 64, blocks = (matrix.outputs + block - 1) / block;
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1 && matrix.outputs * matrix.inputs > 100000)
     for (long part = 0; part < blocks; ++part) {

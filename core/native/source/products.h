@@ -13,27 +13,26 @@ constexpr int SHIFT = 128;
 #else
 typedef int8_t Number;
 constexpr int SHIFT = 0;
-#ifdef __AVX2__
-#define TOKENSCOPE_PAIRS 1
-#endif
 #endif
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
-constexpr float FINER = 254.0f;     // as in core/models/packed/eight.py
+constexpr long FINER = 254;         // as in core/models/packed/eight.py
 constexpr long GROUP = 32;          // as in core/models/packed/four.py
-constexpr long AHEAD = 1024;        // bytes of a row that are asked for before they are read
-constexpr long TOGETHER = 8;        // vectors that are multiplied with one block of rows while it is near
+constexpr long TOGETHER = 12;       // vectors that are multiplied with one block of rows while it is near
 
 // Vectors [rows, width], and once somebody wants them so, as two eight-bit numbers each.
 struct Vectors {
     const float* values;
     long rows, width;
-    std::vector<int8_t> halves;         // [2 * rows, width], the coarse numbers first
-    std::vector<float> steps;           // [rows]
-    std::vector<Number> coarse, fine;   // the same, SHIFT more than they are
-    std::vector<float> totals;          // [rows, groups], FINER times the coarse numbers and the fine ones, added up
+    std::vector<int8_t> halves{};       // [2 * rows, width], the coarse numbers first
+    std::vector<float> steps{};         // [rows]
+    std::vector<Number> coarse{};       // the same, SHIFT more than they are
+    std::vector<Number> fine{};
+    std::vector<int16_t> whole{};       // [rows, width], FINER times the coarse numbers and the fine ones
+    std::vector<int16_t> dealt{};       // the same, of each group first every other number, then those between them
+    std::vector<float> totals{};        // [rows, groups and none up to whole eights], the numbers of a group added up
 
     // Numbers that somebody else has split.
     void take(const int8_t* numbers, const float* sizes) {
@@ -48,19 +47,17 @@ struct Vectors {
 
     void split_row(long row) {
         const float* from = values + row * width;
-        float most = 0;
-        for (long i = 0; i < width; ++i) most = std::max(most, std::fabs(from[i]));
-        const float step = std::max(most / 127.0f, 1e-30f);
+        const float step = std::max(greatest_size(from, width) / 127.0f, 1e-30f);
         steps[row] = step;
         int8_t *first = &halves[row * width], *second = &halves[(rows + row) * width];
         for (long i = 0; i < width; ++i) {
             const float exact = from[i] / step, whole = std::nearbyintf(exact);
             first[i] = int8_t(int(whole));
-            second[i] = int8_t(int(std::nearbyintf((exact - whole) * FINER)));
+            second[i] = int8_t(int(std::nearbyintf((exact - whole) * float(FINER))));
         }
     }
 
-    void widen() {
+    void shift() {
         split();
         if (!coarse.empty()) return;
         const long count = rows * width;
@@ -69,16 +66,30 @@ struct Vectors {
         for (long i = 0; i < count; ++i) fine[i] = Number(halves[count + i] + SHIFT);
     }
 
-    void add_up() {
+    void join() {
         split();
+        if (!whole.empty()) return;
+        const long count = rows * width;
+        whole.resize(count);
+        for (long i = 0; i < count; ++i) whole[i] = int16_t(FINER * halves[i] + halves[count + i]);
+    }
+
+    long totals_apart() const { return (width / GROUP + 7) / 8 * 8; }
+
+    void deal() {
+        join();
         if (!totals.empty()) return;
-        totals.resize(rows * (width / GROUP));
-        for (size_t group = 0; group < totals.size(); ++group) {
-            int32_t first = 0, second = 0;
-            for (long i = group * GROUP; i < long(group + 1) * GROUP; ++i)
-                first += halves[i], second += halves[rows * width + i];
-            totals[group] = float(int32_t(FINER) * first + second);
-        }
+        const long groups = width / GROUP;
+        dealt.resize(rows * width), totals.resize(rows * totals_apart());
+        for (long row = 0; row < rows; ++row)
+            for (long group = 0; group < groups; ++group) {
+                const int16_t* from = &whole[row * width + group * GROUP];
+                int16_t* to = &dealt[row * width + group * GROUP];
+                int32_t total = 0;
+                for (long i = 0; i < GROUP; ++i) total += from[i];
+                for (long i = 0; i < GROUP / 2; ++i) to[i] = from[2 * i], to[GROUP / 2 + i] = from[2 * i + 1];
+                totals[row * totals_apart() + group] = float(total);
+            }
     }
 };
 
@@ -141,61 +152,4 @@ void floats(const Matrix& matrix, const Vectors& of, float* found, long apart, l
         tiles<4>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
     for (; output < end; ++output)
         tiles<1>(weights + output * matrix.inputs, matrix.inputs, of, found + output, apart);
-}
-
-#ifdef TOKENSCOPE_PAIRS
-typedef __m256i Sums;
-
-inline int32_t sum(Sums eight) {
-    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
-    const __m128i two = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
-    return _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32(two, 0xb1)));
-}
-
-// The instruction takes one factor without a sign, which the other one then gets; none is -128, so that sums of two
-// products have room in sixteen bits.
-inline void add_pairs(Sums& sums, __m256i size, __m256i weights, const Number* numbers) {
-    const __m256i signed_so = _mm256_sign_epi8(_mm256_loadu_si256((const __m256i*)numbers), weights);
-    const __m256i pairs = _mm256_maddubs_epi16(size, signed_so);
-    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-}
-#endif
-
-// Sums of products of a row of weights with both parts of a vector: whole numbers, exact in any order.
-inline void both_sums(
-    const int8_t* weights, const Number* coarse, const Number* fine, long count, int32_t& of_coarse, int32_t& of_fine
-) {
-    int32_t first = 0, second = 0;
-    long i = 0;
-#ifdef TOKENSCOPE_PAIRS
-    Sums coarser = _mm256_setzero_si256(), finer = coarser;
-    #pragma GCC unroll 4
-    for (; i + 32 <= count; i += 32) {
-        const __m256i some = _mm256_loadu_si256((const __m256i*)(weights + i)), size = _mm256_abs_epi8(some);
-        __builtin_prefetch(weights + i + AHEAD);
-        add_pairs(coarser, size, some, coarse + i), add_pairs(finer, size, some, fine + i);
-    }
-    first = sum(coarser), second = sum(finer);
-#endif
-    for (; i < count; ++i) {
-        first += int32_t(coarse[i]) * int32_t(weights[i]);
-        second += int32_t(fine[i]) * int32_t(weights[i]);
-    }
-    of_coarse = first, of_fine = second;
-}
-
-inline float product_of_eights(const Matrix& matrix, long output, const Vectors& of, long row) {
-    const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * matrix.inputs;
-    int32_t coarse, fine;
-    both_sums(weights, &of.coarse[row * of.width], &of.fine[row * of.width], matrix.inputs, coarse, fine);
-    const int32_t less = SHIFT ? matrix.sums[output] : 0;
-    const float scale = static_cast<const float*>(matrix.scales)[output], rest = float(fine - less) * scale;
-    return std::fma(rest, 1 / FINER, float(coarse - less) * scale) * of.steps[row];  // to the last bit as torch does it
-}
-
-inline void eights(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
-    for (long from = 0; from < of.rows; from += TOGETHER)
-        for (long output = begin; output < end; ++output)
-            for (long row = from; row < std::min(from + TOGETHER, of.rows); ++row)
-                found[row * apart + output] = product_of_eights(matrix, output, of, row);
 }

@@ -56,7 +56,7 @@ inline void multiply_all(
     long whole = 0, from = 0;
     for (long i = 0; i < count; ++i) whole += matrices[i].outputs;
     found.resize(rows * whole);
-    Vectors vectors{of.data(), rows, long(matrices[0].inputs), {}, {}, {}, {}, {}};
+    Vectors vectors{of.data(), rows, long(matrices[0].inputs)};
     for (long i = 0; i < count; from += matrices[i++].outputs) multiply(matrices[i], vectors, &found[from], whole, threads);
     round_all(model, found);
 }
@@ -189,7 +189,7 @@ inline void score(const Model& model, const Pass& pass, Rooms& rooms) {
                     pass.keep * model.hidden * sizeof(float));
     const long rows = pass.texts * pass.keep;
     norm_all(model, model.norm, last.data(), rows, model.hidden, rooms.normed);
-    Vectors vectors{rooms.normed.data(), rows, long(model.hidden), {}, {}, {}, {}, {}};
+    Vectors vectors{rooms.normed.data(), rows, long(model.hidden)};
     multiply(model.head, vectors, pass.logits, model.head.outputs, pass.threads);
     for (long i = 0; i < rows * model.head.outputs; ++i) {
         if (model.rounds) {
