@@ -35,6 +35,8 @@ class Machine:
     story: tuple[tuple[str, float, dict[str, float]], ...] = STORY
     key: str = ""
     """What it wants to be told; empty: nothing."""
+    without_logits: bool = False
+    """As llama-cpp-python's server without `logits_all`: asked for probabilities, it fails."""
     refusals: list[tuple[int, dict[str, str], str]] = field(default_factory=list)
     """Status, headers and body of the next answers to a POST."""
     dies_after: int | None = None
@@ -85,6 +87,9 @@ _OWN_PATHS = {
 }
 
 
+_NO_LOGITS = "logprobs is not supported for models created with logits_all=False"
+
+
 class _Answer(BaseHTTPRequestHandler):
     machine: Machine
     protocol_version = "HTTP/1.1"
@@ -122,6 +127,8 @@ class _Answer(BaseHTTPRequestHandler):
             self._bytes(status, words.encode(), headers)
         elif machine.kind == "transformers" and {"logprobs", "top_p"} & set(body):
             self._json(422, {"detail": "Unexpected fields in the request"})
+        elif machine.without_logits and body.get("logprobs") is not None:
+            self._json(500, {"error": {"message": _NO_LOGITS, "type": "internal_server_error", "code": None}})
         elif body.get("stream"):
             self._stream(body)
         else:

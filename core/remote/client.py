@@ -19,6 +19,15 @@ _MOST_WORDS = 65_536
 """Bytes of a refusal that are read."""
 _MOST_WHOLE = 64 * 2**20
 """Bytes of a reply that is read at once."""
+_FAULT = 500
+
+
+class FaultError(Exception):
+    """Status 500 for a request that is not to be asked again as it is. `error`: as it would be told."""
+
+    def __init__(self, error: EngineError) -> None:
+        self.error = error
+        super().__init__(str(error))
 
 
 class Client:
@@ -35,10 +44,13 @@ class Client:
         """JSON for JSON. Raises EngineError, StoppedError."""
         return self._whole(path, body, cancel)[0]
 
-    def stream(self, path: str, body: Mapping[str, Any], cancel: threading.Event) -> Iterator[dict[str, Any]]:
+    def stream(
+        self, path: str, body: Mapping[str, Any], cancel: threading.Event, *, is_trial: bool = False
+    ) -> Iterator[dict[str, Any]]:
         """The messages of a reply that is streamed, up to its end mark. Raises EngineError, StoppedError; before the
-        first message a busy engine is asked again."""
-        exchange, _head = self._begin(path, body, cancel)
+        first message a busy engine is asked again. `is_trial`: there is another way to ask, so that a fault of the
+        engine's own (500) is no reason to repeat this one, and raises FaultError."""
+        exchange, _head = self._begin(path, body, cancel, is_trial)
         with closing(exchange):
             try:
                 yield from messages(exchange.body(), self.address.place)
@@ -61,7 +73,9 @@ class Client:
             unreadable = faults.unreadable(place, data.decode("utf-8", "replace"))
             raise faults.cleaned(unreadable, find_key(self.address)) from None
 
-    def _begin(self, path: str, body: Mapping[str, Any] | None, cancel: threading.Event) -> tuple[Exchange, Head]:
+    def _begin(
+        self, path: str, body: Mapping[str, Any] | None, cancel: threading.Event, is_trial: bool = False
+    ) -> tuple[Exchange, Head]:
         """A reply that is one, after as many tries as it takes."""
         pause = self.patience.pause
         for attempt in range(1, self.patience.tries + 1):
@@ -69,6 +83,8 @@ class Client:
             if head.status < 300:
                 return exchange, head
             error = self._refusal(exchange, head)
+            if is_trial and head.status == _FAULT:
+                raise FaultError(error)
             if head.status not in faults.LATER or attempt == self.patience.tries:
                 raise error
             if cancel.wait(min(_wished(head) or pause, self.patience.longest_pause)):

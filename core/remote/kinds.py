@@ -57,6 +57,8 @@ class Kind:
     """A prompt may be token ids."""
     tokenizes: bool = False
     """It tells how it cuts a text into tokens: `/tokenize`, and `/detokenize` back."""
+    fails_at_probabilities: bool = False
+    """Where it was started without them, asking for them is answered as a fault of its own."""
     scores: bool = False
     """It tells what it holds of a prompt's tokens (`echo`)."""
     after_temperature: bool = False
@@ -84,7 +86,7 @@ LLAMA_CPP = Kind(
 LLAMA_CPP_PYTHON = Kind(
     "llama-cpp-python", "llama-cpp-python",
     {**_COMMON, "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty", **_GRAMMAR},
-    alternatives=100, scores=True,
+    alternatives=100, scores=True, fails_at_probabilities=True,
 )  # fmt: skip
 """Its server, which has settings of its own where nothing is said of them: it repeats less, and cuts."""
 SERVE = Kind("transformers", "transformers serve", {name: name for name in (*_OF_GENERATE, "stop_strings")},

@@ -23,6 +23,7 @@ from core.events import (
 )
 from core.remote import faults
 from core.remote.asking import Asked, ask
+from core.remote.client import FaultError
 from core.remote.exchange import StoppedError
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel
@@ -100,16 +101,26 @@ class _Run:
         return read
 
     def _messages(self, cancel: threading.Event) -> Iterator[dict[str, Any]]:
-        """Asked again without probabilities where the engine refuses those."""
+        """Asked again without probabilities where the engine refuses those, or fails at them."""
         client, asked = self._model.client, self._asked
+        bare = asked.without_probabilities()
+        is_asked = bare != asked.body
         try:
-            yield from client.stream(asked.path, asked.body, cancel)
+            yield from client.stream(
+                asked.path, asked.body, cancel, is_trial=is_asked and self._model.kind.fails_at_probabilities
+            )
         except EngineRefusedError as error:
-            bare = asked.without_probabilities()
-            if self._first is not None or bare == asked.body or "logprob" not in error.cause.lower():
+            if self._first is not None or not is_asked or "logprob" not in error.cause.lower():
                 raise
+            yield from self._barely(client.stream(asked.path, bare, cancel))
+        except FaultError:
+            yield from self._barely(client.stream(asked.path, bare, cancel))
+
+    def _barely(self, messages: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """What the engine answers without probabilities; it is not asked for them again where it does."""
+        for message in messages:
             self._model.tells = False
-            yield from client.stream(asked.path, bare, cancel)
+            yield message
 
     def _started(self, read: Reading | None) -> RunStarted:
         model, asked = self._model, self._asked
@@ -171,6 +182,11 @@ class _Run:
                 "{engine} tells text only: what stands here as a token is a piece of text as it came, and nobody tells "
                 "how likely it was."
             ).format(engine=self._model.kind.title))  # fmt: skip
+        model = self._model
+        if model.kind.fails_at_probabilities and not (with_tokens or model.tells or self._asked.is_chat):
+            yield Notice("not_told", tr(
+                "It was started without log-probabilities. Start it with --logits_all true, and it tells them."
+            ))  # fmt: skip
         if "grammar" in self._asked.settings:
             yield Notice("not_told", tr(
                 "{engine} keeps to the grammar by itself. Which tokens that forbade, it does not tell."

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 import core
-from core.events import Prefilled, PromptToken, RunStarted, SequenceFinished, TokenChosen
+from core.errors import EngineBusyError
+from core.events import Notice, Prefilled, PromptToken, RunStarted, SequenceFinished, TokenChosen
 from core.remote.exchange import Patience
 from core.remote.model import RemoteModel, connect
 from tests import fake_machine
@@ -127,6 +128,35 @@ def test_a_slow_tokenizer_is_left_and_a_stop_is_heard(monkeypatch: pytest.Monkey
         assert [event.reason for event in events if isinstance(event, SequenceFinished)] == ["stopped"]
         assert cancel.is_set()
         machine.left.set()
+
+
+def test_a_server_without_logits_is_asked_once_more_without_probabilities() -> None:
+    with fake_machine.running("llama-cpp-python", without_logits=True) as machine:
+        model = model_of(machine)
+        first = core.run(model, asked())
+        assert first.texts == [GREEDY]
+        assert ["logprobs" in body for body in machine.asked] == [True, False]
+        told = [event.message for event in first.events if isinstance(event, Notice)]
+        assert [("tells text only" in one, "--logits_all true" in one) for one in told] == [
+            (True, False),
+            (False, True),
+        ]
+        core.run(model, asked())
+        assert len(machine.asked) == 3  # it is not asked for them again
+        machine.without_logits = False
+        assert core.run(model_of(machine), asked()).texts == [GREEDY]  # started anew, it tells them
+        assert "logprobs" in machine.sent
+
+
+def test_a_server_that_fails_at_everything_has_not_been_found_to_have_no_probabilities() -> None:
+    with fake_machine.running("llama-cpp-python") as machine:
+        machine.refusals = [(500, {}, "no memory")] * 4  # once with probabilities, and every try without
+        model = model_of(machine)
+        with pytest.raises(EngineBusyError, match="no memory"):
+            core.run(model, asked())
+        assert machine.refusals == []
+        core.run(model, asked())
+        assert "logprobs" in machine.sent
 
 
 def _stopping_soon() -> threading.Event:
