@@ -24,6 +24,11 @@ class Growing:
         """Everything so far, [R, T, …], a view."""
         return self._buffer[:, : self._length]
 
+    @property
+    def last(self) -> torch.Tensor:
+        """The last column, [R, 1, …], a view."""
+        return self._buffer[:, self._length - 1 : self._length]
+
     def append(self, columns: torch.Tensor) -> None:
         """Add columns [R, n, …]."""
         begin, self._length = self._length, self._length + columns.shape[1]

@@ -201,13 +201,14 @@ class _Tried:
     step: QuickStep | None
 
 
-def quick_step(model: LoadedModel, cache: object) -> QuickStep | None:
+def quick_step(model: LoadedModel, cache: object, lean: LeanPass | None = None) -> QuickStep | None:
     """The quick step of a model for a cache, where it is built, and both have one. Made once and kept with the model,
-    made anew when its weights were changed, put aside when it was touched."""
+    made anew when its weights were changed, put aside when it was touched. `lean`: its lean pass for that cache, where
+    somebody has just asked for it, which looks at every weight."""
     found = library()
     if found is None or model.device.type != "cpu" or not isinstance(cache, (DynamicCache, StaticCache)):
         return None
-    lean = lean_pass(model, cache) or _lean_once_moved(model, cache, found)
+    lean = lean or lean_pass(model, cache) or _lean_once_moved(model, cache, found)
     if lean is None:
         return None
     tried: _Tried | None = model.remembered.get(_KEY)

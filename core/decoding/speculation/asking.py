@@ -35,6 +35,9 @@ class Asking(Protocol):
     def order(self) -> Sequence[Group]:
         """Who is asked; the next group only where the one before it has nothing to say."""
 
+    def rest(self) -> int:
+        """Plain steps to be taken now without asking anybody: all pause; 0 where somebody is to be asked."""
+
     def choice(self, group: Group, silent: Sequence[int]) -> DrafterChoice | None:
         """Why that group; `silent` were asked before it. None where there is no choice."""
 
@@ -54,6 +57,10 @@ class Together:
     def order(self) -> Sequence[Group]:
         """The one group."""
         return (self._group,)
+
+    def rest(self) -> int:
+        """Its pause."""
+        return _rest([self._group])
 
     def choice(self, group: Group, silent: Sequence[int]) -> DrafterChoice | None:
         """Nobody was left out."""
@@ -109,6 +116,10 @@ class Chooser:
         numbers = range(len(self._groups))
         return [self._groups[number] for number in sorted(numbers, key=lambda n: -self._promise(self._earned[n]))]
 
+    def rest(self) -> int:
+        """Until the first of them drafts again."""
+        return _rest(self._groups)
+
     def choice(self, group: Group, silent: Sequence[int]) -> DrafterChoice | None:
         """What each has earned, and why this one was asked."""
         (number,) = group.drafters
@@ -146,3 +157,11 @@ class Chooser:
         if self._shares is None:
             return (outcome.draft_seconds + outcome.verify_seconds + outcome.extra_seconds) / self._one
         return (outcome.passes + 1) * self._shares[number] + self._cost.ratio(len(outcome.tree))
+
+
+def _rest(groups: Sequence[Group]) -> int:
+    """Steps in which all of them pause; these are theirs from now on."""
+    steps = min(group.schedule.pause() for group in groups)
+    for group in groups if steps else ():
+        group.schedule.rest(steps)
+    return steps

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from core.decoding.speculation.cost import VerifyCost
 from core.decoding.speculation.plan import Gate
@@ -97,7 +98,8 @@ class Economy:
         self._known.verify_one = self._known.verify_one or cost.one
         self._longest = _LONGEST_ON_DISK if on_disk else _LONGEST
         self._most = max(_MOST_NODES, self._longest)
-        self._rises = [_rise(cost, nodes) for nodes in range(self._most + 1)]
+        self._rises = _rises(cost, self._most)
+        self._ratios = [(length, self._cost.ratio(length + 1)) for length in _LENGTHS]
         self._left = self._rounds = 0
         self._explores = False
         self.gate: Gate | None = self
@@ -117,6 +119,15 @@ class Economy:
         self._left, known.pause = known.pause, min(known.pause * 2, _PAUSES[1])
         known.fade()
         return 1
+
+    def pause(self) -> int:
+        """What is left of the present one."""
+        return self._left
+
+    def rest(self, steps: int) -> None:
+        """They count as rounds, as any other."""
+        self._rounds += steps
+        self._left -= steps
 
     def learn(self, outcome: Outcome) -> None:
         """Acceptance by probability, the pace, and what passes cost."""
@@ -169,12 +180,11 @@ class Economy:
     def _pays(self) -> bool:
         """Whether some length promises more tokens a second than plain decoding."""
         beta, once = self._known.acceptance, self._draft_first + self._extra
-        best = max(
-            expected_tokens(beta, length)
-            / (self._cost.ratio(length + 1) * self._one + once + (length - 1) * self._draft_step)
-            for length in _LENGTHS
+        one, step = self._one, self._draft_step
+        return any(
+            expected_tokens(beta, length) / (ratio * one + once + (length - 1) * step) * one > _MARGIN
+            for length, ratio in self._ratios
         )
-        return best * self._one > _MARGIN
 
     # -- the gate
 
@@ -234,6 +244,12 @@ class Economy:
     def _node_price(self, nodes: int) -> float:
         """Seconds one more node adds to the target's pass."""
         return self._one * self._rises[min(nodes, self._most)]
+
+
+@lru_cache(maxsize=8)
+def _rises(cost: VerifyCost, most: int) -> tuple[float, ...]:
+    """What each node up to `most` adds to the curve; the same for every run of a model."""
+    return tuple(_rise(cost, nodes) for nodes in range(most + 1))
 
 
 def _rise(cost: VerifyCost, nodes: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ from core.events import CostCurve, Event, Method, Origin
 
 _PAUSE = Plan(0)
 """Of a round in which nobody is asked."""
+_PRICED = 4
+"""Of the plain steps of a pause every so many is priced: asking a thread for its own time is a call of the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,8 @@ class Speculation:
             asking = None
             while not self.track.stop and not run.is_cancelled():
                 asking = asking or self._make_asking()
-                yield from self._round(asking)
+                rest = asking.rest()
+                yield from self._rest(asking, rest) if rest else self._round(asking)
             yield from self._writer.flush()
         except Exception:
             yield from self._writer.flush()  # the text so far is shown, whatever went wrong
@@ -146,6 +150,22 @@ class Speculation:
 
     def _watch(self) -> Stopwatch:
         return Stopwatch(self._clock, self.run.model.shelf is not None)
+
+    def _rest(self, asking: Asking, steps: int) -> Iterator[Event]:
+        """Plain steps in which nobody is asked: what greedy decoding does, and nothing besides."""
+        waits = self.run.model.shelf is not None
+        for step in range(steps):
+            is_priced = step % _PRICED == 0
+            own, begun = self._clock() if is_priced else 0.0, time.perf_counter()
+            scores = self.target.step(self.text)
+            token = self._choose(scores)
+            seconds = time.perf_counter() - begun
+            if is_priced:
+                asking.learn_plain(seconds if waits else self._clock() - own)
+            self.tally.verify_seconds += seconds
+            yield from self._write_plain(scores, token)
+            if self.track.stop or self.run.is_cancelled():
+                return
 
     def _plain_step(self, asking: Asking, rider: Rider | None) -> Iterator[Event]:
         """One token as plain decoding writes it; a rider may look ahead in its pass."""

@@ -37,6 +37,12 @@ class Schedule(Protocol):
     def length(self) -> int:
         """Longest path to draft now; 0 for a plain step."""
 
+    def pause(self) -> int:
+        """Plain steps to come for which `length` is going to say 0."""
+
+    def rest(self, steps: int) -> None:
+        """So many steps of a pause are taken without asking for a length."""
+
     def learn(self, outcome: Outcome) -> None:
         """A round with drafted tokens ended."""
 
@@ -55,6 +61,13 @@ class Constant:
     def length(self) -> int:
         """The number set."""
         return self._length
+
+    def pause(self) -> int:
+        """It pauses never."""
+        return 0
+
+    def rest(self, steps: int) -> None:
+        """Never."""
 
     def learn(self, outcome: Outcome) -> None:
         """Learns nothing."""
@@ -79,6 +92,13 @@ class Heuristic:
     def length(self) -> int:
         """The present length."""
         return self._memory[self._key]
+
+    def pause(self) -> int:
+        """It drafts always, if only a token."""
+        return 0
+
+    def rest(self, steps: int) -> None:
+        """Never."""
 
     def learn(self, outcome: Outcome) -> None:
         """Grow or shrink."""

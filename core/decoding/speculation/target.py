@@ -55,9 +55,11 @@ class Target:
 
     def step(self, text: Text) -> list[torch.Tensor]:
         """Read the text's last token for good; scores behind it, each [1, V]."""
-        ids = text.slice(len(text) - 1)
+        ids = text.last
         raw = self._run.repair(self.passes.text(ids))
         scores = [raw] if self._guide is None else [raw, self._guide.step(raw, ids)]
+        if not self.funnel.stages:
+            return scores
         return [*scores, *self.funnel.trace([text.tensor], scores[-1])[1:]]
 
     def score(self, text: Text, tree: DraftTree, rider: Rider | None = None) -> list[torch.Tensor]:

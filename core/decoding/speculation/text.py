@@ -24,11 +24,17 @@ class Text:
         """All ids, [1, T], a view."""
         return self._on_device.tensor
 
+    @property
+    def last(self) -> torch.Tensor:
+        """The last id, [1, 1], a view."""
+        return self._on_device.last
+
     def extend(self, tokens: Sequence[int], tensor: torch.Tensor | None = None) -> None:
         """Append tokens; `tensor` [n or more] begins with the same, where they are on the device already."""
         if tensor is None:
             tensor = torch.tensor(tokens, device=self.tensor.device)
-        self._on_device.append(tensor[None, : len(tokens)])
+        fitting = tensor if len(tensor) == len(tokens) else tensor[: len(tokens)]
+        self._on_device.append(fitting.unsqueeze(0))
         self.ids += tokens
 
     def slice(self, begin: int) -> torch.Tensor:

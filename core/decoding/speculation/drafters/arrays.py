@@ -216,10 +216,10 @@ def array_passes(model: LoadedModel) -> ArrayPasses | None:
     lean = lean_llama(model)
     if lean is None or model.device.type != "cpu" or not lean.is_silu:
         return None
-    if sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters()) > LARGEST:
-        return None
     known: ArrayWeights | None = model.remembered.get("arrays")
     if known is None or known.lean is not lean:
+        if sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters()) > LARGEST:
+            return None
         model.remembered["arrays"] = known = ArrayWeights(lean)
     return ArrayPasses(known)
 

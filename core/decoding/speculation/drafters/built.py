@@ -97,5 +97,5 @@ class BuiltPasses(ArrayPasses):
 def small_passes(model: LoadedModel) -> ArrayPasses | None:
     """Passes of a small Llama-like model: in machine code where that is built, else on arrays; None for any other."""
     arrays = array_passes(model)
-    step = None if arrays is None else quick_step(model, DynamicCache())
+    step = None if arrays is None else quick_step(model, DynamicCache(), arrays.weights.lean)
     return arrays if arrays is None or step is None else BuiltPasses(arrays.weights, step)

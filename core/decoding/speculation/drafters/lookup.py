@@ -70,10 +70,12 @@ class Lookup:
 
     def _find(self) -> tuple[int | None, int]:
         """Where the longest match goes on, and its length."""
-        for size in range(min(self._longest, len(self._all)), 0, -1):
-            if (place := self._places.get(tuple(self._all[-size:]))) is not None:
-                return place, size
-        return None, 0
+        found, matched = None, 0
+        for size in range(1, min(self._longest, len(self._all)) + 1):
+            if (place := self._places.get(tuple(self._all[-size:]))) is None:
+                break  # what the text has never said before, it has not said with more before it either
+            found, matched = place, size
+        return found, matched
 
     def settle(self, accepted: Sequence[int]) -> None:
         """Nothing to keep."""

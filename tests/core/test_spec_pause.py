@@ -1,0 +1,150 @@
+"""Pauses: plain steps in which nobody is asked, taken together, and neither text nor schedules notice."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+import torch
+
+import core
+from core.decoding.speculation import factory
+from core.decoding.speculation.asking import Chooser, Together
+from core.decoding.speculation.auto_length import Economy
+from core.decoding.speculation.cost import VerifyCost
+from core.decoding.speculation.drafters.lookup import Lookup
+from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.schedule import Constant, Outcome, Schedule
+from core.decoding.speculation.text import Text
+from core.decoding.speculation.tree import Branch, merge
+from core.decoding.speculation.verify import Verdict
+from core.events import TokenChosen
+from tests.core import tiny
+from tests.core.spec_models import chosen, config, greedy, near, rounds
+
+COST = VerifyCost((1, 32), (1.0, 1.9))
+PAUSE = 5
+
+
+class Resting(Constant):
+    """Five plain steps behind every draft; none of them asks for a length."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self._left = 0
+
+    def length(self) -> int:
+        assert not self._left, "asked in a pause"
+        self._left = PAUSE
+        return super().length()
+
+    def pause(self) -> int:
+        return self._left
+
+    def rest(self, steps: int) -> None:
+        self._left -= steps
+
+
+def _in_vain(schedule: Schedule, length: int) -> None:
+    tree = merge(0, [Branch.chain([1] * length, [0.1] * length)])
+    schedule.learn(Outcome(tree, Verdict([], 0, False), length, length / 8, 1.0))
+
+
+def _asked_each_step(schedule: Economy, steps: int) -> list[int]:
+    lengths: list[int] = []
+    for _ in range(steps):
+        lengths.append(schedule.length())
+        _in_vain(schedule, lengths[-1]) if lengths[-1] else schedule.learn_plain(1.0)
+    return lengths
+
+
+def _asked_between_pauses(schedule: Economy, steps: int) -> list[int]:
+    asking, lengths = Together(1, schedule), list[int]()
+    while len(lengths) < steps:
+        rest = asking.rest()
+        for _ in range(rest):
+            schedule.learn_plain(1.0)
+        lengths += [0] * rest
+        lengths.append(schedule.length())
+        _in_vain(schedule, lengths[-1])
+    return lengths[:steps]
+
+
+def test_pauses_taken_at_once_fall_as_those_taken_step_by_step() -> None:
+    one, other = Economy(COST, {}, "test"), Economy(COST, {}, "test")
+    lengths = _asked_each_step(one, 400)
+    assert 0 in lengths
+    assert _asked_between_pauses(other, 400) == lengths
+
+
+def test_several_drafters_rest_until_the_first_of_them_drafts_again() -> None:
+    one, other = Resting(3), Resting(3)
+    chooser = Chooser([one, other], COST, None)
+    assert chooser.rest() == 0
+    one.length(), other.length()
+    one.rest(2)
+    assert chooser.rest() == 3
+    assert (one.pause(), other.pause()) == (0, 2)
+    assert chooser.rest() == 0
+    assert other.pause() == 2
+
+
+@pytest.mark.parametrize("sampling", [{}, {"do_sample": True, "top_k": 1}], ids=["greedy", "dice"])
+def test_a_run_with_pauses_writes_what_greedy_decoding_writes(
+    monkeypatch: pytest.MonkeyPatch, sampling: dict[str, object]
+) -> None:
+    monkeypatch.setattr(factory, "Constant", Resting)
+    model, options = tiny.shared("llama"), {"schedule": "constant"}
+    request = core.Request(tiny.prompt(), config(**sampling), "assisted", options, drafters=[near("llama")])
+    result = core.run(model, request)
+    assert result.sequences[0] == greedy(model)
+    begins = [event.step for event in rounds(result)]
+    assert begins[0] == 1
+    for event, after in zip(rounds(result), begins[1:], strict=False):
+        assert after == event.step + len(event.accepted) + 1 + PAUSE
+    drafted = {step for event in rounds(result) for step in range(event.step, event.step + len(event.accepted) + 1)}
+    plain = [token for token in chosen(result) if token.step not in drafted]
+    assert len(plain) > PAUSE
+    assert {token.origin for token in plain} == {chosen(result)[0].origin}
+    assert result.metrics.verify_seconds
+
+
+def test_a_pause_ends_where_the_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a pause: by the limit, by Stop."""
+    monkeypatch.setattr(factory, "Constant", Resting)
+    model, options, drafts = tiny.shared("llama"), {"schedule": "constant"}, [near("llama")]
+    whole = greedy(model)
+    for limit in range(2, 12):
+        request = core.Request(tiny.prompt(), config(max_new_tokens=limit), "assisted", options, drafters=drafts)
+        assert core.run(model, request).sequences[0] == whole[:limit]
+    request = core.Request(tiny.prompt(), config(), "assisted", options, drafters=drafts)
+    first, *_ = rounds(core.run(model, request))
+    in_pause, cancel, seen = first.step + len(first.accepted) + 2, threading.Event(), list[int]()
+    for event in core.stream(model, request, cancel):
+        if isinstance(event, TokenChosen):
+            seen.append(event.id)
+            cancel.set() if event.step == in_pause else None
+    assert seen == whole[: len(seen)]
+    assert in_pause < len(seen) <= in_pause + 3  # the step that was begun, and its pair
+
+
+def _matches(ids: list[int], longest: int) -> tuple[int | None, int]:
+    """By looking: where the longest n-gram at the end went on the last time."""
+    for size in range(longest, 0, -1):
+        places = [place for place in range(size, len(ids)) if ids[place - size : place] == ids[-size:]]
+        if places:
+            return places[-1], size
+    return None, 0
+
+
+def test_lookup_finds_what_a_search_of_the_text_finds() -> None:
+    dice = random.Random(0)
+    for longest in (1, 2, 3, 5):
+        drafter, text = Lookup([], longest, 4), Text([dice.randrange(6)], torch.device("cpu"))
+        for _ in range(120):
+            branch = drafter.propose(text, Plan(1))
+            place, _size = _matches(text.ids, longest)
+            assert branch is not None
+            assert branch.ids == ([] if place is None else [text.ids[place]])
+            text.extend([dice.randrange(6)])
