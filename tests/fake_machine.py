@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from tests import fake_tokenizer
+from tests import fake_generate, fake_tokenizer
 from tests.local_server import serving
 
 STORY = (
@@ -37,6 +37,10 @@ class Machine:
     """What it wants to be told; empty: nothing."""
     without_logits: bool = False
     """As llama-cpp-python's server without `logits_all`: asked for probabilities, it fails."""
+    own_face: str = "whole"
+    """How SGLang's own face tells: everything from the beginning with each message (whole), what is new (pieces), text
+    as a whole and lists in pieces (both); or it has none (none), answers what is none (garbage), fails (fault), cut: it
+    closes the connection before its first word."""
     refusals: list[tuple[int, dict[str, str], str]] = field(default_factory=list)
     """Status, headers and body of the next answers to a POST."""
     dies_after: int | None = None
@@ -129,6 +133,10 @@ class _Answer(BaseHTTPRequestHandler):
             self._json(422, {"detail": "Unexpected fields in the request"})
         elif machine.without_logits and body.get("logprobs") is not None:
             self._json(500, {"error": {"message": _NO_LOGITS, "type": "internal_server_error", "code": None}})
+        elif self.path == "/generate" and (machine.kind != "sglang" or machine.own_face == "none"):
+            self._json(404, {"detail": "Not Found"})
+        elif self.path == "/generate" and machine.own_face == "fault":
+            self._json(500, {"error": {"message": "SamplingParams got an unexpected keyword argument"}})
         elif body.get("stream"):
             self._stream(body)
         else:
@@ -197,6 +205,12 @@ class _Dead(Exception):
 
 
 def _lines(machine: Machine, body: dict[str, Any]) -> Iterator[bytes]:
+    is_own = "sampling_params" in body
+    if is_own:
+        body = {**body, **body["sampling_params"], "max_tokens": body["sampling_params"]["max_new_tokens"]}
+        if machine.own_face in ("garbage", "cut"):
+            yield b"data: {no JSON\n\n" if machine.own_face == "garbage" else b""
+            return
     story = [_likeliest(step) for step in machine.story] if _is_greedy(body) else machine.story
     count = min(len(story), body.get("max_tokens") or _in_json(body) or len(machine.story))
     for number in range(body.get("n") or 1):
@@ -207,9 +221,13 @@ def _lines(machine: Machine, body: dict[str, Any]) -> Iterator[bytes]:
                 return
             if machine.garbage_after == place:
                 yield b"data: {this is no JSON\n\n"
-            yield _line(_message(machine, body, number, place, piece, share, top, count))
+            if is_own:
+                yield _line(fake_generate.message(machine.own_face, body, number, story[: place + 1], count))
+            else:
+                yield _line(_message(machine, body, number, place, piece, share, top, count))
     if machine.kind != "transformers":
-        yield _line(_figures(machine, count))
+        if not is_own:
+            yield _line(_figures(machine, count))
         yield b"data: [DONE]\n\n"
 
 

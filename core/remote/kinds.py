@@ -57,6 +57,8 @@ class Kind:
     """A prompt may be token ids."""
     tokenizes: bool = False
     """It tells how it cuts a text into tokens: `/tokenize`, and `/detokenize` back."""
+    generates: bool = False
+    """It has a face of its own that tells more: `/generate`."""
     fails_at_probabilities: bool = False
     """Where it was started without them, asking for them is answered as a fault of its own."""
     scores: bool = False
@@ -76,7 +78,7 @@ VLLM = Kind(
 )  # fmt: skip
 SGLANG = Kind(
     "sglang", "SGLang", {**_COMMON, **_SEVERAL, **_SERVERS, **_GRAMMAR}, _USAGE, no_top_k=-1, alternatives=20,
-    chat_alternatives=20, takes_ids=True, scores=True, after_temperature=True,
+    chat_alternatives=20, takes_ids=True, scores=True, after_temperature=True, generates=True,
 )  # fmt: skip
 LLAMA_CPP = Kind(
     "llama.cpp", "llama.cpp", {**_COMMON, **_LLAMA, **_GRAMMAR},

@@ -30,6 +30,8 @@ class RemoteModel:
     words: Words = field(default_factory=Words)
     tells: bool = True
     """Whether it tells probabilities; found out with the first run."""
+    generates: bool = True
+    """Whether it answers on a face of its own; found out with the first run."""
     reads: bool = True
     """Whether it tells the tokens of a prompt; found out with the first run."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from core.remote.words import shown, whole
@@ -90,15 +90,17 @@ def _of_chat(content: Sequence[Any], ids: Sequence[Any]) -> Iterator[Told]:
 
 
 def _likely(item: Mapping[str, Any]) -> Likely:
-    return Likely(shown(str(item.get("token", "")), item.get("bytes")), _log(item.get("logprob")), _id(item.get("id")))
+    return Likely(
+        shown(str(item.get("token", "")), item.get("bytes")), log_probability(item.get("logprob")), _id(item.get("id"))
+    )
 
 
 def _of_completion(told: Mapping[str, Any], ids: Sequence[Any]) -> Iterator[Told]:
     pieces, logs, tops = (_list(told.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
     for place, piece in enumerate(pieces):
         likely = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
-        top = sorted((Likely(whole(str(one)), _log(value)) for one, value in likely.items()), key=_order)
-        log = _log(logs[place]) if place < len(logs) else math.nan
+        top = sorted((Likely(whole(str(one)), log_probability(value)) for one, value in likely.items()), key=_order)
+        log = log_probability(logs[place]) if place < len(logs) else math.nan
         yield Told(whole(str(piece)), _id(None, ids, place), log, tuple(top))
 
 
@@ -110,7 +112,7 @@ def _order(item: Likely) -> float:
     return -item.log_probability
 
 
-def _log(value: Any) -> float:
+def log_probability(value: Any) -> float:
     """A log-probability; −∞ is told in several ways, the largest negative number among them."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or math.isnan(value):
         return math.nan
@@ -127,24 +129,49 @@ class Counts:
     """Figures that an engine tells of a run; None where it does not."""
 
     prompt: int | None = None
+    cached: int | None = None
+    """Of the prompt: those that were not computed anew."""
     written: int | None = None
     prompt_seconds: float | None = None
     drafted: int | None = None
     accepted: int | None = None
+    passes: int | None = None
+    """Of the model, where it checked drafts."""
+    rate: float | None = None
+    """Share of drafts that were accepted, as it is told itself."""
+    _texts: dict[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Take what a message says of them."""
-        usage, timings = message.get("usage"), message.get("timings")
-        if isinstance(usage, dict):
-            self.prompt = _count(usage.get("prompt_tokens"), self.prompt)
-            self.written = _count(usage.get("completion_tokens"), self.written)
-        if isinstance(timings, dict):
-            milliseconds = timings.get("prompt_ms")
-            if isinstance(milliseconds, (int, float)) and milliseconds > 0:
-                self.prompt_seconds = milliseconds / 1000
-            self.drafted = _count(timings.get("draft_n"), self.drafted)
-            self.accepted = _count(timings.get("draft_n_accepted"), self.accepted)
+        self._hear_usage(message.get("usage"))
+        self._hear_llama(message.get("timings"))
         self._hear_vllm(message.get("metrics"))
+        if isinstance(told := message.get("meta_info"), dict):
+            self._texts[int(message.get("index") or 0)] = told
+            self._hear_sglang(told)
+
+    def _hear_usage(self, usage: Any) -> None:
+        if not isinstance(usage, dict):
+            return
+        self.prompt = _count(usage.get("prompt_tokens"), self.prompt)
+        self.written = _count(usage.get("completion_tokens"), self.written)
+        read, said = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+        if isinstance(read, dict):
+            self.cached = _count(read.get("cached_tokens"), self.cached)
+        if isinstance(said, dict):
+            accepted, rejected = (_count(said.get(f"{name}_prediction_tokens"), None) for name in _OUTCOMES)
+            if accepted is not None and rejected is not None and accepted + rejected:
+                self.drafted, self.accepted = accepted + rejected, accepted
+
+    def _hear_llama(self, timings: Any) -> None:
+        if not isinstance(timings, dict):
+            return
+        milliseconds = timings.get("prompt_ms")
+        if isinstance(milliseconds, (int, float)) and milliseconds > 0:
+            self.prompt_seconds = milliseconds / 1000
+        self.cached = _count(timings.get("cache_n"), self.cached)
+        self.drafted = _count(timings.get("draft_n"), self.drafted)
+        self.accepted = _count(timings.get("draft_n_accepted"), self.accepted)
 
     def _hear_vllm(self, metrics: Any) -> None:
         drafts = metrics.get("speculative_decoding") if isinstance(metrics, dict) else None
@@ -152,10 +179,36 @@ class Counts:
             self.drafted = _count(drafts.get("num_draft_tokens"), self.drafted)
             self.accepted = _count(drafts.get("num_accepted_tokens"), self.accepted)
 
+    def _hear_sglang(self, told: Mapping[str, Any]) -> None:
+        """Each of several texts has figures of its own; names of newer and older versions."""
+        self.prompt = _count(told.get("prompt_tokens"), self.prompt)
+        self.cached = _count(told.get("cached_tokens"), self.cached)
+        self.written = self._sum("completion_tokens")
+        self.passes = self._sum("spec_verify_ct")
+        self.drafted = self._sum("spec_num_proposed_drafts", "spec_draft_token_num")
+        self.accepted = self._sum("spec_num_correct_drafts", "spec_accept_token_num")
+        rate = told.get("spec_accept_rate")
+        if isinstance(rate, (int, float)) and 0 <= rate <= 1 and len(self._texts) == 1:
+            self.rate = float(rate)
+
+    def _sum(self, *names: str) -> int | None:
+        found = [_count(told.get(name), None) for told in self._texts.values() for name in names]
+        counts = [count for count in found if count is not None]
+        return sum(counts) if counts else None
+
     @property
     def acceptance(self) -> float | None:
         """Share of the drafted tokens that became text; None where nothing was drafted, or told."""
-        return self.accepted / self.drafted if self.drafted and self.accepted is not None else None
+        return self.accepted / self.drafted if self.drafted and self.accepted is not None else self.rate
+
+    @property
+    def prompt_speed(self) -> float | None:
+        """Tokens of the prompt that were computed in a second; None where that is not told."""
+        computed = (self.prompt or 0) - (self.cached or 0)
+        return computed / self.prompt_seconds if self.prompt_seconds and computed > 0 else None
+
+
+_OUTCOMES = ("accepted", "rejected")
 
 
 def _count(value: Any, known: int | None) -> int | None:

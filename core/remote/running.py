@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.defaults import DEFAULTS
-from core.errors import EngineCutError, EngineRefusedError
+from core.errors import EngineCutError, EngineRefusedError, EngineReplyError
 from core.events import (
     Ending,
     Event,
@@ -21,12 +21,13 @@ from core.events import (
     RunStarted,
     SequenceFinished,
 )
-from core.remote import faults
+from core.remote import faults, own_face
 from core.remote.asking import Asked, ask
 from core.remote.client import FaultError
 from core.remote.exchange import StoppedError
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel
+from core.remote.own_face import Generated, is_own
 from core.remote.reading import Reading, read_prompt
 from core.remote.replies import Counts, Part, Told, parts, shared_out
 from core.remote.telling import Teller
@@ -61,6 +62,10 @@ class _Text:
         return "".join(self.texts)
 
 
+class _ElsewhereError(Exception):
+    """A face that has not answered: another may."""
+
+
 class _Run:
     """One run; `events` once."""
 
@@ -68,6 +73,7 @@ class _Run:
         self._model, self._asked, self._request = model, asked, request
         self._texts = [_Text(number) for number in range(asked.texts)]
         self._counts = Counts()
+        self._generated = Generated(model.place)
         self._teller = Teller(model, asked.alternatives, asked.acting, "sampled" if asked.samples else "greedy")
         self._begun = time.perf_counter()
         self._first: float | None = None
@@ -101,6 +107,35 @@ class _Run:
         return read
 
     def _messages(self, cancel: threading.Event) -> Iterator[dict[str, Any]]:
+        """By the engine's own face where it has one and answers there."""
+        own = own_face.question(self._model, self._asked)
+        if own is None:
+            yield from self._compatible(cancel)
+            return
+        try:
+            yield from self._own(*own, cancel)
+        except _ElsewhereError:
+            for message in self._compatible(cancel):
+                self._model.generates = False
+                yield message
+
+    def _own(self, path: str, body: dict[str, Any], cancel: threading.Event) -> Iterator[dict[str, Any]]:
+        """Raises _ElsewhereError where nothing of it could be read."""
+        is_read = False
+        try:
+            for message in self._model.client.stream(path, body, cancel, is_trial=True):
+                if not is_read and not own_face.is_own(message):
+                    break
+                is_read = True
+                yield message
+        except (EngineRefusedError, EngineReplyError, EngineCutError, FaultError) as error:
+            if is_read:
+                raise
+            raise _ElsewhereError from error
+        if not is_read:
+            raise _ElsewhereError
+
+    def _compatible(self, cancel: threading.Event) -> Iterator[dict[str, Any]]:
         """Asked again without probabilities where the engine refuses those, or fails at them."""
         client, asked = self._model.client, self._asked
         bare = asked.without_probabilities()
@@ -149,7 +184,7 @@ class _Run:
 
     def _hear(self, message: dict[str, Any]) -> Iterator[Event]:
         self._counts.hear(message)
-        for part in read(message, self._model.place):
+        for part in read(message, self._model.place, self._generated):
             if 0 <= part.sequence < len(self._texts):
                 yield from self._add(self._texts[part.sequence], part)
 
@@ -176,7 +211,8 @@ class _Run:
         """With the first token: what is known of the prompt, and what will not be told."""
         self._first = time.perf_counter()
         if self._counts.prompt is not None:
-            yield Prefilled(self._counts.prompt, self._counts.prompt_seconds or self._first - self._begun)
+            yield Prefilled(self._counts.prompt, self._counts.prompt_seconds or self._first - self._begun,
+                            self._counts.cached or 0)  # fmt: skip
         if not with_tokens:
             yield Notice("not_told", tr(
                 "{engine} tells text only: what stands here as a token is a piece of text as it came, and nobody tells "
@@ -228,22 +264,23 @@ class _Run:
         written = counts.written if counts.written is not None else sum(len(text.ids) for text in self._texts)
         decoding = max((text.last for text in self._texts), default=now) - (self._first or now)
         later = written - len(self._texts)
-        reading = counts.prompt_seconds
         return Metrics(
             prompt_tokens=counts.prompt or 0,
             new_tokens=written,
             seconds=now - self._begun,
             time_to_first_token=self._first - self._begun if self._first else None,
-            prefill_tokens_per_second=counts.prompt / reading if counts.prompt and reading else None,
+            prefill_tokens_per_second=counts.prompt_speed,
             decode_tokens_per_second=later / decoding if later > 0 and decoding > 0 else None,
+            target_passes=counts.passes or 0,
+            tokens_per_target_pass=written / counts.passes if counts.passes else None,
             acceptance_rate=counts.acceptance,
         )
 
 
-def read(message: dict[str, Any], place: str) -> tuple[Part, ...]:
+def read(message: dict[str, Any], place: str, own: Generated) -> tuple[Part, ...]:
     """The parts of a message. Raises EngineReplyError where it is JSON of another shape."""
     try:
-        return tuple(parts(message))
+        return (own.part(message),) if is_own(message) else tuple(parts(message))
     except (TypeError, ValueError, LookupError, AttributeError):
         raise faults.unreadable(place, str(message)) from None
 
