@@ -35,7 +35,9 @@ def digest(ids: str, tensors: Mapping[str, torch.Tensor]) -> str:
 
 def _hash_model(model: LoadedModel) -> str:
     config = {name: value for name, value in model.model.config.to_dict().items() if name not in _PLACE_AND_TIME}
-    about = f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)} {seals(model.model)}"
+    about = (
+        f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)} {seals(model.model.modules())}"
+    )
     return _hash_tensors(hashlib.blake2b(about.encode()), dict(_tensors(model)))
 
 

@@ -60,9 +60,10 @@ def lean_pass(model: LoadedModel, cache: object) -> LeanPass | None:
 def lean_decoder(model: LoadedModel) -> LeanDecoder | None:
     """Made once and kept with the model; made anew when its weights were changed, put aside when it was touched."""
     network = model.model
-    if not _may(model) or not is_untouched(network):
+    modules = tuple(network.modules())  # walked once: this is asked before every run
+    if not _may(model) or network.training or not is_untouched(modules):
         return None
-    stamp = (stamp_of(network), seals(network))
+    stamp = (stamp_of(modules), seals(modules))
     tried: _Tried | None = model.remembered.get(_KEY)
     if tried is None or tried.stamp != stamp:
         model.remembered[_KEY] = tried = _Tried(stamp, _try(model))

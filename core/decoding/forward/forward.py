@@ -15,7 +15,7 @@ from core.caches.tensors.editing import copy, reorder, tokens_read
 from core.caches.tensors.fixed import is_compiled
 from core.caches.tensors.reading import counts_otherwise, memory_of
 from core.caches.tensors.sink import SinkCache
-from core.decoding.forward.choosing import lean_pass
+from core.decoding.forward.choosing import LeanPass, lean_pass
 from core.decoding.forward.lean import LeanLlama
 from core.decoding.forward.lean_compiled import compiled_step
 from core.decoding.forward.quick_step import QuickStep, quick_step
@@ -99,7 +99,7 @@ class Forward:
         self._counts_otherwise = positions_of(model.model) is not None or counts_otherwise(model)
         self._reads_anew = cache is None and memory_of(model) == "none"
         self._lean = lean_pass(model, cache)
-        self._step = single_step(model, cache)
+        self._step = single_step(model, cache, self._lean)
 
     @property
     def follows_rows(self) -> bool:
@@ -195,7 +195,7 @@ class Forward:
         self.cache = cache
         if self._perceived is None:
             self._lean = lean_pass(self.model, cache)
-            self._step = single_step(self.model, cache)
+            self._step = single_step(self.model, cache, self._lean)
         self._began = True
 
     def _longest_pass(self, ids: torch.Tensor) -> int | None:
@@ -303,9 +303,9 @@ class _Step(Protocol):
     ) -> torch.Tensor: ...  # fmt: skip
 
 
-def single_step(model: LoadedModel, cache: object) -> _Step | None:
-    """The compiled step for a cache that wants one, else the quick one where it is built."""
-    return compiled_step(model, cache) or quick_step(model, cache)
+def single_step(model: LoadedModel, cache: object, lean: LeanPass | None = None) -> _Step | None:
+    """The compiled step for a cache that wants one, else the quick one where it is built; `lean`: see there."""
+    return compiled_step(model, cache) or quick_step(model, cache, lean)
 
 
 def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> None:

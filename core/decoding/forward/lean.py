@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
@@ -87,7 +87,7 @@ class LeanLlama:
 
     def __init__(self, network: Llama) -> None:
         self._network = network
-        self._stamp = stamp_of(network)
+        self._stamp = stamp_of(network.modules())
         config = network.config
         self.eps = config.rms_norm_eps
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -104,7 +104,7 @@ class LeanLlama:
 
     def is_current(self) -> bool:
         """Whether the module's weights, forward and hooks are as they were when this was made."""
-        return self._stamp == stamp_of(self._network) and is_plain(self._network)
+        return self._stamp == stamp_of(self._network.modules()) and is_plain(self._network)
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
@@ -250,16 +250,16 @@ def _mask_of_last(
 
 def is_plain(network: torch.nn.Module | Llama) -> TypeGuard[Llama]:
     """Exactly one of the known classes, with nobody's forward or hooks in the way."""
-    if type(network).forward is not _FORWARDS.get(type(network)) or "forward" in vars(network) or network.training:
-        return False
-    return not any(_is_changed(module) for module in network.modules())
+    return _is_known(network) and not network.training and not any(_is_changed(part) for part in network.modules())
 
 
-def is_untouched(network: torch.nn.Module) -> bool:
+def _is_known(network: torch.nn.Module | Llama) -> TypeGuard[Llama]:
+    return type(network).forward is _FORWARDS.get(type(network))
+
+
+def is_untouched(modules: Iterable[torch.nn.Module]) -> bool:
     """Whether every module is as torch, transformers and this program wrote it: nobody's class, forward or hook."""
-    return not network.training and not any(
-        _is_changed(module) or not _is_own(type(module)) for module in network.modules()
-    )
+    return not any(_is_changed(module) or not _is_own(type(module)) for module in modules)
 
 
 def _is_own(kind: type[torch.nn.Module]) -> bool:
@@ -289,16 +289,22 @@ def _fits(network: Llama) -> bool:
         type(network) in _WINDOWED and getattr(config, "sliding_window", None)
     )
     return (
-        network.dtype == torch.float32 and packed_bits(network.modules()) is None and not biased_mlp and not windowed
+        getattr(network.lm_head, "bits", None) is None  # where layers are packed, it is, and is the quickest to see
+        and packed_bits(network.modules()) is None
+        and network.dtype == torch.float32 and not biased_mlp and not windowed
         and config.rope_parameters["rope_type"] in _STEADY_ROPES and network.lm_head.bias is None
         and config._attn_implementation == "sdpa"
     )  # fmt: skip
 
 
-def stamp_of(network: _Weighted) -> tuple[int, ...]:
+def stamp_of(modules: Iterable[torch.nn.Module]) -> tuple[int, ...]:
     """Changes when any weight is replaced or written to."""
     return tuple(
-        number for p in network.parameters() for number in (p.data_ptr(), 0 if p.is_inference() else p._version)
+        number
+        for module in modules
+        for p in module._parameters.values()
+        if p is not None
+        for number in (p.data_ptr(), 0 if p.is_inference() else p._version)
     )
 
 
@@ -322,7 +328,7 @@ def lean_llama(model: LoadedModel) -> LeanLlama | None:
     if known is not None and known.is_current():
         return known
     model.remembered["lean"] = None
-    if is_plain(network) and _fits(network):
+    if _is_known(network) and _fits(network) and is_plain(network):
         lean = LeanLlama(network)
         model.remembered["lean"] = lean if agrees(lean, model) else None
     found: LeanLlama | None = model.remembered["lean"]

@@ -15,6 +15,8 @@ _BLOCK = 16
 """The kernel takes whole blocks of so many outputs."""
 WHOLE = 64
 """Outputs that are packed together; a portion that ends elsewhere would be packed otherwise."""
+_PORTION = 2**18
+"""Weights that are packed at a time: while they are, each takes some forty bytes."""
 
 
 def fits_four(outputs: int, inputs: int) -> bool:
@@ -60,7 +62,7 @@ class FourBits:
 def pack_four(rows: torch.Tensor) -> FourBits:
     """`rows` [N, K] of floats in four bits, a portion of them at a time: numbers before packing take 32 bits each."""
     outputs, inputs = rows.shape
-    portion = max(WHOLE, (2**21 // inputs) // WHOLE * WHOLE)
+    portion = max(WHOLE, (_PORTION // inputs) // WHOLE * WHOLE)
     packed, beside = [], []
     for start in range(0, outputs, portion):
         numbers, more = quantize_groups(rows[start : start + portion])

@@ -47,9 +47,9 @@ def is_tied(network: Network) -> bool:
     return words.weight is head.weight
 
 
-def seals(network: Network) -> str:
+def seals(modules: Iterable[nn.Module]) -> str:
     """What changes with every packed number."""
-    return " ".join(module.seal for module in _packed(network))
+    return " ".join(module.seal for module in modules if isinstance(module, Packed))
 
 
 def _packed(network: nn.Module) -> list[Packed]:
