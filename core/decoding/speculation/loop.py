@@ -32,7 +32,7 @@ from core.events import CostCurve, Event, Method, Origin
 _PAUSE = Plan(0)
 """Of a round in which nobody is asked."""
 _PRICED = 4
-"""Of the plain steps of a pause every so many is priced: asking a thread for its own time is a call of the system."""
+"""Of plain steps every so many is priced: asking a thread for its own time is a call of the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,8 @@ class Speculation:
         self.track = run.scribe.track(0)
         self.tally = Tally()
         self._rider = next((drafter for drafter in drafters if isinstance(drafter, Rider)), None)
+        self._plain = 0
+        """Plain steps so far."""
         self._dice = Dice(run.generator)
         self._clock = clock_of(run.model.device)
         self._method: Method = "sampled" if shape.samples else "greedy"
@@ -125,7 +127,8 @@ class Speculation:
         if draft is None or self.run.is_cancelled():
             return []
         if not draft.branches:
-            return self._plain_step(asking, self._rider if draft.was_asked else None)
+            rider = self._rider if draft.was_asked else None
+            return self._plain_step(asking) if rider is None else self._ridden_step(asking, rider)
         group, plan = draft.group, draft.plan
         tree = merge(self.text.ids[-1], draft.branches, group.drafters)
         watch.lap()
@@ -153,31 +156,33 @@ class Speculation:
 
     def _rest(self, asking: Asking, steps: int) -> Iterator[Event]:
         """Plain steps in which nobody is asked: what greedy decoding does, and nothing besides."""
-        waits = self.run.model.shelf is not None
-        for step in range(steps):
-            is_priced = step % _PRICED == 0
-            own, begun = self._clock() if is_priced else 0.0, time.perf_counter()
-            scores = self.target.step(self.text)
-            token = self._choose(scores)
-            seconds = time.perf_counter() - begun
-            if is_priced:
-                asking.learn_plain(seconds if waits else self._clock() - own)
-            self.tally.verify_seconds += seconds
-            yield from self._write_plain(scores, token)
+        for _ in range(steps):
+            yield from self._plain_step(asking)
             if self.track.stop or self.run.is_cancelled():
                 return
 
-    def _plain_step(self, asking: Asking, rider: Rider | None) -> Iterator[Event]:
-        """One token as plain decoding writes it; a rider may look ahead in its pass."""
+    def _plain_step(self, asking: Asking) -> Iterator[Event]:
+        """One token as plain decoding writes it."""
+        is_priced = self._plain % _PRICED == 0
+        self._plain += 1
+        own, begun = self._clock() if is_priced else 0.0, time.perf_counter()
+        scores = self.target.step(self.text)
+        token = self._choose(scores)
+        seconds = time.perf_counter() - begun
+        if is_priced:
+            asking.learn_plain(seconds if self.run.model.shelf is not None else self._clock() - own)
+        self.tally.verify_seconds += seconds
+        return self._write_plain(scores, token)
+
+    def _ridden_step(self, asking: Asking, rider: Rider) -> Iterator[Event]:
+        """One token; a rider looks ahead in its pass."""
         watch = self._watch()
-        scores = self.target.step(self.text) if rider is None else self._step_with(rider)
+        scores = self._step_with(rider)
         token = self._choose(scores)
         watch.lap()
-        if rider is None:
-            asking.learn_plain(watch.target(0))
-        else:  # a window that brought no draft has cost its rows all the same
-            tree, nothing = merge(self.text.ids[-1], [Branch()]), Verdict([], -1, True)
-            asking.learn(asking.order()[0], Outcome(tree, nothing, 0, 0.0, watch.target(0)))
+        # A window that brought no draft has cost its rows all the same.
+        tree, nothing = merge(self.text.ids[-1], [Branch()]), Verdict([], -1, True)
+        asking.learn(asking.order()[0], Outcome(tree, nothing, 0, 0.0, watch.target(0)))
         self.tally.verify_seconds += watch.seconds[0]
         return self._write_plain(scores, token)
 
