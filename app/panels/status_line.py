@@ -143,7 +143,7 @@ class StatusLine(QFrame):
         known = figures.figures(self._run) if self._run is not None else figures.Figures()
         texts = {
             "first_token": _told(tr("first token"), known.first_token, words.duration),
-            "prefill": _told(tr("prefill"), known.prefill, words.rate) + _reused(self._run),
+            "prefill": " · ".join(filter(None, (_told(tr("prefill"), known.prefill, words.rate), _reused(self._run)))),
             "decode": _told(tr("decode"), known.decode, words.rate),
             "cache": _told(tr("cache"), known.cache, words.size),
             "acceptance": _told(tr("accepted"), known.acceptance, "{:.0%}".format),
@@ -220,7 +220,7 @@ def _device_name(device: str) -> str:
 def _reused(run: Run | None) -> str:
     """How many of the prompt's tokens an earlier run had read already."""
     reused = run.prefilled.reused if run is not None and run.prefilled is not None else 0
-    return tr(" · {reused:,} reused").format(reused=reused) if reused else ""
+    return tr("{reused:,} reused").format(reused=reused) if reused else ""
 
 
 def _told(word: str, value: Number | None, words: Callable[[Number], str]) -> str:

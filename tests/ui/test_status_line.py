@@ -1,0 +1,22 @@
+"""The status line: figures that are known, and nothing of those that are not."""
+
+from __future__ import annotations
+
+from pytestqt.qtbot import QtBot
+
+from app.panels.status_line import StatusLine
+from core.events import Prefilled
+from tests.ui.scripted import make_run
+
+
+def test_what_was_reused_stands_beside_the_speed_or_alone(qtbot: QtBot) -> None:
+    line = StatusLine()
+    qtbot.addWidget(line)
+    told = []
+    for seconds, reused in ((0.5, 0), (0.5, 3), (0.0, 3)):
+        run = make_run()
+        run.apply([Prefilled(13, seconds, reused)])
+        line.show_run(run)
+        told.append(line.figures["prefill"].text())
+    line.stop()
+    assert told == ["prefill 26 tok/s", "prefill 20 tok/s · 3 reused", "3 reused"]
