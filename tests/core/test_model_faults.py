@@ -205,7 +205,7 @@ def test_odd_defaults_load_or_are_named(folder: Path, settings: dict[str, Any]) 
 
 OTHERS = [
     (lambda: t.Wav2Vec2Config(), "sound"),
-    (lambda: t.BlipConfig(), "pictures"),
+    (lambda: t.BlipConfig(architectures=["BlipForQuestionAnswering"]), "pictures"),
     (lambda: t.Blip2Config(), "pictures"),
     (lambda: t.BertConfig(is_decoder=False), None),
     (lambda: t.ViTConfig(), "pictures"),
