@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 LONGEST_WAIT_MS = 5000
 """For a worker that does not look at its cancel event: loading reads the whole of a large model, a tokenizer or a
 template may loop."""
-TURN = 0.0005
+TURN = 0.001
 """Seconds that a thread which computes in Python may keep the interpreter's lock while another one waits for it. With
 Python's own 5 ms the worker, which needs it between any two steps of the model, stood still while the window was drawn:
-a run through the window had 0.75 of the core's speed, with this 0.85."""
+a run through the window had 0.75 of the core's speed, with this 0.83."""
 _stuck: list[tuple[QThread, Worker]] = []
 """Those that did not come back. Qt aborts when a running thread's object is destroyed, so these are never let go."""
 
