@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.defaults import DEFAULTS
-from core.errors import EngineCutError, EngineRefusedError, EngineReplyError
+from core.errors import EngineCutError
 from core.events import (
     Ending,
     Event,
@@ -21,10 +21,10 @@ from core.events import (
     RunStarted,
     SequenceFinished,
 )
-from core.remote import faults, own_face
+from core.remote import faults
 from core.remote.asking import Asked, ask
-from core.remote.client import FaultError
 from core.remote.exchange import StoppedError
+from core.remote.faces import messages
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel
 from core.remote.own_face import Generated, is_own
@@ -62,10 +62,6 @@ class _Text:
         return "".join(self.texts)
 
 
-class _ElsewhereError(Exception):
-    """A face that has not answered: another may."""
-
-
 class _Run:
     """One run; `events` once."""
 
@@ -82,7 +78,7 @@ class _Run:
     def events(self, cancel: threading.Event) -> Iterator[Event]:
         yield self._started(self._read(cancel))
         try:
-            for message in self._messages(cancel):
+            for message in messages(self._model, self._asked, cancel):
                 yield from self._hear(message)
                 if self._is_late():
                     yield from self._end_all("time", self._asked.seconds)
@@ -105,57 +101,6 @@ class _Run:
         for text in self._texts:
             text.last = self._begun
         return read
-
-    def _messages(self, cancel: threading.Event) -> Iterator[dict[str, Any]]:
-        """By the engine's own face where it has one and answers there."""
-        own = own_face.question(self._model, self._asked)
-        if own is None:
-            yield from self._compatible(cancel)
-            return
-        try:
-            yield from self._own(*own, cancel)
-        except _ElsewhereError:
-            for message in self._compatible(cancel):
-                self._model.generates = False
-                yield message
-
-    def _own(self, path: str, body: dict[str, Any], cancel: threading.Event) -> Iterator[dict[str, Any]]:
-        """Raises _ElsewhereError where nothing of it could be read."""
-        is_read = False
-        try:
-            for message in self._model.client.stream(path, body, cancel, is_trial=True):
-                if not is_read and not own_face.is_own(message):
-                    break
-                is_read = True
-                yield message
-        except (EngineRefusedError, EngineReplyError, EngineCutError, FaultError) as error:
-            if is_read:
-                raise
-            raise _ElsewhereError from error
-        if not is_read:
-            raise _ElsewhereError
-
-    def _compatible(self, cancel: threading.Event) -> Iterator[dict[str, Any]]:
-        """Asked again without probabilities where the engine refuses those, or fails at them."""
-        client, asked = self._model.client, self._asked
-        bare = asked.without_probabilities()
-        is_asked = bare != asked.body
-        try:
-            yield from client.stream(
-                asked.path, asked.body, cancel, is_trial=is_asked and self._model.kind.fails_at_probabilities
-            )
-        except EngineRefusedError as error:
-            if self._first is not None or not is_asked or "logprob" not in error.cause.lower():
-                raise
-            yield from self._barely(client.stream(asked.path, bare, cancel))
-        except FaultError:
-            yield from self._barely(client.stream(asked.path, bare, cancel))
-
-    def _barely(self, messages: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """What the engine answers without probabilities; it is not asked for them again where it does."""
-        for message in messages:
-            self._model.tells = False
-            yield message
 
     def _started(self, read: Reading | None) -> RunStarted:
         model, asked = self._model, self._asked
