@@ -50,18 +50,19 @@ class Layers:
         """What the layer that computes nothing gives."""
         self._lean = lean_llama(model)
         """The quicker way through the same layers, where there is one."""
+        self._wide = None if self._lean is None else wide(model, self._lean)
+        """A quicker one still, where that is built."""
 
     def read(self, question: Question, places: int) -> tuple[torch.Tensor, torch.Tensor]:
         """States [L + 1, n, D] of the last `places` tokens before a step (the embedding's output first), and the logits
         [V] behind its last one, float32. Raises InsideError."""
         encoded, before = question.encoded, question.before
         if self._lean is not None:
-            quicker = wide(self._model, self._lean)
-            if quicker is not None:
-                passed = quicker.states([Rest(0, before)])[:, -places:]
+            if self._wide is not None:
+                passed = self._wide.states([Rest(0, before)])[:, -places:]
             else:
                 passed = self._lean.states(rows(self._model, [before]), DynamicCache())[:, 0, -places:]
-            return passed, self._lean.score(passed[-1, -1:])[0]
+            return passed, (self._wide or self._lean).score(passed[-1, -1:])[0]
         perceived = question.perceived
         room = len(before) + (perceived.before if perceived is not None else 0)
         forward = fresh(self._watched, room, [encoded] if encoded else (), perceived)
@@ -77,7 +78,7 @@ class Layers:
         """Float32 logits [n, V] that the network's end gives for states [n, D] of any layer, behind a text that was
         read."""
         if self._lean is not None:
-            return self._lean.score(states)
+            return (self._wide or self._lean).score(states)
         self._given = _in_the_form_of(self._last, states[:, None])
         ids = torch.zeros(len(states), 1, dtype=torch.long, device=self._model.device)
         given: dict[str, object] = {"input_ids": ids}

@@ -1,5 +1,4 @@
-"""The layers of a model of the Llama kind over many tokens at once: torch's products, and what stands between them in
-machine code, where that is built.
+"""The layers of a model of the Llama kind over many tokens at once, in machine code, where that is built.
 
 What a small model computes between its products takes as long as they do, one operation behind another over numbers
 that have left the processor's own memory by then. The same weights in the same order as the lean pass, and held against
@@ -18,6 +17,7 @@ from torch.nn import functional as F
 from transformers import DynamicCache
 
 from core.decoding.forward.lean import Layer, LeanLlama
+from core.decoding.forward.products import GatedProduct, Product
 from core.models.model import LoadedModel
 from core.native import description
 from core.native.library import Library, library
@@ -41,12 +41,26 @@ class Rest(NamedTuple):
     ids: Sequence[int]
 
 
+class _Layer(NamedTuple):
+    """What a layer is made of. The lean pass holds what norms are addresses of."""
+
+    norm: description.Norm
+    qkv: Product
+    q_norm: description.Norm
+    k_norm: description.Norm
+    out: Product
+    norm_mlp: description.Norm
+    gate_up: GatedProduct
+    down: Product
+
+
 class Wide:
     """Reads texts behind what they begin with."""
 
     def __init__(self, lean: LeanLlama, found: Library) -> None:
         self._lean, self._library = lean, found
-        self._norms = [(_norm(layer.norm_in, lean.eps), _norm(layer.norm_mlp, lean.eps)) for layer in lean.layers]
+        self._layers = [_layer(layer, lean.eps, found) for layer in lean.layers]
+        self._norm, self._head = _norm(lean.norm, lean.eps), Product(found, [(lean.head, None)])
 
     def is_of(self, lean: LeanLlama) -> bool:
         """Whether it was made from the same weights."""
@@ -55,59 +69,54 @@ class Wide:
     def states(self, rests: Sequence[Rest], kept: Sequence[Kept] = ()) -> torch.Tensor:
         """What stands between the layers, [L + 1, n, D], text behind text. Without `kept` no text keeps anything."""
         seats, embedded = _Seats(rests, kept), self._embed(rests)
-        found = embedded.new_empty(len(self._lean.layers) + 1, *embedded.shape)
+        found = embedded.new_empty(len(self._layers) + 1, *embedded.shape)
         found[0] = embedded
-        for index in range(len(self._lean.layers)):
+        for index in range(len(self._layers)):
             found[index + 1] = found[index]
-            self._layer(index, found[index + 1], seats, False)
+            self._pass(index, found[index + 1], seats, False)
         return found
 
     def endings(self, rests: Sequence[Rest], kept: Sequence[Kept] = ()) -> torch.Tensor:
         """Float32 logits [texts, V] behind the last token of each."""
         seats, hidden = _Seats(rests, kept), self._embed(rests)
-        last = len(self._lean.layers) - 1
+        last = len(self._layers) - 1
         for index in range(last):
-            self._layer(index, hidden, seats, False)
-        return self._lean.score(self._layer(last, hidden, seats, True))
+            self._pass(index, hidden, seats, False)
+        return self.score(self._pass(last, hidden, seats, True))
+
+    def score(self, states: torch.Tensor) -> torch.Tensor:
+        """Float32 logits [n, V] of states [n, D] that a layer wrote."""
+        return self._head(self._normed(states.contiguous(), self._norm))
 
     def _embed(self, rests: Sequence[Rest]) -> torch.Tensor:
         return F.embedding(torch.tensor([token for rest in rests for token in rest.ids]), self._lean.embed)
 
-    def _layer(self, index: int, hidden: torch.Tensor, seats: _Seats, last_only: bool) -> torch.Tensor:
+    def _pass(self, index: int, hidden: torch.Tensor, seats: _Seats, last_only: bool) -> torch.Tensor:
         """hidden [n, D], which becomes what the layer writes; of the last token of each text alone, a new one."""
-        layer, (before, behind) = self._lean.layers[index], self._norms[index]
-        normed = self._normed(hidden, None, before)
-        read = self._attend(index, layer.qkv(normed), seats, last_only)
+        layer = self._layers[index]
+        read = self._attend(index, layer.qkv(self._normed(hidden, layer.norm)), seats, last_only)
         if last_only:
             hidden = hidden[seats.ends]
-        normed = self._normed(hidden, F.linear(read, layer.out, layer.out_bias), behind)
-        return hidden.add_(F.linear(self._gated(layer.gate_up(normed)), layer.down))
+        normed = self._normed(layer.out.add_to(hidden, read), layer.norm_mlp)
+        return layer.down.add_to(hidden, layer.gate_up(normed))
 
-    def _normed(self, hidden: torch.Tensor, more: torch.Tensor | None, norm: description.Norm) -> torch.Tensor:
-        """hidden gains `more`; its norm."""
+    def _normed(self, hidden: torch.Tensor, norm: description.Norm) -> torch.Tensor:
         normed = torch.empty_like(hidden)
-        added = None if more is None else more.data_ptr()
-        self._library.norm(hidden.data_ptr(), added, norm, hidden.shape, normed.data_ptr())
+        self._library.norm(hidden.data_ptr(), norm, hidden.shape, normed.data_ptr())
         return normed
-
-    def _gated(self, wide: torch.Tensor) -> torch.Tensor:
-        gated = wide.new_empty(wide.shape[0], wide.shape[1] // 2)
-        self._library.gate(wide.data_ptr(), gated.shape, gated.data_ptr())
-        return gated
 
     def _attend(self, index: int, joined: torch.Tensor, seats: _Seats, last_only: bool) -> torch.Tensor:
         """What the heads read [n, heads · width] with queries, keys and values `joined` of all tokens."""
-        lean = self._lean
-        layer: Layer = lean.layers[index]
+        lean, layer = self._lean, self._layers[index]
         cos, sin = lean.angles(seats.longest)
         read = joined.new_empty(len(seats.rests) if last_only else len(joined), lean.heads * lean.width)
         keys, values, places = seats.kept_of(index)
         self._library.beside(description.Beside(
             heads=lean.heads, kv_heads=lean.kv_heads, width=lean.width, scaling=lean.width**-0.5,
-            q_norm=_norm(layer.q_norm, lean.eps), k_norm=_norm(layer.k_norm, lean.eps), cos=cos.data_ptr(),
-            sin=sin.data_ptr(), texts=len(seats.rests), last_only=int(last_only), threads=torch.get_num_threads(),
-            places=places, kept=ctypes.addressof(seats.kept), counts=ctypes.addressof(seats.counts), keys=keys,
-            values=values, joined=joined.data_ptr(), read=read.data_ptr(),
+            q_norm=layer.q_norm, k_norm=layer.k_norm, cos=cos.data_ptr(), sin=sin.data_ptr(), texts=len(seats.rests),
+            last_only=int(last_only), threads=torch.get_num_threads(), places=places,
+            kept=ctypes.addressof(seats.kept), counts=ctypes.addressof(seats.counts), keys=keys, values=values,
+            joined=joined.data_ptr(), read=read.data_ptr(),
         ))  # fmt: skip
         return read
 
@@ -129,6 +138,18 @@ class _Seats:
             return None, None, 0
         keys, values = self._read[index]
         return keys.data_ptr(), values.data_ptr(), keys.shape[2]
+
+
+def _layer(layer: Layer, eps: float, found: Library) -> _Layer:
+    maps = layer.gate_up.weights
+    gate, up = maps if len(maps) > 1 else maps[0].chunk(2)
+    return _Layer(
+        norm=_norm(layer.norm_in, eps), q_norm=_norm(layer.q_norm, eps), k_norm=_norm(layer.k_norm, eps),
+        norm_mlp=_norm(layer.norm_mlp, eps),
+        qkv=Product(found, list(zip(layer.qkv.weights, layer.qkv.biases, strict=True))),
+        out=Product(found, [(layer.out, layer.out_bias)]), gate_up=GatedProduct(found, gate, up),
+        down=Product(found, [(layer.down, None)]),
+    )  # fmt: skip
 
 
 def _norm(weight: torch.Tensor | None, eps: float) -> description.Norm:

@@ -12,7 +12,7 @@ from core.native.place import is_ours, place
 
 log = logging.getLogger(__name__)
 
-VERSION = 5
+VERSION = 6
 """Of the functions below; a library that says otherwise is not used."""
 
 
@@ -40,15 +40,15 @@ class Library:
         self._read.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
         self._beside = loaded.tokenscope_beside
         self._beside.argtypes = (POINTER(Beside),)
-        for function in (self._step, self._multiply, self._read, self._beside):
+        self._product, self._gated = loaded.tokenscope_product, loaded.tokenscope_gated
+        self._product.argtypes = (POINTER(Matrix), c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64)
+        self._gated.argtypes = (POINTER(Matrix), POINTER(Matrix), c_void_p, c_int64, c_void_p, c_int64)
+        for function in (self._step, self._multiply, self._read, self._beside, self._product, self._gated):
             function.restype = c_int64
-        self._norm, self._gate, self._choices = (
-            loaded.tokenscope_norm, loaded.tokenscope_gate, loaded.tokenscope_choices,
-        )  # fmt: skip
-        self._norm.argtypes = (c_void_p, c_void_p, POINTER(Norm), c_int64, c_int64, c_void_p)
-        self._gate.argtypes = (c_void_p, c_int64, c_int64, c_void_p)
+        self._norm, self._choices = loaded.tokenscope_norm, loaded.tokenscope_choices
+        self._norm.argtypes = (c_void_p, POINTER(Norm), c_int64, c_int64, c_void_p)
         self._choices.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
-        for nothing in (self._norm, self._gate, self._choices):
+        for nothing in (self._norm, self._choices):
             nothing.restype = None
 
     def step(self, model: Model, a_pass: Pass) -> None:
@@ -69,13 +69,20 @@ class Library:
         """What a layer's heads read, of many tokens of several texts; queries and keys are turned where they lie."""
         _check(self._beside(of))
 
-    def norm(self, hidden: int, more: int | None, norm: Norm, shape: tuple[int, ...], found: int) -> None:
-        """float32 hidden [rows, width] gains `more` of the same shape, if any; `found`: its norm."""
-        self._norm(hidden, more, norm, *shape, found)
+    def norm(self, hidden: int, norm: Norm, shape: tuple[int, ...], found: int) -> None:
+        """The norm of float32 hidden [rows, width]."""
+        self._norm(hidden, norm, *shape, found)
 
-    def gate(self, wide: int, shape: tuple[int, ...], found: int) -> None:
-        """float32 silu(gate) · up [rows, width] of rows [gate, up]."""
-        self._gate(wide, *shape, found)
+    def product(
+        self, matrix: Matrix, vectors: int, rows: int, found: int, apart: int, adds: bool, threads: int
+    ) -> None:  # fmt: skip
+        """float32 [rows, outputs] of vectors [rows, inputs] and a matrix of float32, `apart` numbers from one row of
+        them to the next; added to what is there where it `adds`."""
+        _check(self._product(matrix, vectors, rows, found, apart, adds, threads))
+
+    def gated(self, gate: Matrix, up: Matrix, vectors: int, rows: int, found: int, threads: int) -> None:
+        """float32 silu(gate) · up [rows, outputs], where both are such products."""
+        _check(self._gated(gate, up, vectors, rows, found, threads))
 
     def choices(self, scores: int, shape: tuple[int, ...], chosen: int, found: int) -> None:
         """First choice, its probability, that of the chosen token and its rank, float32 [rows, 4]; of float32 scores

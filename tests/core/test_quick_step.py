@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 from transformers import (
     DynamicCache,
     GenerationConfig,
@@ -30,6 +31,7 @@ from core.decoding.forward import quick_step as quick_step_module
 from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.forward import Forward
 from core.decoding.forward.lean import lean_llama
+from core.decoding.forward.products import GatedProduct, Product
 from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.quick_reading import read_quickly
 from core.decoding.speculation.drafters.arrays import ArrayPasses, array_passes
@@ -421,12 +423,31 @@ def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
 
 
 @pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 3, 1), (5, 48, 32), (24, 50, 77), (35, 21, 130)])
+def test_products_of_many_vectors(rows: int, inputs: int, outputs: int, threads: int) -> None:
+    """Whole panels and parts of one, as many vectors as go together and less; nothing behind the last is touched."""
+    torch.set_num_threads(threads)
+    vectors, weight = torch.randn(rows, inputs), torch.randn(2 * outputs, inputs)
+    gate, up = weight.chunk(2)
+    found, bias, room = library.library(), torch.randn(outputs), torch.randn(rows + 1, 2 * outputs)
+    assert found is not None
+    before, near = room.clone(), {"rtol": 1e-4, "atol": 1e-4}
+    added = Product(found, [(gate, None), (up, bias)]).add_to(room[:-1], vectors)
+    torch.testing.assert_close(added, before[:-1] + F.linear(vectors, weight) + F.pad(bias, (outputs, 0)), **near)
+    assert room[-1].equal(before[-1])
+    torch.testing.assert_close(Product(found, [(up, bias)])(vectors), F.linear(vectors, up, bias), **near)
+    gated = GatedProduct(found, gate, up)(vectors)
+    torch.testing.assert_close(gated, F.silu(F.linear(vectors, gate)) * F.linear(vectors, up), **near)
+
+
+@pytest.mark.usefixtures("built")
 def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     model, ids = wide_model("llama"), tiny.prompt(24)
     wide_of(model)
     calls: list[int] = []
-    layer = Wide._layer
-    monkeypatch.setattr(Wide, "_layer", lambda self, *given: calls.append(given[0]) or layer(self, *given))
+    layer = Wide._pass
+    monkeypatch.setattr(Wide, "_pass", lambda self, *given: calls.append(given[0]) or layer(self, *given))
     mine = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
     assert set(calls) == {0, 1, 2}
     library.switch_quick_steps(False)
@@ -450,7 +471,7 @@ def test_choices_of_layers_are_those_of_torch() -> None:
 
 @pytest.mark.usefixtures("built")
 def test_a_wide_pass_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library.Library, "gate", lambda self, wide, shape, found: None)
+    monkeypatch.setattr(library.Library, "gated", lambda self, *given: None)
     model = wide_model("llama")
     lean = lean_llama(model)
     assert lean is not None

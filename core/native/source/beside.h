@@ -1,7 +1,7 @@
 // A pass over many tokens of several texts, each behind as much of one that was read as it begins with: what stands
-// between the products, which others take.
+// between the products (panels.h).
 #pragma once
-#include "step.h"
+#include "panels.h"
 
 constexpr long QUERIES = 4;             // at a time: their sums stay in the processor's registers
 constexpr long BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time
@@ -35,8 +35,7 @@ struct Text {
     void take(const float* from, const float* values_from, long count, long apart, long width) {
         padded = (count + BLOCK - 1) / BLOCK * BLOCK, stride = apart, values = values_from;
         keys.resize(width * padded);
-        for (long place = 0; place < count; ++place)
-            for (long i = 0; i < width; ++i) keys[i * padded + place] = from[place * apart + i];
+        lay_as_columns(from, apart, count, width, keys.data(), padded);
     }
 };
 
@@ -150,22 +149,6 @@ inline void attend_beside(const Beside& pass) {
             }
             attend_text(pass, head, number, row, room);
         }
-    }
-}
-
-// hidden [rows, width] gains `more`, which may be null; `normed` is its norm.
-inline void add_and_norm(float* hidden, const float* more, const Norm& norm, long rows, long width, float* normed) {
-    if (more != nullptr)
-        for (long i = 0; i < rows * width; ++i) hidden[i] += more[i];
-    for (long row = 0; row < rows; ++row) norm_row(norm, hidden + row * width, width, normed + row * width);
-}
-
-// silu(gate) · up of rows [gate, up]; `width`: of one of them.
-inline void gate_rows(const float* wide, long rows, long width, float* gated) {
-    for (long row = 0; row < rows; ++row, wide += 2 * width, gated += width) {
-        long i = 0;
-        for (; i + LANES <= width; i += LANES) store(gated + i, bent(SILU, load(wide + i)) * load(wide + width + i));
-        for (; i < width; ++i) gated[i] = wide[i] / (1.0f + power(-wide[i])) * wide[width + i];
     }
 }
 

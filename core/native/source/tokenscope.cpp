@@ -11,7 +11,7 @@
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-TOKENSCOPE int64_t tokenscope_version() { return 5; }
+TOKENSCOPE int64_t tokenscope_version() { return 6; }
 
 // Whether weights may be of sixteen bits as IEEE has them.
 TOKENSCOPE int64_t tokenscope_halves() { return TOKENSCOPE_HALVES; }
@@ -65,14 +65,30 @@ TOKENSCOPE int64_t tokenscope_beside(const Beside* pass) try {
     return 1;
 }
 
-// Adds `more` (may be null) to hidden [rows, width], and norms that.
-TOKENSCOPE void tokenscope_norm(float* hidden, const float* more, const Norm* norm, int64_t rows, int64_t width, float* normed) {
-    add_and_norm(hidden, more, *norm, rows, width, normed);
+// Norms of hidden [rows, width].
+TOKENSCOPE void tokenscope_norm(const float* hidden, const Norm* norm, int64_t rows, int64_t width, float* normed) {
+    for (long row = 0; row < rows; ++row) norm_row(*norm, hidden + row * width, width, normed + row * width);
 }
 
-// Rows [2 * width], gate and up, as silu(gate) * up.
-TOKENSCOPE void tokenscope_gate(const float* wide, int64_t rows, int64_t width, float* gated) {
-    gate_rows(wide, rows, width, gated);
+// Products of many vectors [rows, inputs] with a matrix of float32, written to or, where it `adds`, added to what is
+// found; `apart`: numbers from one of its rows to the next.
+TOKENSCOPE int64_t tokenscope_product(
+    const Matrix* matrix, const float* vectors, int64_t rows, float* found, int64_t apart, int64_t adds, int64_t threads
+) try {
+    multiply_many(*matrix, *matrix, vectors, rows, found, apart, adds ? ADDED : WRITTEN, threads);
+    return 0;
+} catch (...) {
+    return 1;
+}
+
+// silu(gate · vector) · (up · vector) of many vectors, [rows, outputs of one].
+TOKENSCOPE int64_t tokenscope_gated(
+    const Matrix* gate, const Matrix* up, const float* vectors, int64_t rows, float* found, int64_t threads
+) try {
+    multiply_many(*gate, *up, vectors, rows, found, gate->outputs, GATED, threads);
+    return 0;
+} catch (...) {
+    return 1;
 }
 
 // First choice, its probability, that of the chosen token, its rank: [rows, 4] of scores [rows, vocabulary].
