@@ -74,26 +74,13 @@ inline long four_rows(const Matrix& matrix, const Vectors& of, float* found, lon
 inline long four_rows(const Matrix&, const Vectors&, float*, long, long, long begin, long) { return begin; }
 #endif
 
-// Of numbers without a sign: what SHIFT adds to them is taken out again.
-inline int64_t shifted_product(const Matrix& matrix, long output, const Vectors& of, long row) {
-    const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * matrix.inputs;
-    const Number *coarse = &of.coarse[row * of.width], *fine = &of.fine[row * of.width];
-    int32_t first = -matrix.sums[output], second = first;
-    for (long i = 0; i < matrix.inputs; ++i) {
-        first += int32_t(coarse[i]) * int32_t(weights[i]);
-        second += int32_t(fine[i]) * int32_t(weights[i]);
-    }
-    return FINER * int64_t(first) + second;
-}
-
 inline void eights(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
     const float* scales = static_cast<const float*>(matrix.scales);
     const int8_t* weights = static_cast<const int8_t*>(matrix.weights);
     for (long from = 0; from < of.rows; from += TOGETHER)
-        for (long output = SHIFT ? begin : four_rows(matrix, of, found, apart, from, begin, end); output < end; ++output)
+        for (long output = four_rows(matrix, of, found, apart, from, begin, end); output < end; ++output)
             for (long row = from; row < std::min(from + TOGETHER, of.rows); ++row) {
-                const int64_t sum = SHIFT ? shifted_product(matrix, output, of, row)
-                    : whole_product(weights + output * matrix.inputs, &of.whole[row * of.width], matrix.inputs);
+                const int64_t sum = whole_product(weights + output * matrix.inputs, &of.whole[row * of.width], matrix.inputs);
                 found[row * apart + output] = scaled(sum, scales[output], of.steps[row]);
             }
 }

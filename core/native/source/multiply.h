@@ -1,7 +1,7 @@
 // A matrix of any kind times a few vectors.
 #pragma once
-#include "eights.h"
 #include "fours.h"
+#include "shifted.h"
 
 // found[row · apart + output] for every output of the matrix.
 inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart, long threads) {
@@ -17,6 +17,7 @@ inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart
         else if (matrix.kind == FLOAT16) floats<float16>(matrix, of, found, apart, begin, end);
 #endif
         else if (matrix.kind == INT4) fours(matrix, of, found, apart, begin, end);
+        else if (SHIFT) shifted(matrix, of, found, apart, begin, end);
         else eights(matrix, of, found, apart, begin, end);
         if (matrix.bias != nullptr)
             for (long row = 0; row < of.rows; ++row)

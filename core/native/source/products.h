@@ -7,15 +7,17 @@
 #include "lanes.h"
 #include "parts.h"
 
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+#if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && defined(__AVX2__))
+#define TOKENSCOPE_SHIFTED 1
 typedef uint8_t Number;             // without a sign, as the instructions for sums of fours take them
 constexpr int SHIFT = 128;
 #else
+#define TOKENSCOPE_SHIFTED 0
 typedef int8_t Number;
 constexpr int SHIFT = 0;
-#endif
-#ifdef __AVX2__
-#include <immintrin.h>
 #endif
 
 constexpr long FINER = 254;         // as in core/models/packed/eight.py

@@ -1,0 +1,101 @@
+// Products with weights of eight bits by instructions that add up four products of bytes each (VNNI): one factor of
+// each has no sign, so that SHIFT is added to a vector's numbers, and taken out of their sums again.
+#pragma once
+#include "eights.h"
+
+#if TOKENSCOPE_SHIFTED
+#ifdef __AVX512VNNI__
+typedef __m512i Bytes;
+inline Bytes bytes_at(const void* place) { return _mm512_loadu_si512(place); }
+inline Bytes add_products(Bytes sums, Bytes numbers, Bytes weights) { return _mm512_dpbusd_epi32(sums, numbers, weights); }
+inline Bytes pairs(Bytes a, Bytes b) { return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)); }
+inline Bytes fours(Bytes a, Bytes b) { return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)); }
+inline __m256i folded(Bytes a) { return _mm256_add_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1)); }
+constexpr int MOST_VECTORS = 3;     // whose sums, with four rows of weights, the processor has registers for
+#else
+typedef __m256i Bytes;
+inline Bytes bytes_at(const void* place) { return _mm256_loadu_si256(static_cast<const __m256i*>(place)); }
+inline Bytes add_products(Bytes sums, Bytes numbers, Bytes weights) { return _mm256_dpbusd_avx_epi32(sums, numbers, weights); }
+inline Bytes pairs(Bytes a, Bytes b) { return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b)); }
+inline Bytes fours(Bytes a, Bytes b) { return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)); }
+inline __m256i folded(Bytes a) { return a; }
+constexpr int MOST_VECTORS = 1;
+#endif
+constexpr long BYTES = sizeof(Bytes);
+
+// The sum of each of four.
+inline __m128i each_sum(const Bytes of[4]) {
+    const __m256i halves = folded(fours(pairs(of[0], of[1]), pairs(of[2], of[3])));
+    return _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+}
+
+// Four products of the numbers of one row and those that are left behind whole `Bytes`.
+inline __m128i products_behind(const int8_t* weights, long inputs, const Number* numbers, long from) {
+    int32_t sums[4] = {};
+    for (long i = from; i < inputs; ++i)
+        for (int j = 0; j < 4; ++j) sums[j] += int32_t(numbers[i]) * int32_t(weights[j * inputs + i]);
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(sums));
+}
+
+// Four rows of weights times `ROWS` vectors. Sums overflow only where taking out the shift brings them back.
+template <int ROWS>
+inline void tile_of_shifted(const Matrix& matrix, long output, const Vectors& of, long row, float* found, long apart) {
+    const long inputs = matrix.inputs, whole = inputs / BYTES * BYTES;
+    const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * inputs;
+    const Number *coarse = &of.coarse[row * of.width], *fine = &of.fine[row * of.width];
+    Bytes first[ROWS][4] = {}, second[ROWS][4] = {};
+    for (long i = 0; i < whole; i += BYTES) {
+        fetch<4 * BYTES>(weights + 4 * (inputs + i));
+        for (int j = 0; j < 4; ++j) {
+            const Bytes some = bytes_at(weights + j * inputs + i);
+            for (int k = 0; k < ROWS; ++k) {
+                first[k][j] = add_products(first[k][j], bytes_at(coarse + k * of.width + i), some);
+                second[k][j] = add_products(second[k][j], bytes_at(fine + k * of.width + i), some);
+            }
+        }
+    }
+    const __m128i less = _mm_loadu_si128(reinterpret_cast<const __m128i*>(matrix.sums + output));
+    const __m128 scales = _mm_loadu_ps(static_cast<const float*>(matrix.scales) + output);
+    for (int k = 0; k < ROWS; ++k) {
+        __m128i sums = _mm_sub_epi32(each_sum(first[k]), less), finer = _mm_sub_epi32(each_sum(second[k]), less);
+        if (whole < inputs) {
+            sums = _mm_add_epi32(sums, products_behind(weights, inputs, coarse + k * of.width, whole));
+            finer = _mm_add_epi32(finer, products_behind(weights, inputs, fine + k * of.width, whole));
+        }
+        const __m256d all = double(FINER) * _mm256_cvtepi32_pd(sums) + _mm256_cvtepi32_pd(finer);   // whole and exact
+        const __m128 step = _mm_set1_ps(of.steps[row + k] / float(FINER));
+        _mm_storeu_ps(found + (row + k) * apart + output, _mm_mul_ps(_mm_mul_ps(_mm256_cvtpd_ps(all), scales), step));
+    }
+}
+
+inline int64_t shifted_product(const Matrix& matrix, long output, const Vectors& of, long row) {
+    const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * matrix.inputs;
+    const Number *coarse = &of.coarse[row * of.width], *fine = &of.fine[row * of.width];
+    int32_t first = -matrix.sums[output], second = first;
+    for (long i = 0; i < matrix.inputs; ++i) {
+        first += int32_t(coarse[i]) * int32_t(weights[i]);
+        second += int32_t(fine[i]) * int32_t(weights[i]);
+    }
+    return FINER * int64_t(first) + second;
+}
+
+inline void shifted(const Matrix& matrix, const Vectors& of, float* found, long apart, long begin, long end) {
+    const float* scales = static_cast<const float*>(matrix.scales);
+    for (long from = 0; from < of.rows; from += TOGETHER) {
+        const long last = std::min(from + TOGETHER, of.rows);
+        long output = begin;
+        for (; output + 4 <= end; output += 4) {
+            long row = from;
+            for (; row + MOST_VECTORS <= last; row += MOST_VECTORS)
+                tile_of_shifted<MOST_VECTORS>(matrix, output, of, row, found, apart);
+            if (MOST_VECTORS > 2 && row + 2 == last) tile_of_shifted<2>(matrix, output, of, row, found, apart), row += 2;
+            for (; row < last; ++row) tile_of_shifted<1>(matrix, output, of, row, found, apart);
+        }
+        for (; output < end; ++output)
+            for (long row = from; row < last; ++row)
+                found[row * apart + output] = scaled(shifted_product(matrix, output, of, row), scales[output], of.steps[row]);
+    }
+}
+#else
+inline void shifted(const Matrix&, const Vectors&, float*, long, long, long) {}
+#endif
