@@ -112,7 +112,7 @@ def test_four_bits(folders: Callable[[str], Path]) -> None:
 
 
 _BLOCKED = pytest.param(
-    eight.Blocked, marks=pytest.mark.skipif(not eight.has_blocks(), reason="a processor whose sums would overflow")
+    eight.Blocked, marks=pytest.mark.skipif(not eight.has_blocks(), reason="no kernel for it, or sums that overflow")
 )
 
 
@@ -129,6 +129,14 @@ def test_a_row_does_not_depend_on_those_beside_it(kernel: Any) -> None:
     wanted = F.linear(vectors.double(), numbers.double() * scales[:, None].double())
     assert (together - wanted).norm() / wanted.norm() < 5e-4
     assert (rows - numbers * scales[:, None]).abs().amax(-1).le(scales / 2 + 1e-6).all()
+
+
+def test_the_reference_of_onednn_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a thousand times as long as a kernel does."""
+    monkeypatch.setattr(eight, "_seconds", lambda matrix: 0.02)
+    assert not eight.has_blocks.__wrapped__()
+    monkeypatch.setattr(eight, "_seconds", lambda matrix: 2e-5)
+    assert eight.has_blocks.__wrapped__() or not eight.has_blocks()
 
 
 def test_the_greatest_sums_are_exact() -> None:

@@ -11,6 +11,7 @@ single steps give.
 from __future__ import annotations
 
 import functools
+import time
 from typing import Protocol
 
 import torch
@@ -24,6 +25,10 @@ _EXACT = 1024
 _PORTION = 2**17
 """Weights that are turned into floats at a time: as many as stay in a cache."""
 _PROBE = 64
+_SHAPE = (512, 256)
+"""Outputs and inputs of a matrix whose products are timed."""
+_LONGEST = 1e-3
+"""Seconds that it takes at most: kernels take some 20 µs on one thread, oneDNN's reference some 20 ms."""
 
 
 def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -127,8 +132,9 @@ def pack_eight(numbers: torch.Tensor, scales: torch.Tensor) -> Matrix:
 
 @functools.cache
 def has_blocks() -> bool:
-    """Whether oneDNN multiplies whole numbers here, and exactly: processors without instructions for it (VNNI) add
-    pairs of products in sixteen bits, which overflow."""
+    """Whether oneDNN multiplies whole numbers here, exactly and in a kernel made for it: processors without
+    instructions for it (VNNI) add pairs of products in sixteen bits, which overflow; for others its build may have a
+    reference only, which takes one number at a time."""
     if not torch._C._has_mkldnn or torch.backends.cpu.get_cpu_capability() in ("NO AVX", "DEFAULT"):
         return False
     most = torch.full((_PROBE, _PROBE), _LEVELS, dtype=torch.int8)
@@ -137,7 +143,22 @@ def has_blocks() -> bool:
     except RuntimeError:  # built without that kernel
         return False
     wanted = _PROBE * _LEVELS**2
-    return bool((found - wanted * (1 + 1 / _FINER)).abs().max() < _PROBE)
+    return bool((found - wanted * (1 + 1 / _FINER)).abs().max() < _PROBE) and not _is_reference()
+
+
+def _is_reference() -> bool:
+    """Whether products in blocks are as slow as one number at a time."""
+    matrix = Blocked(torch.ones(_SHAPE, dtype=torch.int8), torch.ones(_SHAPE[0]))
+    _seconds(matrix)  # makes the kernel
+    return all(_seconds(matrix) > _LONGEST for _ in range(3))
+
+
+def _seconds(matrix: Matrix) -> float:
+    """Of one product with two vectors."""
+    halves, steps = torch.ones(4, _SHAPE[1], dtype=torch.int8), torch.ones(2, 1)
+    begun = time.perf_counter()
+    matrix.of_split(halves, steps)
+    return time.perf_counter() - begun
 
 
 def bytes_beside() -> int:
