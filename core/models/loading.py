@@ -23,7 +23,7 @@ from core.models.offload.loading import load_shelved
 from core.models.offload.shelf import Shelf
 from core.models.packed.loading import Report, already_packed, load_converted, load_packed
 from core.models.packed.reading import is_conversion
-from core.models.plan import ModelPlan
+from core.models.plan import BUILDING, ModelPlan
 from core.models.weights import WeightFiles, find_weights, shortfall
 from resources.language import tr
 
@@ -48,10 +48,11 @@ def load_network(
     outline = plan.outline(dtype)
     plan.check_size(outline, weights)
     try:
-        if shelf is not None:
-            network, report = load_shelved(plan, outline, shelf)
-        else:
-            network, report = _read(plan, outline, weights, dtype, packed)
+        with BUILDING:
+            if shelf is not None:
+                network, report = load_shelved(plan, outline, shelf)
+            else:
+                network, report = _read(plan, outline, weights, dtype, packed)
         ready: Network = _moved(network, device).eval()
     except UnpackableError:
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,11 @@ _SLACK = 2**24
 """Numbers that a module may compute for itself beside its weights (masks, tables of positions)."""
 
 
+BUILDING = threading.RLock()
+"""Held while transformers builds a module: it changes settings of the whole process meanwhile, and of two modules that
+are built at once one may come out without its tied weights."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
     """What will be built, and how: transformers' configuration and the auto class that goes with it."""
@@ -64,7 +70,7 @@ class ModelPlan:
     def outline(self, dtype: torch.dtype) -> Network:
         """The module without memory (torch's meta device). Raises ConfigInvalidError when none can be built."""
         try:
-            with torch.device("meta"):
+            with BUILDING, torch.device("meta"):
                 outline: Network = self.auto.from_config(
                     self.config, dtype=dtype, trust_remote_code=self.allow_remote_code
                 )

@@ -18,6 +18,7 @@ from core.device_memory import is_out_of_memory
 from core.errors import StrategyError
 from core.models.heads.folder import OwnHeads, own_heads
 from core.models.model import LoadedModel
+from core.models.plan import BUILDING
 from resources.language import tr
 
 _KINDS = {"full_attention", "sliding_attention"}
@@ -62,7 +63,8 @@ def load_own_heads(model: LoadedModel) -> MtpHeads:
         held = own_heads(model)
         assert held is not None
         try:
-            network = MtpModel.from_pretrained(_stand_in(model, held), device_map={"": model.device})
+            with BUILDING:
+                network = MtpModel.from_pretrained(_stand_in(model, held), device_map={"": model.device})
             _check_kinds(network.config)
         except Exception as error:
             if is_out_of_memory(error):
