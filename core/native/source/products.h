@@ -24,10 +24,28 @@ constexpr long FINER = 254;         // as in core/models/packed/eight.py
 constexpr long GROUP = 32;          // as in core/models/packed/four.py
 constexpr long TOGETHER = 12;       // vectors that are multiplied with one block of rows while it is near
 
-// Vectors [rows, width], and once somebody wants them so, as two eight-bit numbers each.
+// A vector in two numbers: a coarse one, and a fine one of what that leaves, each up to 127 steps of its own.
+inline void split_vector(const float* __restrict from, long width, float step, int8_t* __restrict first, int8_t* __restrict second) {
+    for (long i = 0; i < width; ++i) {
+        const float exact = from[i] / step, whole = std::nearbyintf(exact);
+        first[i] = int8_t(int(whole));
+        second[i] = int8_t(int(std::nearbyintf((exact - whole) * float(FINER))));
+    }
+}
+
+inline void shift_all(const int8_t* __restrict from, long count, Number* __restrict to) {
+    for (long i = 0; i < count; ++i) to[i] = Number(from[i] + SHIFT);
+}
+
+inline void join_all(const int8_t* __restrict first, const int8_t* __restrict second, long count, int16_t* __restrict to) {
+    for (long i = 0; i < count; ++i) to[i] = int16_t(FINER * first[i] + second[i]);
+}
+
+// Vectors [rows, width], and once somebody wants them so, as two eight-bit numbers each. One of these serves many
+// products, one behind the other, in the memory that it has.
 struct Vectors {
-    const float* values;
-    long rows, width;
+    const float* values = nullptr;
+    long rows = 0, width = 0;
     std::vector<int8_t> halves{};       // [2 * rows, width], the coarse numbers first
     std::vector<float> steps{};         // [rows]
     std::vector<Number> coarse{};       // the same, SHIFT more than they are
@@ -35,52 +53,55 @@ struct Vectors {
     std::vector<int16_t> whole{};       // [rows, width], FINER times the coarse numbers and the fine ones
     std::vector<int16_t> dealt{};       // the same, of each group first every other number, then those between them
     std::vector<float> totals{};        // [rows, groups and none up to whole eights], the numbers of a group added up
+    bool is_split = false, is_shifted = false, is_joined = false, is_dealt = false;
+
+    void aim(const float* other, long count, long size) {
+        values = other, rows = count, width = size;
+        is_split = is_shifted = is_joined = is_dealt = false;
+    }
 
     // Numbers that somebody else has split.
-    void take(const int8_t* numbers, const float* sizes) {
+    void take(const int8_t* numbers, const float* sizes, long count, long size) {
+        aim(nullptr, count, size);
         halves.assign(numbers, numbers + 2 * rows * width), steps.assign(sizes, sizes + rows);
+        is_split = true;
     }
 
     void split() {
-        if (!steps.empty()) return;
+        if (is_split) return;
+        is_split = true;
         halves.resize(2 * rows * width), steps.resize(rows);
-        for (long row = 0; row < rows; ++row) split_row(row);
-    }
-
-    void split_row(long row) {
-        const float* from = values + row * width;
-        const float step = std::max(greatest_size(from, width) / 127.0f, 1e-30f);
-        steps[row] = step;
-        int8_t *first = &halves[row * width], *second = &halves[(rows + row) * width];
-        for (long i = 0; i < width; ++i) {
-            const float exact = from[i] / step, whole = std::nearbyintf(exact);
-            first[i] = int8_t(int(whole));
-            second[i] = int8_t(int(std::nearbyintf((exact - whole) * float(FINER))));
+        for (long row = 0; row < rows; ++row) {
+            const float* from = values + row * width;
+            steps[row] = std::max(greatest_size(from, width) / 127.0f, 1e-30f);
+            split_vector(from, width, steps[row], &halves[row * width], &halves[(rows + row) * width]);
         }
     }
 
     void shift() {
         split();
-        if (!coarse.empty()) return;
+        if (is_shifted) return;
+        is_shifted = true;
         const long count = rows * width;
         coarse.resize(count), fine.resize(count);
-        for (long i = 0; i < count; ++i) coarse[i] = Number(halves[i] + SHIFT);
-        for (long i = 0; i < count; ++i) fine[i] = Number(halves[count + i] + SHIFT);
+        shift_all(halves.data(), count, coarse.data()), shift_all(&halves[count], count, fine.data());
     }
 
     void join() {
         split();
-        if (!whole.empty()) return;
+        if (is_joined) return;
+        is_joined = true;
         const long count = rows * width;
         whole.resize(count);
-        for (long i = 0; i < count; ++i) whole[i] = int16_t(FINER * halves[i] + halves[count + i]);
+        join_all(halves.data(), &halves[count], count, whole.data());
     }
 
     long totals_apart() const { return (width / GROUP + 7) / 8 * 8; }
 
     void deal() {
         join();
-        if (!totals.empty()) return;
+        if (is_dealt) return;
+        is_dealt = true;
         const long groups = width / GROUP;
         dealt.resize(rows * width), totals.resize(rows * totals_apart());
         for (long row = 0; row < rows; ++row)
@@ -109,9 +130,10 @@ inline void tile(const Weight* weights, long inputs, const float* vectors, long 
     for (; i + LANES <= inputs; i += LANES) {
         fetch<OUTPUTS * LANES * sizeof(Weight)>(weights + OUTPUTS * (inputs + i));
         Lanes vector[ROWS];
-        for (int row = 0; row < ROWS; ++row) vector[row] = load(vectors + row * width + i);
+        for (int row = 0; row < ROWS; ++row) hold(vector[row] = load(vectors + row * width + i));
         for (int output = 0; output < OUTPUTS; ++output) {
-            const Lanes weight = load(weights + output * inputs + i);
+            Lanes weight = load(weights + output * inputs + i);
+            if (ROWS > 1) hold(weight);
             for (int row = 0; row < ROWS; ++row) sums[output][row] += weight * vector[row];
         }
     }

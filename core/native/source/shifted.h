@@ -11,7 +11,7 @@ inline Bytes add_products(Bytes sums, Bytes numbers, Bytes weights) { return _mm
 inline Bytes pairs(Bytes a, Bytes b) { return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)); }
 inline Bytes fours(Bytes a, Bytes b) { return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b)); }
 inline __m256i folded(Bytes a) { return _mm256_add_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64(a, 1)); }
-constexpr int MOST_VECTORS = 3;     // whose sums, with four rows of weights, the processor has registers for
+constexpr int MOST_VECTORS = 2;     // whose sums, with four rows of weights, the processor has registers for
 #else
 typedef __m256i Bytes;
 inline Bytes bytes_at(const void* place) { return _mm256_loadu_si256(static_cast<const __m256i*>(place)); }
@@ -22,10 +22,11 @@ inline __m256i folded(Bytes a) { return a; }
 constexpr int MOST_VECTORS = 1;
 #endif
 constexpr long BYTES = sizeof(Bytes);
+constexpr long AHEAD = 8192;        // bytes from what is read to what is asked for: as much as memory needs to answer
 
 // The sum of each of four.
-inline __m128i each_sum(const Bytes of[4]) {
-    const __m256i halves = folded(fours(pairs(of[0], of[1]), pairs(of[2], of[3])));
+inline __m128i each_sum(Bytes a, Bytes b, Bytes c, Bytes d) {
+    const __m256i halves = folded(fours(pairs(a, b), pairs(c, d)));
     return _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
 }
 
@@ -37,35 +38,48 @@ inline __m128i products_behind(const int8_t* weights, long inputs, const Number*
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(sums));
 }
 
-// Four rows of weights times `ROWS` vectors. Sums overflow only where taking out the shift brings them back.
+// Four outputs of one vector, of the sums over its first `whole` numbers, coarse and fine. Sums overflow only where
+// taking out the shift brings them back.
+inline void write_four(const Matrix& matrix, long output, const Vectors& of, long row, long whole, __m128i coarse, __m128i fine, float* found) {
+    const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * matrix.inputs;
+    if (whole < matrix.inputs) {
+        coarse = _mm_add_epi32(coarse, products_behind(weights, matrix.inputs, &of.coarse[row * of.width], whole));
+        fine = _mm_add_epi32(fine, products_behind(weights, matrix.inputs, &of.fine[row * of.width], whole));
+    }
+    const __m128i less = _mm_loadu_si128(reinterpret_cast<const __m128i*>(matrix.sums + output));
+    const __m256d first = _mm256_cvtepi32_pd(_mm_sub_epi32(coarse, less)), second = _mm256_cvtepi32_pd(_mm_sub_epi32(fine, less));
+    const __m128 sums = _mm256_cvtpd_ps(double(FINER) * first + second);   // rounded once: till then all are whole
+    const __m128 scales = _mm_loadu_ps(static_cast<const float*>(matrix.scales) + output);
+    _mm_storeu_ps(found, sums * scales * _mm_set1_ps(of.steps[row] / float(FINER)));
+}
+
+// Four rows of weights times `ROWS` vectors.
 template <int ROWS>
-inline void tile_of_shifted(const Matrix& matrix, long output, const Vectors& of, long row, float* found, long apart) {
-    const long inputs = matrix.inputs, whole = inputs / BYTES * BYTES;
+__attribute__((noinline)) void tile_of_shifted(const Matrix& matrix, long output, const Vectors& of, long row, float* found, long apart) {
+    const long inputs = matrix.inputs, width = of.width, whole = inputs / BYTES * BYTES, ahead = std::max(4 * inputs, AHEAD);
     const int8_t* weights = static_cast<const int8_t*>(matrix.weights) + output * inputs;
-    const Number *coarse = &of.coarse[row * of.width], *fine = &of.fine[row * of.width];
+    const Number *coarse = &of.coarse[row * width], *fine = &of.fine[row * width];
     Bytes first[ROWS][4] = {}, second[ROWS][4] = {};
     for (long i = 0; i < whole; i += BYTES) {
-        fetch<4 * BYTES>(weights + 4 * (inputs + i));
+        fetch<4 * BYTES>(weights + 4 * i + ahead);
+        Bytes high[ROWS], low[ROWS];
+        for (int k = 0; k < ROWS; ++k) {
+            hold(high[k] = bytes_at(coarse + k * width + i));
+            hold(low[k] = bytes_at(fine + k * width + i));
+        }
         for (int j = 0; j < 4; ++j) {
-            const Bytes some = bytes_at(weights + j * inputs + i);
+            Bytes some = bytes_at(weights + j * inputs + i);
+            if (ROWS > 1) hold(some);
             for (int k = 0; k < ROWS; ++k) {
-                first[k][j] = add_products(first[k][j], bytes_at(coarse + k * of.width + i), some);
-                second[k][j] = add_products(second[k][j], bytes_at(fine + k * of.width + i), some);
+                first[k][j] = add_products(first[k][j], high[k], some);
+                second[k][j] = add_products(second[k][j], low[k], some);
             }
         }
     }
-    const __m128i less = _mm_loadu_si128(reinterpret_cast<const __m128i*>(matrix.sums + output));
-    const __m128 scales = _mm_loadu_ps(static_cast<const float*>(matrix.scales) + output);
-    for (int k = 0; k < ROWS; ++k) {
-        __m128i sums = _mm_sub_epi32(each_sum(first[k]), less), finer = _mm_sub_epi32(each_sum(second[k]), less);
-        if (whole < inputs) {
-            sums = _mm_add_epi32(sums, products_behind(weights, inputs, coarse + k * of.width, whole));
-            finer = _mm_add_epi32(finer, products_behind(weights, inputs, fine + k * of.width, whole));
-        }
-        const __m256d all = double(FINER) * _mm256_cvtepi32_pd(sums) + _mm256_cvtepi32_pd(finer);   // whole and exact
-        const __m128 step = _mm_set1_ps(of.steps[row + k] / float(FINER));
-        _mm_storeu_ps(found + (row + k) * apart + output, _mm_mul_ps(_mm_mul_ps(_mm256_cvtpd_ps(all), scales), step));
-    }
+    #pragma GCC unroll 4    // sums that are numbered while it runs would lie in memory all along
+    for (int k = 0; k < ROWS; ++k)
+        write_four(matrix, output, of, row + k, whole, each_sum(first[k][0], first[k][1], first[k][2], first[k][3]),
+                   each_sum(second[k][0], second[k][1], second[k][2], second[k][3]), found + (row + k) * apart + output);
 }
 
 inline int64_t shifted_product(const Matrix& matrix, long output, const Vectors& of, long row) {
@@ -88,7 +102,6 @@ inline void shifted(const Matrix& matrix, const Vectors& of, float* found, long 
             long row = from;
             for (; row + MOST_VECTORS <= last; row += MOST_VECTORS)
                 tile_of_shifted<MOST_VECTORS>(matrix, output, of, row, found, apart);
-            if (MOST_VECTORS > 2 && row + 2 == last) tile_of_shifted<2>(matrix, output, of, row, found, apart), row += 2;
             for (; row < last; ++row) tile_of_shifted<1>(matrix, output, of, row, found, apart);
         }
         for (; output < end; ++output)

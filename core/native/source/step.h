@@ -4,7 +4,8 @@
 #include "multiply.h"
 
 struct Rooms {
-    std::vector<float> normed, joined, read, added, wide, gated, spare;
+    std::vector<float> normed, joined, read, added, wide, gated, spare, last;
+    Vectors vectors;
 };
 
 inline void round_all(const Model& model, std::vector<float>& values) {
@@ -51,12 +52,13 @@ inline void add(const Model& model, float* to, const std::vector<float>& more) {
 
 // [rows, sum of outputs] of several matrices side by side.
 inline void multiply_all(
-    const Model& model, const Matrix* matrices, long count, const std::vector<float>& of, long rows, std::vector<float>& found, long threads
+    const Model& model, const Matrix* matrices, long count, const std::vector<float>& of, long rows, std::vector<float>& found,
+    Vectors& vectors, long threads
 ) {
     long whole = 0, from = 0;
     for (long i = 0; i < count; ++i) whole += matrices[i].outputs;
     found.resize(rows * whole);
-    Vectors vectors{of.data(), rows, long(matrices[0].inputs)};
+    vectors.aim(of.data(), rows, matrices[0].inputs);
     for (long i = 0; i < count; from += matrices[i++].outputs) multiply(matrices[i], vectors, &found[from], whole, threads);
     round_all(model, found);
 }
@@ -157,19 +159,19 @@ inline void activate(const Model& model, const Layer& layer, long rows, Rooms& r
 inline void attention_half(const Model& model, const Layer& layer, long number, const Pass& pass, Rooms& rooms) {
     const long rows = pass.texts * pass.count;
     norm_all(model, layer.norm, pass.hidden, rows, model.hidden, rooms.normed);
-    multiply_all(model, layer.project, layer.projections, rooms.normed, rows, rooms.joined, pass.threads);
+    multiply_all(model, layer.project, layer.projections, rooms.normed, rows, rooms.joined, rooms.vectors, pass.threads);
     if (model.rounds) attend_all<bfloat16>(model, layer, number, pass, rooms);
     else attend_all<float>(model, layer, number, pass, rooms);
-    multiply_all(model, &layer.out, 1, rooms.read, rows, rooms.added, pass.threads);
+    multiply_all(model, &layer.out, 1, rooms.read, rows, rooms.added, rooms.vectors, pass.threads);
     if (layer.norm_out.kind != NO_NORM) norm_all(model, layer.norm_out, std::vector<float>(rooms.added).data(), rows, model.hidden, rooms.added);
 }
 
 inline void thinking_half(const Model& model, const Layer& layer, const Pass& pass, Rooms& rooms) {
     const long rows = pass.texts * pass.count;
     norm_all(model, layer.norm_mlp, pass.hidden, rows, model.hidden, rooms.normed);
-    multiply_all(model, layer.up, layer.ups, rooms.normed, rows, rooms.wide, pass.threads);
+    multiply_all(model, layer.up, layer.ups, rooms.normed, rows, rooms.wide, rooms.vectors, pass.threads);
     activate(model, layer, rows, rooms);
-    multiply_all(model, &layer.down, 1, rooms.gated, rows, rooms.spare, pass.threads);
+    multiply_all(model, &layer.down, 1, rooms.gated, rows, rooms.spare, rooms.vectors, pass.threads);
     if (layer.norm_mlp_out.kind != NO_NORM) norm_all(model, layer.norm_mlp_out, std::vector<float>(rooms.spare).data(), rows, model.hidden, rooms.spare);
 }
 
@@ -182,15 +184,15 @@ inline void through(const Model& model, const Layer& layer, long number, const P
 }
 
 inline void score(const Model& model, const Pass& pass, Rooms& rooms) {
-    std::vector<float> last(pass.texts * pass.keep * model.hidden);
+    rooms.last.resize(pass.texts * pass.keep * model.hidden);
     for (long text = 0; text < pass.texts; ++text)
-        std::memcpy(&last[text * pass.keep * model.hidden],
+        std::memcpy(&rooms.last[text * pass.keep * model.hidden],
                     pass.hidden + ((text + 1) * pass.count - pass.keep) * model.hidden,
                     pass.keep * model.hidden * sizeof(float));
     const long rows = pass.texts * pass.keep;
-    norm_all(model, model.norm, last.data(), rows, model.hidden, rooms.normed);
-    Vectors vectors{rooms.normed.data(), rows, long(model.hidden)};
-    multiply(model.head, vectors, pass.logits, model.head.outputs, pass.threads);
+    norm_all(model, model.norm, rooms.last.data(), rows, model.hidden, rooms.normed);
+    rooms.vectors.aim(rooms.normed.data(), rows, model.hidden);
+    multiply(model.head, rooms.vectors, pass.logits, model.head.outputs, pass.threads);
     for (long i = 0; i < rows * model.head.outputs; ++i) {
         if (model.rounds) {
             const bfloat16 near = nearest(pass.logits[i]);

@@ -34,8 +34,8 @@ TOKENSCOPE int64_t tokenscope_step(const Model* model, const Pass* pass) try {
 TOKENSCOPE int64_t tokenscope_multiply(
     const Matrix* matrix, const int8_t* halves, const float* steps, int64_t rows, float* found, int64_t threads
 ) try {
-    Vectors of{nullptr, long(rows), long(matrix->inputs)};
-    of.take(halves, steps);
+    Vectors of;     // not kept: a prompt may be long
+    of.take(halves, steps, rows, matrix->inputs);
     multiply(*matrix, of, found, matrix->outputs, threads);
     return 0;
 } catch (...) {
