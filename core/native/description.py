@@ -18,11 +18,12 @@ class Norm(ctypes.Structure):
 
 class Matrix(ctypes.Structure):
     """Weights [outputs, inputs] of a kind of WEIGHTS, row behind row; float32 bias [outputs]; scales
-    of int8, float32 [outputs], or of int4, bfloat16 [outputs, 2, groups], offsets among them."""
+    of int8, float32 [outputs], or of int4, bfloat16 [outputs, 2, groups], offsets among them. Of floats `in_panels`:
+    weights [panels, inputs, rows of a panel]."""
 
     _fields_ = (
         ("kind", c_int64), ("outputs", c_int64), ("inputs", c_int64), ("weights", c_void_p), ("bias", c_void_p),
-        ("scales", c_void_p), ("sums", c_void_p),
+        ("scales", c_void_p), ("sums", c_void_p), ("in_panels", c_int64),
     )  # fmt: skip
 
 

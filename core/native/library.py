@@ -12,7 +12,7 @@ from core.native.place import is_ours, place
 
 log = logging.getLogger(__name__)
 
-VERSION = 6
+VERSION = 7
 """Of the functions below; a library that says otherwise is not used."""
 
 
@@ -32,6 +32,8 @@ class Library:
         """What is added to each number of a vector in eight bits, so that it has no sign; 0 where it may have one."""
         self.has_halves = bool(loaded.tokenscope_halves())
         """Whether it reads weights in float16."""
+        self.panel = int(loaded.tokenscope_panel())
+        """Rows of a matrix that lie side by side where it is kept in panels."""
         self._step, self._multiply, self._read = (
             loaded.tokenscope_step, loaded.tokenscope_multiply, loaded.tokenscope_read,
         )  # fmt: skip

@@ -429,6 +429,27 @@ def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("threads", [1, 2])
+@torch.inference_mode()
+def test_any_number_of_tokens_as_one_by_one(threads: int) -> None:
+    """To the last bit, in matrices that lie in panels: some are filled up, and so many tokens that they are taken in
+    two portions."""
+    torch.set_num_threads(threads)
+    model = wide_model("qwen2")
+    step, lean, ids = step_of(model), lean_pass(model, DynamicCache()), torch.tensor([tiny.prompt(70)])
+    assert lean is not None
+    assert step._quick.in_panels
+    wanted = model.model(ids).logits[:, 9:]
+    for count in (1, 2, 3, 13, 32):
+        cache = DynamicCache()
+        lean(ids[:, :9], cache)
+        found = torch.cat([step(some, cache, 0) for some in ids[:, 9:].split(count, 1)], 1)
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=2e-4)
+        one_by_one = found if count == 1 else one_by_one
+        assert torch.equal(found, one_by_one)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 3, 1), (5, 48, 32), (24, 50, 77), (35, 21, 130)])
 def test_products_of_many_vectors(rows: int, inputs: int, outputs: int, threads: int) -> None:
     """Whole panels and parts of one, as many vectors as go together and less; nothing behind the last is touched."""

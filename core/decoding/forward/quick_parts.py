@@ -29,15 +29,20 @@ class QuickParts:
     """`model` holds addresses only: the tensors behind them live as long as this does."""
 
     def __init__(
-        self, parts: Anatomy, dtype: torch.dtype, hidden: int, copies: bool, shorter: Sequence[torch.dtype] = ()
-    ) -> None:
+        self, parts: Anatomy, dtype: torch.dtype, hidden: int, copies: bool, shorter: Sequence[torch.dtype] = (),
+        panel: int = 0,
+    ) -> None:  # fmt: skip
         """`copies`: matrices that lie another way may be copied; matrices that are exact in one of `shorter` are kept
-        so, which leaves fewer bytes to read and every result the same. Raises Unfamiliar."""
+        so, which leaves fewer bytes to read and every result the same. With `panel` so many of their rows lie side by
+        side, in copies. Raises Unfamiliar."""
         _refuse(parts.attention_cap is not None, "capped attention")
         self._kept: list[torch.Tensor] = []
         self._parts, self._dtype, self._copies, self._shorter = parts, dtype, copies, shorter
+        self._panel = panel
         self.is_shorter = False
         """Whether any matrix is kept in fewer bits."""
+        self.in_panels = panel > 0
+        """Whether rows of matrices lie side by side."""
         self._layers = (description.Layer * len(parts.layers))(*map(self._layer, parts.layers))
         act = {_act_of(layer.mlp) for layer in parts.layers}
         _refuse(len(act) != 1, "several activations")
@@ -110,11 +115,13 @@ class QuickParts:
         if not weight.is_contiguous():
             _refuse(not self._copies, "a large matrix that lies another way")
             weight = weight.contiguous()
-        weight = self._shortened(weight)
-        self._kept.append(weight)
+        short = self._shortened(weight)
+        laid = _in_panels(short, self._panel) if self.in_panels else short
+        self._kept.append(laid)
         return description.Matrix(
-            description.WEIGHTS[_KINDS[weight.dtype]], *weight.shape, weight.data_ptr(), self._float(bias)
-        )
+            description.WEIGHTS[_KINDS[laid.dtype]], *weight.shape, laid.data_ptr(), self._float(bias),
+            in_panels=int(self.in_panels),
+        )  # fmt: skip
 
     def _shortened(self, weight: torch.Tensor) -> torch.Tensor:
         """The same numbers in fewer bits, where all of them are exact there."""
@@ -138,6 +145,12 @@ class QuickParts:
         exact = tensor.detach().float().contiguous()
         self._kept.append(exact)
         return exact.data_ptr()
+
+
+def _in_panels(weight: torch.Tensor, rows: int) -> torch.Tensor:
+    """[panels, K, rows] of weights [N, K], with none up to whole panels."""
+    whole = F.pad(weight.detach(), (0, 0, 0, -len(weight) % rows))
+    return whole.view(-1, rows, weight.shape[1]).transpose(1, 2).contiguous()
 
 
 def _rows(matrix: object) -> Rows | FourRows:

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 MOST = 16
 """Tokens of all texts that it takes at once; torch's products are quicker for more."""
+_MOST_IN_PANELS = 32
+"""The same where matrices lie in panels, which are quicker than torch for any number; attention is not."""
 _KEY, _MOVED = "quick_step", "packed_in_rows"
 _TRIES = 8
 """Tokens that two ways are timed with."""
@@ -90,6 +92,7 @@ class QuickStep:
             name: ctypes.addressof(getattr(self._stores, name))
             for name in ("old_keys", "old_values", "new_keys", "new_values", "old_places", "new_places")
         })  # fmt: skip
+        self._most = _MOST_IN_PANELS if quick.in_panels else MOST
         self._has_windows = any(layer.window for layer in parts.layers)
 
     @property
@@ -117,7 +120,7 @@ class QuickStep:
         `is_placed`: with a mask or positions of their own; then of one text, where no layer has a window.
         """
         layers = cache.layers
-        if ids.numel() > MOST or len(layers) != len(self._parts.layers):
+        if ids.numel() > self._most or len(layers) != len(self._parts.layers):
             return False
         if is_placed and (len(ids) > 1 or self._has_windows):
             return False
@@ -246,12 +249,12 @@ def _try(model: LoadedModel, cache: object, lean: LeanPass, found: Library) -> _
         parts = anatomy_of(network, False)
         copies = size_of(network) <= LARGEST
         width = network.config.hidden_size
-        step = QuickStep(found, lean, parts, QuickParts(parts, model.dtype, width, copies))
-        if copies and model.dtype == torch.float32:
+        panel = found.panel if copies and model.dtype == torch.float32 else 0
+        step = QuickStep(found, lean, parts, QuickParts(parts, model.dtype, width, copies, (), panel))
+        if panel:
             shorter = (torch.bfloat16, torch.float16) if found.has_halves else (torch.bfloat16,)
-            step = _quicker(
-                step, QuickStep(found, lean, parts, QuickParts(parts, model.dtype, width, True, shorter)), lean
-            )
+            kept = QuickParts(parts, model.dtype, width, True, shorter, panel)
+            step = _quicker(step, QuickStep(found, lean, parts, kept), lean)
     except Unfamiliar as error:
         log.debug("no quick step for %s: %s", type(network).__name__, error)
         return _Tried(lean, None)

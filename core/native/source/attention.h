@@ -15,6 +15,19 @@ inline float product(const float* query, const Kept* key, long width) {
     return sum(sums) + rest;
 }
 
+// The same of all keys [count, width].
+template <typename Kept>
+inline void products_of(const float* query, const Kept* keys, long count, long width, float* found) {
+    long place = 0;
+    for (; width % LANES == 0 && place + 4 <= count; place += 4, keys += 4 * width) {
+        Lanes sums[4] = {};
+        for (long i = 0; i < width; i += LANES)
+            for (long key = 0; key < 4; ++key) sums[key] += load(query + i) * load(keys + key * width + i);
+        sum_four(sums[0], sums[1], sums[2], sums[3], found + place);
+    }
+    for (; place < count; ++place, keys += width) found[place] = product(query, keys, width);
+}
+
 // In place; the sum of all is 1.
 inline void softmax(float* values, long count) {
     const float most = greatest(values, count);
@@ -33,27 +46,44 @@ inline void softmax(float* values, long count) {
 
 constexpr float HIDDEN = -1e30f;    // what a mask holds there, or less
 
+// Sums of `count` values' numbers, `LANES` times `LONG` of them, weighed; of those without weight nothing need have been
+// written.
+template <long LONG, typename Kept>
+inline void weigh(const Kept* values, const float* shares, long count, long width, float* read) {
+    Lanes sums[LONG] = {};
+    for (long place = 0; place < count; ++place, values += width) {
+        if (shares[place] == 0.0f) continue;
+        for (long i = 0; i < LONG; ++i) sums[i] += all(shares[place]) * load(values + i * LANES);
+    }
+    for (long i = 0; i < LONG; ++i) store(read + i * LANES, sums[i]);
+}
+
 // What a query [width] reads of keys and values [tokens, width], places `first` to `last`; `mask` [last] may be null.
 template <typename Kept>
 inline void attend(
     const float* query, const Kept* keys, const Kept* values, long width, long first, long last, const float* mask,
-    float scaling, std::vector<float>& shares, float* read
+    float scaling, std::vector<float>& room, float* read
 ) {
-    shares.resize(last);
-    for (long place = first; place < last; ++place) {
-        const bool hidden = mask != nullptr && mask[place] < HIDDEN;  // nothing need have been written there
-        shares[place] = hidden ? -INFINITY : product(query, keys + place * width, width) * scaling;
-        if (mask != nullptr && !hidden) shares[place] += mask[place];
-    }
-    softmax(shares.data() + first, last - first);
-    std::fill(read, read + width, 0.0f);
-    for (long place = first; place < last; ++place) {
-        if (shares[place] == 0.0f) continue;
-        const Kept* value = values + place * width;
-        const Lanes share = all(shares[place]);
-        long i = 0;
-        for (; i + LANES <= width; i += LANES) store(read + i, load(read + i) + share * load(value + i));
-        for (; i < width; ++i) read[i] += shares[place] * one(value + i);
+    const long count = last - first;
+    room.resize(last);
+    float* shares = room.data() + first;
+    products_of(query, keys + first * width, count, width, shares);
+    for (long place = 0; place < count; ++place) shares[place] *= scaling;
+    if (mask != nullptr)
+        for (long place = 0; place < count; ++place) {
+            const float more = mask[first + place];
+            shares[place] = more < HIDDEN ? -INFINITY : shares[place] + more;
+        }
+    softmax(shares, count);
+    values += first * width;
+    long i = 0;
+    for (; i + 4 * LANES <= width; i += 4 * LANES) weigh<4>(values + i, shares, count, width, read + i);
+    for (; i + 2 * LANES <= width; i += 2 * LANES) weigh<2>(values + i, shares, count, width, read + i);
+    for (; i + LANES <= width; i += LANES) weigh<1>(values + i, shares, count, width, read + i);
+    for (; i < width; ++i) {
+        read[i] = 0;
+        for (long place = 0; place < count; ++place)
+            if (shares[place] != 0.0f) read[i] += shares[place] * one(values + place * width + i);
     }
 }
 

@@ -2,6 +2,7 @@
 // between the products (panels.h).
 #pragma once
 #include "panels.h"
+#include "step.h"
 
 constexpr long QUERIES = 4;             // at a time: their sums stay in the processor's registers
 constexpr long BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time

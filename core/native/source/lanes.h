@@ -120,13 +120,21 @@ inline Lanes greater(Lanes a, Lanes b) {
     return (Lanes)(((Whole)a & which) | ((Whole)b & ~which));
 }
 
+inline float greatest(Lanes lanes) {
+    float part[LANES];
+    store(part, lanes);
+    for (long half = LANES / 2; half; half /= 2)
+        for (long i = 0; i < half; ++i) part[i] = part[i] > part[i + half] ? part[i] : part[i + half];
+    return part[0];
+}
+
 inline float greatest(const float* values, long count) {
     float most = values[0];
     long i = 0;
     if (count >= LANES) {
         Lanes lanes = load(values);
         for (; i + LANES <= count; i += LANES) lanes = greater(load(values + i), lanes);
-        for (int j = 0; j < LANES; ++j) most = lanes[j] > most ? lanes[j] : most;
+        most = greatest(lanes);
     }
     for (; i < count; ++i) most = values[i] > most ? values[i] : most;
     return most;

@@ -1,11 +1,12 @@
-// Products of many vectors with a matrix. Rows of it are laid side by side, a panel of them at a time, so that each lane
-// adds up an output of its own; several vectors share what is read of a panel.
+// Products of vectors with a matrix whose rows lie side by side, a panel of them behind another: each lane adds up an
+// output of its own, number by number, however many vectors there are, and those share what is read of a panel.
 #pragma once
 #include <vector>
 
-#include "step.h"
+#include "acts.h"
 
 constexpr long PANEL = 2 * LANES;   // rows of a panel
+constexpr long BESIDE = 4;          // panels at a time, at most
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int DEEP = 12;            // vectors at a time whose sums the processor has registers for
 #else
@@ -42,62 +43,90 @@ inline void lay_as_columns(const float* from, long apart, long rows, long width,
         for (long i = row < whole_rows ? whole_width : 0; i < width; ++i) to[i * to_apart + row] = from[row * apart + i];
 }
 
-// Two groups of rows, LANES each, of the same matrix or of two: numbers [inputs, PANEL].
-struct Panel {
-    std::vector<float> numbers;
-    Lanes biases[2];
+// A matrix's biases from output `first` on, up to LANES of them.
+inline Lanes biases_of(const Matrix& matrix, long first) {
+    float found[LANES] = {};
+    if (matrix.bias != nullptr && first < matrix.outputs)
+        std::copy(matrix.bias + first, matrix.bias + std::min(first + LANES, long(matrix.outputs)), found);
+    return load(found);
+}
 
-    void take(long group, const Matrix& matrix, long first) {
-        const long inputs = matrix.inputs, rows = std::max(0L, std::min(LANES, long(matrix.outputs) - first));
-        float* to = numbers.data() + group * LANES;
-        float bias[LANES] = {};
-        lay_as_columns(static_cast<const float*>(matrix.weights) + first * inputs, inputs, rows, inputs, to, PANEL);
-        if (rows < LANES)
-            for (long i = 0; i < inputs; ++i) std::fill(to + i * PANEL + rows, to + i * PANEL + LANES, 0.0f);
-        if (matrix.bias != nullptr) std::copy(matrix.bias + first, matrix.bias + first + rows, bias);
-        biases[group] = load(bias);
-    }
-};
-
-// The outputs of a panel: written, added to what is there, or as one, silu(first group) · second group.
+// The outputs of a panel: written, added to what is there, or as one, silu(first half) · second half.
 enum Ending : int64_t { WRITTEN, ADDED, GATED };
+
+// What a tile of outputs is made of: `count` outputs, up to as many as its panels have rows.
+struct Outputs {
+    float* found;
+    long apart, count;
+    Ending ending;
+    Lanes biases[2 * BESIDE];
+};
 
 inline void put(float* place, Lanes sums, long count, bool adds) {
     if (count >= LANES) return store(place, adds ? load(place) + sums : sums);
     for (long i = 0; i < count; ++i) place[i] = adds ? place[i] + sums[i] : sums[i];
 }
 
-template <int ROWS>
-inline void multiply_some(const Panel& panel, const float* vectors, long width, float* found, long apart, long count, Ending ending) {
-    Lanes sums[ROWS][2];
-    for (int row = 0; row < ROWS; ++row) sums[row][0] = panel.biases[0], sums[row][1] = panel.biases[1];
-    const float* numbers = panel.numbers.data();
-    for (long i = 0; i < width; ++i, numbers += PANEL) {
-        const Lanes first = load(numbers), second = load(numbers + LANES);
+// `ROWS` vectors times `SIDE` panels [width, PANEL] that follow each other.
+template <int ROWS, int SIDE, typename Weight>
+inline void tile_panels(const Weight* numbers, const float* vectors, long width, const Outputs& to, long first_row) {
+    Lanes sums[ROWS][2 * SIDE];
+    for (int row = 0; row < ROWS; ++row)
+        for (int half = 0; half < 2 * SIDE; ++half) sums[row][half] = to.biases[half];
+    for (long i = 0; i < width; ++i) {
+        Lanes weights[2 * SIDE];
+        for (int half = 0; half < 2 * SIDE; ++half)
+            weights[half] = load(numbers + (half / 2 * width + i) * PANEL + half % 2 * LANES);
         for (int row = 0; row < ROWS; ++row) {
-            const Lanes number = all(vectors[row * width + i]);
-            sums[row][0] += number * first, sums[row][1] += number * second;
+            const Lanes number = all(vectors[(first_row + row) * width + i]);
+            for (int half = 0; half < 2 * SIDE; ++half) sums[row][half] += number * weights[half];
         }
     }
-    for (int row = 0; row < ROWS; ++row, found += apart) {
-        if (ending == GATED) {
-            put(found, bent(SILU, sums[row][0]) * sums[row][1], count, false);
-            continue;
-        }
-        put(found, sums[row][0], count, ending == ADDED);
-        put(found + LANES, sums[row][1], count - LANES, ending == ADDED);
+    for (int row = 0; row < ROWS; ++row) {
+        float* found = to.found + (first_row + row) * to.apart;
+        if (to.ending == GATED) put(found, bent(SILU, sums[row][0]) * sums[row][1], to.count, false);
+        else for (int half = 0; half < 2 * SIDE; ++half) put(found + half * LANES, sums[row][half], to.count - half * LANES, to.ending == ADDED);
     }
 }
 
-// As many vectors at a time as there are, ROWS at most; `row` is the first of them.
-template <int ROWS>
-inline void multiply_rest(const Panel& panel, const float* vectors, long row, long rows, long width, float* found, long apart, long count, Ending ending) {
-    for (; row + ROWS <= rows; row += ROWS)
-        multiply_some<ROWS>(panel, vectors + row * width, width, found + row * apart, apart, count, ending);
-    if constexpr (ROWS > 1) multiply_rest<ROWS / 2>(panel, vectors, row, rows, width, found, apart, count, ending);
+// Vectors from `row` on, ROWS at a time as long as there are so many, then the rest at once.
+template <int ROWS, int SIDE, typename Weight>
+inline void tile_rows(const Weight* numbers, const float* vectors, long row, long rows, long width, const Outputs& to) {
+    for (; row + ROWS <= rows; row += ROWS) tile_panels<ROWS, SIDE>(numbers, vectors, width, to, row);
+    if constexpr (ROWS > 1)
+        if (row < rows) tile_rows<ROWS - 1, SIDE>(numbers, vectors, row, rows, width, to);
 }
 
-// found[row · apart + output] of vectors [rows, inputs]; of a gated pair `up` is the second matrix, else the same.
+// Outputs from `begin`, where a panel begins, to `end` of a matrix that lies in panels, less their biases. Of one or two
+// vectors several panels are read side by side: their sums would wait for each other.
+template <typename Weight>
+inline void through_panels(const Matrix& matrix, const float* vectors, long rows, float* found, long apart, long begin, long end) {
+    const long side = rows == 1 ? BESIDE : rows == 2 ? 2 : 1, width = matrix.inputs;
+    for (long panel = begin / PANEL, taken; panel * PANEL < end; panel += taken) {
+        taken = (end - 1) / PANEL - panel + 1 < side ? 1 : side;
+        const Weight* numbers = static_cast<const Weight*>(matrix.weights) + panel * PANEL * width;
+        const Outputs to{found + panel * PANEL, apart, matrix.outputs - panel * PANEL, WRITTEN, {}};
+        if (taken == BESIDE) tile_panels<1, BESIDE>(numbers, vectors, width, to, 0);
+        else if (taken == 2) tile_panels<2, 2>(numbers, vectors, width, to, 0);
+        else tile_rows<DEEP, 1>(numbers, vectors, 0, rows, width, to);
+    }
+}
+
+// Two groups of rows, LANES each, of the same matrix or of two, as a panel.
+struct Panel {
+    std::vector<float> numbers;
+
+    void take(long group, const Matrix& matrix, long first) {
+        const long inputs = matrix.inputs, rows = std::max(0L, std::min(LANES, long(matrix.outputs) - first));
+        float* to = numbers.data() + group * LANES;
+        lay_as_columns(static_cast<const float*>(matrix.weights) + first * inputs, inputs, rows, inputs, to, PANEL);
+        if (rows < LANES)
+            for (long i = 0; i < inputs; ++i) std::fill(to + i * PANEL + rows, to + i * PANEL + LANES, 0.0f);
+    }
+};
+
+// found[row · apart + output] of many vectors [rows, inputs] and a matrix of float32 that lies row behind row: it is laid
+// in panels as they are used. Of a gated pair `up` is the second matrix, else the same.
 inline void multiply_many(
     const Matrix& matrix, const Matrix& up, const float* vectors, long rows, float* found, long apart, Ending ending, long threads
 ) {
@@ -105,9 +134,10 @@ inline void multiply_many(
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (long number = 0; number < panels; ++number) {
         static thread_local Panel panel;
-        const long first = number * step;
+        const long first = number * step, second = ending == GATED ? first : first + LANES;
         panel.numbers.resize(PANEL * matrix.inputs);
-        panel.take(0, matrix, first), panel.take(1, up, ending == GATED ? first : first + LANES);
-        multiply_rest<DEEP>(panel, vectors, 0, rows, matrix.inputs, found + first, apart, matrix.outputs - first, ending);
+        panel.take(0, matrix, first), panel.take(1, up, second);
+        const Outputs to{found + first, apart, matrix.outputs - first, ending, {biases_of(matrix, first), biases_of(up, second)}};
+        tile_rows<DEEP, 1>(panel.numbers.data(), vectors, 0, rows, matrix.inputs, to);
     }
 }

@@ -19,6 +19,7 @@ struct Matrix {
     const float* bias;      // may be null
     const void* scales;     // of int8, float32, one a row; of int4, bfloat16: a row's scales, one a group, then offsets
     const int32_t* sums;    // of int8, SHIFT times the sum of a row; null where that is none
+    int64_t in_panels;      // of floats: whether rows lie side by side (panels.h), none up to whole panels
 };
 
 struct Layer {

@@ -1,5 +1,6 @@
 // A pass of a few tokens through a decoder: the operations of its module in their order.
 #pragma once
+#include "acts.h"
 #include "attention.h"
 #include "multiply.h"
 
@@ -119,18 +120,6 @@ void attend_all(const Model& model, const Layer& layer, long number, const Pass&
         }
     }
     round_all(model, rooms.read);
-}
-
-inline Lanes bent(int64_t act, Lanes x) {
-    if (act == SILU) return x / (all(1.0f) + power(-x));
-    if (act == RELU) return greater(x, Lanes{});
-    if (act == GELU_TANH) {
-        const Lanes inner = all(1.5957691216057308f) * (x + all(0.044715f) * x * x * x);   // 2 · √(2/π)
-        return x / (all(1.0f) + power(-inner));
-    }
-    Lanes found;
-    for (long i = 0; i < LANES; ++i) found[i] = 0.5f * x[i] * (1.0f + std::erf(x[i] * 0.70710678118654752f));
-    return found;
 }
 
 // act(gate) · up where there is a gate, else act(up).

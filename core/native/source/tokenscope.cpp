@@ -11,13 +11,16 @@
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-TOKENSCOPE int64_t tokenscope_version() { return 6; }
+TOKENSCOPE int64_t tokenscope_version() { return 7; }
 
 // Whether weights may be of sixteen bits as IEEE has them.
 TOKENSCOPE int64_t tokenscope_halves() { return TOKENSCOPE_HALVES; }
 
 // What is added to each number of a vector in eight bits: sums of a row's weights take it out again.
 TOKENSCOPE int64_t tokenscope_shift() { return SHIFT; }
+
+// How many rows of a matrix a panel holds.
+TOKENSCOPE int64_t tokenscope_panel() { return PANEL; }
 
 // Goes through the model; 0, or 1 where memory ended.
 TOKENSCOPE int64_t tokenscope_step(const Model* model, const Pass* pass) try {
