@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,8 @@ def _isolate() -> None:
 
 
 _isolate()
+THREADS = int(os.environ["OMP_NUM_THREADS"].partition(",")[0])
+"""What torch computes with at the beginning of each test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -100,6 +103,14 @@ def pytest_collection_finish() -> None:
     """What is imported by now stays: looks for garbage, one or two behind each test of the window, pass it by."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _threads_of_torch() -> Iterator[None]:
+    """A test may ask for more; those behind it would share their tiny products out and wait for one another's turns."""
+    yield
+    if (torch := sys.modules.get("torch")) is not None and torch.get_num_threads() != THREADS:
+        torch.set_num_threads(THREADS)
 
 
 @pytest.fixture
