@@ -15,6 +15,7 @@ import pytest
 
 from tests import fonts
 
+gc.disable()  # while tests are collected: of what is imported nothing is garbage, and looking takes a fifth of the time
 hypothesis.settings.register_profile("unhurried", deadline=None)  # a machine may be busy with other things
 hypothesis.settings.load_profile("unhurried")
 
@@ -100,9 +101,22 @@ def _skip_without_device(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: looks for garbage, one or two behind each test of the window, pass it by."""
+    """What is imported by now stays."""
+    _pass_by_what_stays()
+    gc.enable()
+
+
+def _pass_by_what_stays() -> None:
+    """Looks for garbage, one or two behind each test of the window, take as long as there is something to look at."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_a_file_leaves_stays() -> Iterator[None]:
+    """Modules that its tests were the first to import, and models that are kept for other files."""
+    yield
+    _pass_by_what_stays()
 
 
 @pytest.fixture(autouse=True)
