@@ -97,8 +97,10 @@ def workers(arguments: list[str]) -> list[str]:
 
 
 def clean_variables() -> dict[str, str]:
-    """This process's environment without what would let another Python's packages in."""
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    """This process's environment without what would let another Python's packages in, or have the program and the
+    tests compiled anew by each process that is started (images of containers set it)."""
+    unwanted = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+    return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 
 def start(command: list[str], variables: dict[str, str] | None = None) -> int:

@@ -79,6 +79,13 @@ def test_packages_of_another_python_stay_out(bootstrap, started, monkeypatch):
     assert "PYTHONPATH" not in started[-1][1]
 
 
+@pytest.mark.parametrize("command", ["run", "test", "test-core"])
+def test_what_is_compiled_once_is_kept(bootstrap, started, monkeypatch, command):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    bootstrap.main([command])
+    assert "PYTHONDONTWRITEBYTECODE" not in started[-1][1]
+
+
 @pytest.mark.parametrize("arguments", [[], ["walk"]])
 def test_unknown_command_shows_the_two(bootstrap, arguments, capsys):
     assert bootstrap.main(arguments) == 2
