@@ -354,8 +354,14 @@ class _Words:
     def __init__(self, words: dict[str, int]) -> None:
         self._words = words
 
+    def __len__(self) -> int:
+        return len(self._words)
+
     def get_vocab(self) -> dict[str, int]:
         return dict(self._words)
+
+    def add(self, word: str) -> None:
+        self._words[word] = len(self._words)
 
 
 def test_who_fits_whom() -> None:
@@ -366,6 +372,8 @@ def test_who_fits_whom() -> None:
     assert why_not_draft(target, same) is None
     assert "tokenizer" in (why_not_draft(target, other) or "")
     assert "recurrent" in (why_not_draft(target, tiny.shared("mamba")) or "")
+    same.tokenizer.add("c")
+    assert not same_tokens(target, same)  # what was found is not kept longer than it holds
 
 
 def test_padded_vocabularies_are_brought_into_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from resources.language import tr
 
@@ -10,6 +11,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from core.models.model import LoadedModel
+
+    Compared = WeakKeyDictionary[PreTrainedTokenizerBase, tuple[tuple[int, int], bool]]
+
+_ALIKE: WeakKeyDictionary[PreTrainedTokenizerBase, Compared] = WeakKeyDictionary()
+"""Of two tokenizers: how many tokens they had when their words were compared, and whether those were the same. Every
+run asks, and a vocabulary takes a while to be told."""
 
 
 def why_not_target(model: LoadedModel) -> str | None:
@@ -87,12 +94,12 @@ def spells(model: LoadedModel) -> bool:
 
 def same_tokens(one: LoadedModel, other: LoadedModel) -> bool:
     """Whether equal ids mean equal text. Without tokenizers: whether the vocabularies have one size."""
-    if one.tokenizer is None or other.tokenizer is None:
+    first, second = one.tokenizer, other.tokenizer
+    if first is None or second is None:
         return one.vocabulary == other.vocabulary
-    if one.tokenizer is other.tokenizer:
+    if first is second:
         return True
-    return _words(one.tokenizer) == _words(other.tokenizer)
-
-
-def _words(tokenizer: PreTrainedTokenizerBase) -> dict[str, int]:
-    return tokenizer.get_vocab()
+    known, sizes = _ALIKE.setdefault(first, WeakKeyDictionary()), (len(first), len(second))
+    if second not in known or known[second][0] != sizes:
+        known[second] = sizes, first.get_vocab() == second.get_vocab()
+    return known[second][1]
