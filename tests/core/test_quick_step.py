@@ -27,6 +27,7 @@ import core
 from core.caches.tensors.accounting import measure_storages
 from core.caches.tensors.layouts import roomy
 from core.decoding import observe
+from core.decoding.forward import products
 from core.decoding.forward import quick_step as quick_step_module
 from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.forward import Forward
@@ -465,6 +466,43 @@ def test_products_of_many_vectors(rows: int, inputs: int, outputs: int, threads:
     torch.testing.assert_close(Product(found, [(up, bias)])(vectors), F.linear(vectors, up, bias), **near)
     gated = GatedProduct(found, gate, up)(vectors)
     torch.testing.assert_close(gated, F.silu(F.linear(vectors, gate)) * F.linear(vectors, up), **near)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma3"])
+@torch.inference_mode()
+def test_long_prompts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their products are taken by the library where it is quicker, and where it comes to the same alone."""
+    torch.set_num_threads(1)
+    model, ids = model_of(kind), torch.tensor([tiny.prompt(40)])
+    lean, calls = lean_pass(model, DynamicCache()), list[int]()
+    product = library.Library.product
+    monkeypatch.setattr(
+        library.Library, "product", lambda self, *given: calls.append(given[2]) or product(self, *given)
+    )
+    monkeypatch.setattr(products, "_is_quicker", lambda found: True)
+    assert lean is not None
+    torch.testing.assert_close(lean(ids, DynamicCache(), 0), model.model(ids).logits, rtol=1e-4, atol=2e-4)
+    assert set(calls) == {40}
+    calls.clear()
+    lean(ids[:, :15], DynamicCache(), 0)
+    torch.set_num_threads(2)
+    lean(ids, DynamicCache(), 0)
+    assert not calls
+
+
+@pytest.mark.usefixtures("built")
+def test_products_that_are_slow_or_wrong_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
+    monkeypatch.setattr(products.time, "perf_counter", lambda: next(clock))
+    found = library.library()
+    assert found is not None
+    assert products._is_quicker.__wrapped__(found)
+    clock = chain.from_iterable((now, now + 0.3, now + 0.4) for now in range(1000))
+    assert not products._is_quicker.__wrapped__(found)
+    clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
+    monkeypatch.setattr(library.Library, "product", lambda self, *given: None)
+    assert not products._is_quicker.__wrapped__(found)
 
 
 @pytest.mark.usefixtures("built")

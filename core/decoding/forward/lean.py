@@ -22,6 +22,7 @@ from transformers.cache_utils import Cache, DynamicLayer, StaticCache
 from core.caches.tensors.fixed import is_compiled
 from core.caches.tensors.layer import Layer as CacheLayer
 from core.decoding.forward.llama import Block, Llama
+from core.decoding.forward.products import linear
 from core.models.model import LoadedModel
 from core.models.packed.weighing import packed_bits
 
@@ -53,8 +54,8 @@ class Joint:
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         """All outputs side by side, [.., sum of their widths]."""
         if len(self.weights) == 1:
-            return F.linear(hidden, self.weights[0], self.biases[0])
-        return torch.cat([F.linear(hidden, *pair) for pair in zip(self.weights, self.biases, strict=True)], -1)
+            return linear(hidden, self.weights[0], self.biases[0])
+        return torch.cat([linear(hidden, *pair) for pair in zip(self.weights, self.biases, strict=True)], -1)
 
     @staticmethod
     def of(parts: Sequence[torch.nn.Linear], copies: bool) -> Joint:
@@ -172,11 +173,11 @@ class LeanLlama:
     def merge(self, layer: Layer, read: torch.Tensor) -> torch.Tensor:
         """What the heads read [B, heads, n, width], brought together [B, n, D]."""
         batch, _, count, _ = read.shape
-        return F.linear(read.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
+        return linear(read.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
 
     def score(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [B, n, V] of the last layer's output."""
-        return F.linear(F.rms_norm(hidden, self.norm.shape, self.norm, self.eps), self.head)
+        return linear(F.rms_norm(hidden, self.norm.shape, self.norm, self.eps), self.head)
 
     def _norm_heads(self, turned: torch.Tensor, q_norm: torch.Tensor, k_norm: torch.Tensor) -> torch.Tensor:
         queries = F.rms_norm(turned[:, : self.heads], q_norm.shape, q_norm, self.eps)
@@ -187,7 +188,7 @@ class LeanLlama:
         """The feed-forward half of a layer."""
         normed = F.rms_norm(hidden, layer.norm_mlp.shape, layer.norm_mlp, self.eps)
         gate, up = layer.gate_up(normed).chunk(2, -1)
-        return F.linear(self._act(gate) * up, layer.down)
+        return linear(self._act(gate) * up, layer.down)
 
     def _rotation(
         self, past: int, count: int, positions: torch.Tensor | None

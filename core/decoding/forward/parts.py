@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.pytorch_utils import Conv1D
 
+from core.decoding.forward.products import linear
 from core.models.packed.eight import Matrix, split
 from core.models.packed.four_rows import FourRows
 from core.models.packed.layers import PackedLinear
@@ -77,7 +78,7 @@ class Floats:
     parts: tuple[tuple[torch.Tensor, torch.Tensor | None], ...]
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        product = _in_float32 if _is_better_in_float32(hidden) else F.linear
+        product = _in_float32 if _is_better_in_float32(hidden) else linear
         if len(self.parts) == 1:
             return product(hidden, *self.parts[0])
         return torch.cat([product(hidden, *part) for part in self.parts], -1)
