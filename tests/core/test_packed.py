@@ -21,6 +21,7 @@ from core.errors import CacheError, ParameterError, UnpackableError
 from core.models import devices, quicker
 from core.models.packed import eight, four
 from core.models.packed.layers import Packed, PackedEmbedding, PackedLinear
+from core.models.packed.pages import paged
 from tests.core import tiny
 
 _SMALL = {**tiny._SMALL, "num_hidden_layers": 2}
@@ -209,6 +210,16 @@ def test_files_of_another_type_are_converted_as_they_are_read(tmp_path: Path) ->
     assert {name: float(value.sum()) for name, value in state.items()} == {
         name: float(value.sum()) for name, value in theirs.state_dict().items()
     }
+
+
+def test_large_buffers_have_pages_of_their_own() -> None:
+    """They can be filled like others, and live as long as any tensor that shows them."""
+    for shape in ((3, 5), (300, 500)):
+        one, other = paged(shape, torch.float32).fill_(1), paged(shape, torch.float32).fill_(2)
+        rows = one[1:]
+        del one
+        assert torch.equal(rows, torch.ones(shape[0] - 1, shape[1]))
+        assert torch.equal(other, torch.full(shape, 2.0))
 
 
 def packed_modules(model: core.LoadedModel) -> Iterator[Packed]:

@@ -16,6 +16,8 @@ from typing import Protocol
 
 import torch
 
+from core.models.packed.pages import paged
+
 _LEVELS = 127
 _FINER = 254
 """Levels of the second number within one step of the first: it reaches half a step to either side."""
@@ -33,9 +35,10 @@ _LONGEST = 1e-3
 
 def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """int8 [n, K] and float32 scales [n] whose product is near `rows` [n, K]: by half a scale at most."""
-    exact = rows.float()
-    scales = exact.abs().amax(-1).div_(_LEVELS).clamp_(min=_TINY)
-    return (exact / scales[:, None]).round_().to(torch.int8), scales
+    shape = tuple(rows.shape)
+    exact = paged(shape, torch.float32).copy_(rows)
+    scales = torch.linalg.vector_norm(exact, torch.inf, -1).div_(_LEVELS).clamp_(min=_TINY)
+    return paged(shape, torch.int8).copy_(exact.div_(scales[:, None]).round_()), scales
 
 
 def split(vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

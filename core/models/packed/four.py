@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import torch
 
+from core.models.packed.pages import paged
+
 GROUP = 32
 """Weights that share a scale and an offset."""
 _BLOCK = 16
@@ -26,13 +28,13 @@ def fits_four(outputs: int, inputs: int) -> bool:
 
 def quantize_groups(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """int32 [n, K] of 0 … 15, and bfloat16 [K / 32, n, 2] of scales and offsets, of `rows` [n, K]."""
-    groups = rows.float().view(len(rows), -1, GROUP)
+    groups = paged(tuple(rows.shape), torch.float32).copy_(rows).view(len(rows), -1, GROUP)
     low, high = groups.amin(-1, keepdim=True), groups.amax(-1, keepdim=True)
     scale = ((high - low) / 15).clamp_(min=1e-8).bfloat16().float()
     offset = (low + 8 * scale).bfloat16().float()
-    numbers = ((groups - offset) / scale + 8).round_().clamp_(0, 15)
+    exact = groups.sub_(offset).div_(scale).add_(8).round_().clamp_(0, 15)
     beside = torch.cat([scale, offset], -1).transpose(0, 1).contiguous()
-    return numbers.flatten(-2).to(torch.int32), beside.bfloat16()
+    return paged(tuple(rows.shape), torch.int32).copy_(exact.flatten(-2)), beside.bfloat16()
 
 
 class FourBits:
@@ -68,4 +70,5 @@ def pack_four(rows: torch.Tensor) -> FourBits:
         numbers, more = quantize_groups(rows[start : start + portion])
         packed.append(torch.ops.aten._convert_weight_to_int4pack_for_cpu(numbers, 1))
         beside.append(more)
-    return FourBits(torch.cat(packed), torch.cat(beside, 1))
+    whole = paged((outputs, *packed[0].shape[1:]), packed[0].dtype)
+    return FourBits(torch.cat(packed, out=whole), torch.cat(beside, 1))

@@ -13,6 +13,7 @@ import torch
 
 from core.models.packed.eight import split
 from core.models.packed.four import GROUP, WHOLE, FourBits
+from core.models.packed.pages import paged
 from core.native import description
 from core.native.library import Library
 
@@ -56,7 +57,7 @@ def in_four_rows(matrix: FourBits | FourRows, library: Library) -> FourRows:
         return matrix
     packed, beside = matrix.tensors
     outputs, inputs = packed.shape[0], GROUP * beside.shape[0]
-    numbers = torch.empty(outputs, inputs // 2, dtype=torch.uint8)
+    numbers = paged((outputs, inputs // 2), torch.uint8)
     for start in range(0, outputs, WHOLE):
         part = packed[start : start + WHOLE]
         numbers[start : start + WHOLE] = _by_groups(_digits(part)[_places(len(part), inputs)])

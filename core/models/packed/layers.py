@@ -10,6 +10,7 @@ from torch import nn
 
 from core.models.packed.eight import Matrix, bytes_beside, pack_eight, quantize_rows, split
 from core.models.packed.four import GROUP, FourBits, fits_four, pack_four
+from core.models.packed.pages import paged
 
 if TYPE_CHECKING:
     from core.models.packed.four_rows import FourRows
@@ -157,7 +158,7 @@ class PackedEmbedding(Packed):
 def quantize(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
     """int8 numbers and scales of a matrix [n, K], a portion at a time."""
     count, width = rows.shape
-    numbers, scales = torch.empty(count, width, dtype=torch.int8), torch.empty(count)
+    numbers, scales = paged((count, width), torch.int8), torch.empty(count)
     step = max(1, PORTION // width)
     for start in range(0, count, step):
         part = slice(start, min(start + step, count))

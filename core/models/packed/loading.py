@@ -50,7 +50,7 @@ def load_converted(
     plan: ModelPlan, outline: Network, weights: WeightFiles, dtype: torch.dtype
 ) -> tuple[Network, Report]:
     """The module in another float type than its files have, which would lie in memory beside it if they were mapped."""
-    return read_tensors(plan, outline, dict(stored_tensors(weights)), dtype, None)
+    return read_tensors(plan, outline, dict(stored_tensors(weights, wanted=dtype)), dtype, None)
 
 
 def check_unpacked(plan: ModelPlan) -> None:
@@ -74,7 +74,7 @@ def _tensors(outline: Network, weights: WeightFiles) -> dict[str, Any]:
         for file in weights.files:
             whole.update(load_state_dict(file))
         return whole
-    return dict(stored_tensors(weights, {_shape_of_words(outline)}))
+    return dict(stored_tensors(weights, {_shape_of_words(outline)}, torch.float32))
 
 
 def _shape_of_words(outline: Network) -> tuple[int, ...]:

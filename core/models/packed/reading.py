@@ -15,6 +15,7 @@ from types import EllipsisType
 
 import torch
 
+from core.models.packed.pages import paged
 from core.models.weights import WeightFiles, read_header
 from resources.language import tr
 
@@ -26,11 +27,15 @@ _TYPES = {
 
 
 class Stored:
-    """One tensor of a file. `stored[...]` reads it whole, as transformers asks; `stored[a:b]` its rows a to b."""
+    """One tensor of a file. `stored[...]` reads it whole, as transformers asks, and as `wanted` where it has floats of
+    another type; `stored[a:b]` its rows a to b, as they are."""
 
-    def __init__(self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    def __init__(
+        self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype, wanted: torch.dtype | None = None
+    ) -> None:
         self.file, self.start = file, start
         self.shape, self.dtype = shape, dtype
+        self._wanted = wanted if wanted is not None and dtype.is_floating_point else dtype
 
     @property
     def nbytes(self) -> int:
@@ -43,14 +48,15 @@ class Stored:
 
     def __getitem__(self, rows: slice | EllipsisType) -> torch.Tensor:
         if isinstance(rows, EllipsisType):
-            return self._read(0, self.shape)
+            read = self._read(0, self.shape)
+            return read if self._wanted is self.dtype else paged(self.shape, self._wanted).copy_(read)
         first, last, _ = rows.indices(self.shape[0])
         width = math.prod(self.shape[1:])
         return self._read(first * width, (last - first, *self.shape[1:]))
 
     def _read(self, skipped: int, shape: tuple[int, ...]) -> torch.Tensor:
         """The numbers behind the first `skipped`. Raises OSError where the file ends before."""
-        buffer = torch.empty(math.prod(shape) * self.dtype.itemsize, dtype=torch.uint8)
+        buffer = paged((math.prod(shape) * self.dtype.itemsize,), torch.uint8)
         self._fill(skipped, buffer)
         return buffer.view(self.dtype).view(shape)
 
@@ -107,15 +113,18 @@ def _head(file: Path) -> bytes:
         return stream.read(8)
 
 
-def stored_tensors(weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = ()) -> dict[str, Stored | Unread]:
-    """Every tensor of these files by its name; matrices of the shapes `by_rows` are handed on unread."""
+def stored_tensors(
+    weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = (), wanted: torch.dtype | None = None
+) -> dict[str, Stored | Unread]:
+    """Every tensor of these files by its name, floats as `wanted` or as they are; matrices of the shapes `by_rows` are
+    handed on unread."""
     found: dict[str, Stored | Unread] = {}
     for file in weights.files:
         header = read_header(file) or {}
         begin = 8 + int.from_bytes(_head(file), "little")
         for name, entry in header.items():
             shape = tuple(entry["shape"])
-            tensor = Stored(file, begin + entry["data_offsets"][0], shape, _TYPES[entry.get("dtype", "F32")])
+            tensor = Stored(file, begin + entry["data_offsets"][0], shape, _TYPES[entry.get("dtype", "F32")], wanted)
             found[name] = Unread(tensor) if shape in by_rows else tensor
     return found
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from core.models.packed.eight import Blocked, Matrix, Plain, has_blocks
+from core.models.packed.pages import paged
 from core.native import description
 from core.native.library import Library
 
@@ -60,7 +61,7 @@ def in_rows(matrix: Matrix, inputs: int, library: Library) -> Rows:
     if isinstance(matrix, Plain):
         return Rows(matrix.numbers, matrix.scales, library)
     assert isinstance(matrix, Blocked)
-    numbers = torch.empty(len(matrix.scales), inputs, dtype=torch.int8)
+    numbers = paged((len(matrix.scales), inputs), torch.int8)
     for start in range(0, inputs, _PORTION):
         count = min(_PORTION, inputs - start)
         numbers[:, start : start + count] = matrix.columns(start, count, inputs).t()
