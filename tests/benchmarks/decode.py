@@ -13,13 +13,18 @@ from tests.benchmarks.timing import speed_ratio
 PROMPT = "Once upon a time, there was a little fox named Mia. She lived in a den under the hill."
 
 
+_SHAPES = {97: (640, 1728, 12), 400: (1280, 3456, 16)}
+"""By millions of weights: width, that of the feed-forward half, layers."""
+
+
 def random_llama(millions: int = 97) -> core.LoadedModel:
-    """A Llama of about 97 M random weights."""
+    """A Llama of about so many millions (of `_SHAPES`) of random weights."""
     torch.manual_seed(0)
+    width, wide, layers = _SHAPES[millions]
     config = LlamaConfig(
-        vocab_size=32_000, hidden_size=640, intermediate_size=1728, num_hidden_layers=12, num_attention_heads=10,
-        num_key_value_heads=10, max_position_embeddings=1024, tie_word_embeddings=False, bos_token_id=1,
-        eos_token_id=None, pad_token_id=0,
+        vocab_size=32_000, hidden_size=width, intermediate_size=wide, num_hidden_layers=layers,
+        num_attention_heads=width // 64, num_key_value_heads=width // 64, max_position_embeddings=1024,
+        tie_word_embeddings=False, bos_token_id=1, eos_token_id=None, pad_token_id=0,
     )  # fmt: skip
     return core.wrap(LlamaForCausalLM(config), name=f"random-{millions}M")
 

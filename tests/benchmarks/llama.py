@@ -32,19 +32,21 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
         return
     torch.set_num_threads(1)
     rounds = 3 if quick else 7
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "large").mkdir()
-        random_llama().model.save_pretrained(folder / "large")
-        story = core.load("storyteller").tokenizer(PROMPT)["input_ids"]
-        for model, called, ids, tokens in (
-            ("storyteller", "storyteller", story, 60),
-            (str(folder / "large"), "97 M Llama", list(range(5, 25)), 24),
-        ):
-            for kind, theirs in _KINDS:
-                file = gguf_made.write(core.load(model, weights="float32"), folder / f"{theirs}.gguf", theirs)
-                ratio = _ratio(core.load(model, weights=kind), file, ids, tokens, rounds)
-                yield f"{called} {kind} ÷ llama.cpp, 1 thread", ratio
+    story = core.load("storyteller").tokenizer(PROMPT)["input_ids"]
+    yield from _beside("storyteller", "storyteller", story, 60, rounds)
+    for millions in (97, 400):
+        with tempfile.TemporaryDirectory() as folder:
+            random_llama(millions).model.save_pretrained(folder)
+            yield from _beside(folder, f"{millions} M Llama", list(range(5, 25)), 24, rounds)
+
+
+def _beside(model: str, called: str, ids: list[int], tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
+    """A model in each kind; of llama.cpp's files no more than one is there at a time."""
+    for kind, theirs in _KINDS:
+        with tempfile.TemporaryDirectory() as folder:
+            file = gguf_made.write(core.load(model, weights="float32"), Path(folder) / f"{theirs}.gguf", theirs)
+            ratio = _ratio(core.load(model, weights=kind), file, ids, tokens, rounds)
+        yield f"{called} {kind} ÷ llama.cpp, 1 thread", ratio
 
 
 def _ratio(model: core.LoadedModel, file: Path, ids: list[int], tokens: int, rounds: int) -> float:

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -41,10 +41,13 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
     yield from _offloaded(3 if quick else 7)
     with tempfile.TemporaryDirectory() as folder:
         random_llama().model.to(torch.bfloat16).save_pretrained(folder)
-        yield from _speeds(folder, 12 if quick else 24, 3 if quick else 7)
+        yield from _speeds(folder, "97 M Llama", ("int8", "int4", "bfloat16", "auto"), quick)
         if sys.platform == "linux":
             for kind in ("float32", "int8", "int4"):
                 yield f"peak memory while loading ÷ weights kept, {kind}", peak_ratio(folder, kind)
+    with tempfile.TemporaryDirectory() as folder:
+        random_llama(400).model.to(torch.bfloat16).save_pretrained(folder)
+        yield from _speeds(folder, "400 M Llama", ("int8",), quick)
 
 
 def _offloaded(rounds: int) -> Iterator[tuple[str, float]]:
@@ -99,13 +102,12 @@ def deepened(folder: str | Path, times: int = 4, change: float = 0.02) -> core.L
     return core.load(folder, weights="float32", memory_limit=0)
 
 
-def _speeds(folder: str, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
+def _speeds(folder: str, called: str, kinds: Sequence[str], quick: bool) -> Iterator[tuple[str, float]]:
+    tokens, rounds = (12, 3) if quick else (24, 7)
     plain = _writer(core.load(folder, weights="float32"), tokens)
-    for kind in ("int8", "int4", "bfloat16", "auto"):
-        yield (
-            f"{kind} ÷ float32, 97 M Llama, 1 thread",
-            speed_ratio(_writer(core.load(folder, weights=kind), tokens), plain, rounds),
-        )
+    for kind in kinds:
+        own = _writer(core.load(folder, weights=kind), tokens)
+        yield f"{kind} ÷ float32, {called}, 1 thread", speed_ratio(own, plain, rounds)
 
 
 def _writer(model: core.LoadedModel, tokens: int) -> Callable[[], object]:
