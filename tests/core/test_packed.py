@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from transformers import GenerationConfig
 
 import core
+from core.decoding.forward.lean import agrees
 from core.errors import CacheError, ParameterError, UnpackableError
 from core.models import devices, quicker
 from core.models.packed import eight, four
@@ -220,6 +221,22 @@ def test_large_buffers_have_pages_of_their_own() -> None:
         del one
         assert torch.equal(rows, torch.ones(shape[0] - 1, shape[1]))
         assert torch.equal(other, torch.full(shape, 2.0))
+
+
+def test_vectors_that_are_rounded_the_other_way_are_no_disagreement(packed: core.LoadedModel) -> None:
+    """Of a large model in eight bits no lean pass would be taken otherwise; of floats more is asked."""
+
+    def passes(by: float, model: core.LoadedModel) -> bool:
+        def other(ids: torch.Tensor, cache: t.Cache, keep: int = 1) -> torch.Tensor:
+            logits: torch.Tensor = model.model(ids, past_key_values=cache).logits
+            return logits + by * logits.abs().max()
+
+        with torch.inference_mode():
+            return agrees(other, model)
+
+    assert passes(5e-4, packed)
+    assert not passes(5e-3, packed)
+    assert not passes(5e-4, core.load("storyteller"))
 
 
 def packed_modules(model: core.LoadedModel) -> Iterator[Packed]:
