@@ -1,8 +1,8 @@
 """Large buffers in pages of their own.
 
 Packing makes and drops buffers all along, and keeps a little of each matrix, such as its scales. From the allocator's
-heap, the little would lie in the hole that a buffer left, which is too small for the next one then: a process held more
-than twice its weights.
+heap, the little would lie in the hole that a buffer left, which is too small for the next one then: a process held two
+thirds more than its weights.
 """
 
 from __future__ import annotations
