@@ -53,6 +53,7 @@ class ParameterPanel(ParameterFrame):
         for parameter in parameters:
             self._add(parameter, before.pop(parameter, None))
         for row in before.values():
+            row.hide()  # its layout may be about to show it: it would become a window of its own
             row.setParent(None)
             row.deleteLater()
         self.setVisible(bool(self._settings))

@@ -89,5 +89,6 @@ def clear(layout: QLayout) -> None:
     while (item := layout.takeAt(0)) is not None:
         widget = item.widget()
         if widget is not None:
+            widget.hide()  # its layout may be about to show it: it would become a window of its own
             widget.setParent(None)
             widget.deleteLater()
