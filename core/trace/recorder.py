@@ -68,7 +68,7 @@ class Recorder:
         self._path, self._request, self._extra = Path(path), plain_request(request), dict(extra or {})
         self._writer, self._pending = BlockWriter(), deque[Event]()
         self._written = self._unknown = 0
-        self._is_over = threading.Event()
+        self._is_over, self._writing = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
         try:
             self._file = BlockFile(self._path)
@@ -86,9 +86,7 @@ class Recorder:
         if self._is_over.is_set():
             return
         self._is_over.set()
-        if self._thread is not None:
-            self._thread.join()
-        else:
+        if self._thread is None:
             self._put(HEADER, partial(write_header, self._request, None, self._extra))
         self._flush()
         self._put(END, partial(write_ending, Ending(self._written, self._unknown, failure)))
@@ -106,6 +104,10 @@ class Recorder:
 
     def _flush(self) -> None:
         """Write what has come, as far as the file takes it."""
+        with self._writing:  # nobody waits for the thread to wake up once more
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
         # One by one, for the run goes on meanwhile; each step of a deque is whole.
         waiting = [self._pending.popleft() for _ in range(len(self._pending))]
         known = [event for event in waiting if self._writer.knows(event)]

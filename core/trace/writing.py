@@ -6,7 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain, compress, count
-from operator import attrgetter, not_, sub
+from operator import attrgetter, itemgetter, not_, sub
 from typing import Any, TypeAlias
 
 import msgspec
@@ -61,7 +61,7 @@ class BlockWriter:
             case ("many", of) if _all_are(tuple, values):
                 return ["many", self._ints(list(map(len, values))), self._column(of, list(chain.from_iterable(values)))]
             case ("tuple", *of) if _all_are(tuple, values) and set(map(len, values)) == {len(of)}:
-                return ["parts", *map(self._column, of, zip(*values, strict=True))]
+                return ["parts", *(self._column(one, list(map(itemgetter(n), values))) for n, one in enumerate(of))]
             case ("record", str(name)) if _all_are(self._records[name].cls, values):
                 return ["parts", *self._fields(self._records[name], values)]
         return self._plain(kind, values)
