@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from PySide6.QtCore import QObject, QTimer, Slot
 
 INTERVAL_MS = 500
+PATIENCE = 4
+"""Intervals of a run without a collection: what it makes meanwhile is looked through in some 20 ms."""
 _users = 0
 
 
@@ -33,11 +35,18 @@ class Collector(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.busy = False
-        """True while a run is under way: only the young generations are looked at then."""
+        self._is_busy = self._was_busy = False
+        self._waits = 0
         self._running = False
         self._timer = QTimer(self, interval=INTERVAL_MS)
         self._timer.timeout.connect(self.collect)
+
+    def set_busy(self, busy: bool) -> None:
+        """Whether a run is under way. For its first seconds nothing is collected, which a short one would wait for;
+        then only the young generations are, and so until a whole interval has gone by without a run."""
+        self._is_busy = busy
+        self._was_busy = self._was_busy or busy
+        self._waits = PATIENCE if busy else 0
 
     def start(self) -> None:
         """Take over from the automatic collection."""
@@ -62,8 +71,12 @@ class Collector(QObject):
     @Slot()
     def collect(self) -> None:
         """Collect the oldest generation that is due, as the interpreter itself would."""
+        self._waits -= 1
+        if self._waits >= 0:
+            return
         counts, limits = gc.get_count(), gc.get_threshold()
-        for generation in (1, 0) if self.busy else (2, 1, 0):
+        was_busy, self._was_busy = self._was_busy, self._is_busy
+        for generation in (1, 0) if was_busy else (2, 1, 0):
             if counts[generation] > limits[generation] > 0:
                 gc.collect(generation)
                 return

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 
-SHORTEST_BATCH, LONGEST_BATCH = 1 / 30, 1 / 10
+SHORTEST_BATCH, LONGEST_BATCH = 1 / 30, 1 / 8
 """Seconds between two batches; the first token goes out at once."""
-DRAWING_SHARE = 0.07
+DRAWING_SHARE = 0.05
 """Share of its time that this thread may draw while a run is under way: both threads need the interpreter's lock, so
 what one of them uses the other cannot have."""
 

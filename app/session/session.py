@@ -197,7 +197,7 @@ class Session(ShownRun):
         recording = None if is_silent else self._place_of(run)
         self._underway = Underway(Job(self._jobs, run.request, recording), run, is_silent)
         self._delivery.begin(self._underway)
-        self._collector.busy = True
+        self._collector.set_busy(True)
         self._tell_state()
         self._thread.start(self._underway.job)  # its events come by the loop: not before everybody knows of the run
         if not is_silent:
@@ -210,7 +210,7 @@ class Session(ShownRun):
             return
         self._delivery.end()
         self._underway = None
-        self._collector.busy = False
+        self._collector.set_busy(False)
         run = underway.run
         run.outcome = outcomes.outcome(run, underway.job.cancel.is_set(), answer.error)
         if answer.not_recorded is not None:

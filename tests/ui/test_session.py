@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.session.garbage import Collector
+from app.session.garbage import PATIENCE, Collector
 from app.session.mailbox import Mailbox
 from app.session.measuring import Progress
 from app.session.pace import LONGEST_BATCH, SHORTEST_BATCH, Pace
@@ -296,6 +296,22 @@ def test_the_collector_collects_what_is_due(qtbot: QtBot) -> None:
         collector.collect()
         assert gc.get_count()[0] <= gc.get_threshold()[0]
         del kept
+    finally:
+        collector.stop()
+
+
+def test_a_short_run_does_not_wait_for_the_collector(qtbot: QtBot) -> None:
+    collector = Collector()
+    collector.start()
+    kept = []
+    try:
+        gc.collect()
+        for due in ([False] * PATIENCE, [True]):
+            collector.set_busy(not kept)
+            for is_collected in due:
+                kept += [[] for _ in range(gc.get_threshold()[0] + 100)]
+                collector.collect()
+                assert (gc.get_count()[0] <= gc.get_threshold()[0]) == is_collected
     finally:
         collector.stop()
 
