@@ -148,9 +148,13 @@ class StatusLine(QFrame):
             "cache": _told(tr("cache"), known.cache, words.size),
             "acceptance": _told(tr("accepted"), known.acceptance, "{:.0%}".format),
         }
+        is_used = self._run is not None and self._run.started is not None
+        is_told = all(self.figures[name].text() == text for name, text in texts.items())
+        if is_told and is_used != self.settings.isHidden():
+            return
         for name, text in texts.items():
             self.figures[name].setText(text)
-        self.settings.setVisible(self._run is not None and self._run.started is not None)
+        self.settings.setVisible(is_used)
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -1,11 +1,11 @@
-"""A run's events reach a view while it is in sight; what came meanwhile is handed over once it is seen again."""
+"""A run reaches a view while it is in sight; what came meanwhile is handed over once it is seen again, or has ended."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Slot
+from PySide6.QtCore import QEvent, QObject, QTimer, Slot
 
 from app.session.session import Session
 from app.state.run import Run
@@ -14,48 +14,78 @@ from app.views.base import View
 if TYPE_CHECKING:
     from core.events import Event
 
+REST_MS = 60
+"""After a run's end: what is in sight is drawn before views that nobody sees catch up."""
+
 
 class InSight(QObject):
-    """Hands `view` the events of the session's run. Drawing and the model share the interpreter's lock: what a page
-    in the background would do with each batch is time that the text waits for."""
+    """Hands `view` the session's run and its events. Drawing and the model share the interpreter's lock: what a page
+    in the background would do with each run and batch is time that the text waits for."""
 
     def __init__(self, view: View, session: Session) -> None:
         super().__init__(view)
         self._view = view
         self._run: Run | None = None
         self._kept: list[Event] = []
-        for signal in (session.runStarted, session.runShown):
-            signal.connect(self.forget)
+        self._is_new = self._has_ended = False
+        """Whether the view has still to learn that this is another run, and that no more events come."""
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._rest.timeout.connect(self.hand_over)
+        session.runStarted.connect(self.on_started)
+        session.runShown.connect(self.on_shown)
         for signal in (session.cursorMoved, session.selectionChanged):
             signal.connect(self.hand_over)
         session.eventsArrived.connect(self.on_events)
         view.installEventFilter(self)
+
+    @Slot(object)
+    def on_started(self, run: Run) -> None:
+        """A run has begun."""
+        self._begin(run)
+        self._hand_over_if_seen()
+
+    @Slot(object)
+    def on_shown(self, run: Run) -> None:
+        """A run that ended earlier is shown: nothing is under way that would have to wait."""
+        self._begin(run)
+        self.hand_over()
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
         """Now, or when the view is seen."""
         self._run = run
         self._kept += events
-        if self._view.isVisibleTo(self._view.window()):
-            self.hand_over()
+        self._hand_over_if_seen()
 
     @Slot()
     def hand_over(self) -> None:
         """What came while the view was out of sight: before anything else is said of that run."""
-        if self._run is not None and self._kept:
-            kept, self._kept = self._kept, []
-            self._view.events_arrived(self._run, kept)
-
-    @Slot()
-    def forget(self) -> None:
-        """Another run is shown, from its beginning."""
-        self._run, self._kept = None, []
+        self._rest.stop()
+        run, kept, is_new, has_ended = self._run, self._kept, self._is_new, self._has_ended
+        self._kept, self._is_new, self._has_ended = [], False, False
+        if run is not None and is_new:
+            self._view.show_run(run)
+        if run is not None and kept:
+            self._view.events_arrived(run, kept)
+        if run is not None and has_ended:
+            self._view.events_arrived(run, ())
 
     def end(self, run: Run | None) -> None:
         """No more events come."""
-        self.hand_over()
-        if run is not None:
-            self._view.events_arrived(run, ())
+        self._run, self._has_ended = run, True
+        if not self._hand_over_if_seen():
+            self._rest.start()
+
+    def _begin(self, run: Run) -> None:
+        """Another run is shown, from its beginning."""
+        self._rest.stop()
+        self._run, self._kept, self._is_new, self._has_ended = run, [], True, False
+
+    def _hand_over_if_seen(self) -> bool:
+        is_seen = self._view.isVisibleTo(self._view.window())
+        if is_seen:
+            self.hand_over()
+        return is_seen
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The view comes into sight."""

@@ -57,8 +57,6 @@ class ViewFeed(QObject):
         """Feed a view from the session, and obey what the reader does in it."""
         session = self._session
         self._in_sight[view] = InSight(view, session)
-        session.runStarted.connect(view.show_run)
-        session.runShown.connect(view.show_run)
         session.cursorMoved.connect(view.cursor_moved)
         session.selectionChanged.connect(view.selection_changed)
         self._obey(view)

@@ -1,7 +1,7 @@
 """A page in the background is handed a run's events when it comes into sight, and all of them."""
 
 import pytest
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QStackedWidget
 from pytestqt.qtbot import QtBot
 
@@ -25,6 +25,9 @@ class Page(View):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.told: list[object] = []
+
+    def show_run(self, run: object) -> None:
+        self.told.append(f"shows {run}")
 
     def events_arrived(self, run: object, events: object) -> None:
         self.told.append((run, list(events)))  # type: ignore[call-overload]
@@ -60,13 +63,40 @@ def test_events_wait_for_a_page_until_it_is_seen(pages) -> None:
 
 
 def test_nothing_else_is_said_of_a_run_before_its_events(pages) -> None:
-    _, _, back, session, feed = pages
+    _, _, back, session, _ = pages
+    session.runStarted.emit("run")
     session.eventsArrived.emit("run", (1,))
     session.cursorMoved.emit("run")
-    assert back.told == [("run", [1]), "cursor"]
-    session.eventsArrived.emit("run", (2,))
+    assert back.told == ["shows run", ("run", [1]), "cursor"]
+
+
+def test_a_page_in_the_background_catches_up_after_the_end(qtbot: QtBot, pages) -> None:
+    """For whoever takes its figures along without looking at it."""
+    _, front, back, session, feed = pages
+    session.runStarted.emit("run")
+    session.eventsArrived.emit("run", (1,))
+    assert front.told == ["shows run", ("run", [1])]
     feed.end("run")
-    assert back.told[2:] == [("run", [2]), ("run", [])]
+    assert back.told == [], "what is in sight is drawn first"
+    qtbot.waitUntil(lambda: bool(back.told))
+    assert back.told == ["shows run", ("run", [1]), ("run", [])]
+
+
+def test_the_next_run_does_not_wait_for_a_page_in_the_background(qtbot: QtBot, pages) -> None:
+    stack, _, back, session, feed = pages
+    session.runStarted.emit("first")
+    feed.end("first")
+    session.runStarted.emit("second")
+    assert not feed.findChild(QTimer).isActive()
+    stack.show()
+    stack.setCurrentWidget(back)
+    assert back.told == ["shows second"]
+
+
+def test_a_kept_run_is_shown_by_every_page_at_once(pages) -> None:
+    _, _, back, session, _ = pages
+    session.runShown.emit("kept")
+    assert back.told == ["shows kept"]
 
 
 def test_the_events_of_a_run_that_is_shown_no_more_are_forgotten(pages) -> None:
@@ -75,4 +105,4 @@ def test_the_events_of_a_run_that_is_shown_no_more_are_forgotten(pages) -> None:
     session.runStarted.emit("new")
     stack.show()
     stack.setCurrentWidget(back)
-    assert back.told == []
+    assert back.told == ["shows new"]

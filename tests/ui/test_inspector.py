@@ -53,6 +53,17 @@ def test_it_speaks_of_the_selected_token_and_else_of_the_newest(inspector: Inspe
     assert "rank 3 of 2,048" in said(inspector)
 
 
+def test_what_was_said_stays_until_there_is_more_to_say(inspector: Inspector, qtbot: QtBot) -> None:
+    """The page of a run that is soon there does not come and go."""
+    speak(inspector, token(0, " fox", 0.31, 3))
+    waiting = make_run([])
+    inspector.show_run(waiting)
+    assert "␣fox" in said(inspector)
+    qtbot.waitUntil(lambda: "Waiting for the first token" in said(inspector))
+    inspector.show_run(make_run([token(0, " Mia", 0.9)]))
+    assert "␣Mia" in said(inspector)
+
+
 def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
     chosen = token(0, " fox", 0.31, 3)
     speak(inspector, chosen)

@@ -58,7 +58,10 @@ class BranchesView(View):
         if (list(members), shown) == (list(self._members), self._shown):
             return
         is_same = [member.id for member in members] == [member.id for member in self._members]
+        has_tree = max(len(members), len(self._members)) > 1
         self._members, self._shown = members, shown
+        if not has_tree:
+            return
         self._show_parts()
         stage = self.canvas.stage
         stage.set_tree(nodes_of(members, shown) if len(members) > 1 else ())

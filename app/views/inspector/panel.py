@@ -113,7 +113,10 @@ class Inspector(View):
         """Speak of another run; None for no run at all."""
         self._run = run
         self.show_report(None)
-        self._tell()
+        if self._told is not None and self.subject is None and is_waiting(run):
+            self._timer.start()  # a run that is soon there would have the page come and go
+        else:
+            self._tell()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Follow the newest token, not faster than the eye."""

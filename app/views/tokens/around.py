@@ -58,9 +58,10 @@ class AroundText(QObject):
         before = self.chips.isHidden(), self._legend.isHidden()
         self.media.show_run(run)
         self.chips.show_run(run, hidden=page.side_by_side)
-        waits = is_waiting(run) or self._is_presenting
-        self.offer.offer(not page.has_text and not waits, about=tr(EMPTY))
-        self._legend.setVisible(page.has_text and not self._is_presenting)
+        waits = is_waiting(run)
+        self.offer.offer(not (page.has_text or waits or self._is_presenting), about=tr(EMPTY))
+        has_key = page.has_text or (waits and not self._legend.isHidden())  # nothing is laid out anew for a beginning
+        self._legend.setVisible(has_key and not self._is_presenting)
         self._legend.set_hint(self._look_choice.hint())
         if before != (self.chips.isHidden(), self._legend.isHidden()):
             self._column.activate()  # at once: the page is never painted over a place that it does not have
