@@ -13,6 +13,7 @@ from app.panels.held_setting import HeldSetting
 from app.panels.parameter_frame import ParameterFrame
 from app.panels.parameter_row import ParameterRow
 from app.theme.theme import Theme
+from app.widgets.discard import discard
 from core import strategies
 from core.strategies import Parameter
 from resources.language import tr
@@ -53,9 +54,7 @@ class ParameterPanel(ParameterFrame):
         for parameter in parameters:
             self._add(parameter, before.pop(parameter, None))
         for row in before.values():
-            row.hide()  # its layout may be about to show it: it would become a window of its own
-            row.setParent(None)
-            row.deleteLater()
+            discard(row)
         self.setVisible(bool(self._settings))
         self._after_change()
 

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 INTERVAL_MS = 500
 PATIENCE = 4
-"""Intervals of a run without a collection: what it makes meanwhile is looked through in some 20 ms."""
+"""Intervals between two collections of a run: what it makes meanwhile is looked through in some 20 ms."""
 _users = 0
 
 
@@ -35,18 +35,16 @@ class Collector(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._is_busy = self._was_busy = False
-        self._waits = 0
+        self._is_busy, self._has_rested = False, True
+        self._skipped = 0
         self._running = False
         self._timer = QTimer(self, interval=INTERVAL_MS)
         self._timer.timeout.connect(self.collect)
 
     def set_busy(self, busy: bool) -> None:
-        """Whether a run is under way. For its first seconds nothing is collected, which a short one would wait for;
-        then only the young generations are, and so until a whole interval has gone by without a run."""
-        self._is_busy = busy
-        self._was_busy = self._was_busy or busy
-        self._waits = PATIENCE if busy else 0
+        """Whether a run is under way. It is looked through seldom, for a short one would wait for that; and only the
+        young generations are, until a whole interval has gone by without a run."""
+        self._is_busy, self._has_rested = busy, False
 
     def start(self) -> None:
         """Take over from the automatic collection."""
@@ -71,12 +69,13 @@ class Collector(QObject):
     @Slot()
     def collect(self) -> None:
         """Collect the oldest generation that is due, as the interpreter itself would."""
-        self._waits -= 1
-        if self._waits >= 0:
+        if self._is_busy and self._skipped < PATIENCE:
+            self._skipped += 1
             return
+        generations = (2, 1, 0) if self._has_rested else (1, 0)
+        self._skipped, self._has_rested = 0, not self._is_busy
         counts, limits = gc.get_count(), gc.get_threshold()
-        was_busy, self._was_busy = self._was_busy, self._is_busy
-        for generation in (1, 0) if was_busy else (2, 1, 0):
+        for generation in generations:
             if counts[generation] > limits[generation] > 0:
                 gc.collect(generation)
                 return

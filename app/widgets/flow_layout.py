@@ -6,6 +6,8 @@ from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
 
+from app.widgets.discard import discard
+
 
 class FlowLayout(QLayout):
     """Children keep their size hints; a line breaks where the next one would not fit."""
@@ -89,6 +91,4 @@ def clear(layout: QLayout) -> None:
     while (item := layout.takeAt(0)) is not None:
         widget = item.widget()
         if widget is not None:
-            widget.hide()  # its layout may be about to show it: it would become a window of its own
-            widget.setParent(None)
-            widget.deleteLater()
+            discard(widget)
