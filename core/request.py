@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.parameter import Settings
+from core.errors import ParameterError
+from core.parameter import Settings, shortened
+from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
@@ -59,3 +61,12 @@ class Request:
         if isinstance(self.config, Mapping):
             return self.config.get(setting)
         return getattr(self.config, setting, None)
+
+
+def check_request(request: object) -> None:
+    """Raises ParameterError for anything else than a `Request`."""
+    if not isinstance(request, Request):
+        raise ParameterError(
+            tr("The request is {value}, and not a core.Request.").format(value=shortened(request)),
+            tr("Make one of what is to be run: core.Request(prompt)."),
+        )

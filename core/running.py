@@ -19,7 +19,7 @@ from core.memory.fallback import with_fallback
 from core.models.model import LoadedModel
 from core.remote import running as elsewhere
 from core.remote.model import RemoteModel
-from core.request import Request
+from core.request import Request, check_request
 from core.settings import resolve
 from core.streamers import Streamer, feed
 
@@ -58,6 +58,7 @@ def stream(
     A model on another machine keeps what it has read by itself, and no scores; drafts are its own.
     Raises a TokenscopeError with cause and remedy; what was yielded before stays valid.
     """
+    check_request(request)
     if drafters is not None:
         request = replace(request, drafters=tuple(drafters))
     if isinstance(model, RemoteModel):

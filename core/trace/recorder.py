@@ -11,7 +11,7 @@ from pathlib import Path
 
 from core.errors import TraceError
 from core.events import Event, RunStarted
-from core.request import Request
+from core.request import Request, check_request
 from core.trace.blocks import END, EVENTS, HEADER, BlockFile
 from core.trace.ending import Ending, Failure, failure_of, write_ending
 from core.trace.header import write_header
@@ -36,8 +36,9 @@ def record(
 
     `extra` are values that JSON knows, for whoever reads the file. What the run raises is noted and raised again. A
     disk that fills up does not stop the run: TraceError is raised at its end. Raises TraceError at once where the file
-    cannot be made.
+    cannot be made, and ParameterError for what is no request.
     """
+    check_request(request)
     return _recorded(Recorder(path, request, extra), events)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +130,13 @@ def test_an_empty_list_is_no_setting(settings: dict[str, Any]) -> None:
 def test_an_end_token_beyond_the_vocabulary_is_never_written() -> None:
     config = {"max_new_tokens": 3, "eos_token_id": [500], "min_new_tokens": 2}
     assert len(core.run(tiny.shared(MODEL), core.Request([5, 6], config)).sequences[0]) == 3
+
+
+@pytest.mark.parametrize("request_", [None, "Once upon a time", {"prompt": "Once"}])
+def test_what_is_no_request_is_named(request_: Any, tmp_path: Path) -> None:
+    """Nothing of the model is to blame, and no file is made."""
+    with pytest.raises(ParameterError, match=r"not a core\.Request"):
+        core.stream(tiny.make("llama"), request_)
+    with pytest.raises(ParameterError, match=r"not a core\.Request"):
+        core.record(tmp_path / "run", iter(()), request_)
+    assert not (tmp_path / "run").exists()
