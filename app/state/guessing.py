@@ -6,9 +6,8 @@ What is not to be seen before the guess is not hidden from the views: the run th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import core
 from app.state.run import Run
@@ -26,8 +25,7 @@ APART = 3
 """Tokens between two questions, so that there is something to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """Before token `place` the text holds; one of the choices stands there."""
 
     place: int

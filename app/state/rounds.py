@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import core
+from app.state.following import Following
 
 if TYPE_CHECKING:
     from core.events import DraftNode, DraftRound, Event
@@ -26,14 +27,14 @@ class Tally:
         return self.kept / self.examined if self.examined else None
 
 
-class Rounds:
+class Rounds(Following):
     """All rounds of a run, as they come in; figures grow with them, so that asking costs nothing."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.rounds: list[DraftRound] = []
         self.curve: tuple[tuple[int, float], ...] = ()
         """(tokens checked at once, cost of that pass ÷ cost of one)."""
-        self._followed = 0
         self._steps: list[int] = []
         self._positions: list[Tally] = []
         self._drafters: dict[int, Tally] = {}
@@ -41,12 +42,6 @@ class Rounds:
 
     def __len__(self) -> int:
         return len(self.rounds)
-
-    def follow(self, events: Sequence[Event]) -> None:
-        """Sort in what has come since it was last asked; `events` are all of the run's, and only ever grow."""
-        if len(events) > self._followed:
-            self.append(events[self._followed :])
-            self._followed = len(events)
 
     def append(self, events: Iterable[Event]) -> None:
         """Take what concerns speculation."""

@@ -72,6 +72,9 @@ class BeamStep(Event):
     """Exponent of the length that scores are divided by."""
     overruled: tuple[Overruled, ...] = ()
     """The model's first choices that a grammar forbade, at most one for each beam."""
+    forbidden: tuple[tuple[int, float], ...] = ()
+    """(node that was continued, share of the model's own distribution behind it that a grammar took out), for each beam
+    that one held."""
 
 
 @dataclass(frozen=True, slots=True)

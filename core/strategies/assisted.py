@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from core.counterpart import Counterpart
 from core.parameter import Parameter
 from core.strategies import speculative as shared
-from core.strategies.speculative import needs_draft, speculative
+from core.strategies.speculative import from_the_text, needs_draft, speculative
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ STRATEGY = speculative(
     paper="Leviathan et al. 2023, Fast Inference from Transformers via Speculative Decoding",
     aliases=("assisted_generation", "speculative"),
     order=60,
+    drafts_from=lambda options: from_the_text(options) if options.get("with_lookup") else (),
     takes_drafters=True,
     selects=lambda flags: flags.single and flags.drafters,
     checks=(needs_draft,),

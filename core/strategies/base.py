@@ -40,6 +40,11 @@ def as_it_is(request: Request) -> Counterpart:
     return SAME
 
 
+def nothing(options: Settings) -> tuple[str, ...]:
+    """Draft models alone, if anything."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """A way to decide what comes next; one file of `core/strategies/` each."""
@@ -68,6 +73,12 @@ class Strategy:
     """It drafts, and has the model check the drafts."""
     takes_drafters: bool = False
     """Draft models run ahead (`Request.drafters`): it needs one and can merge several."""
+    drafts_from: Callable[[Settings], tuple[str, ...]] = nothing
+    """(options) → what else its drafts come from, in the reader's words."""
+    wants: tuple[str, ...] = ()
+    """Settings of which one has to be given, the usual one first: it can do nothing without."""
+    compared: bool = False
+    """It is among those that are compared unless the reader chooses others."""
     refuse: Callable[[LoadedModel, Request | None], str | None] | None = None
     counterpart: Callable[[Request], Counterpart] = as_it_is
     """How transformers' `generate` is asked for the same, or why that cannot be."""

@@ -46,6 +46,7 @@ STRATEGY = Strategy(
     paper="Freitag and Al-Onaizan 2017, Beam Search Strategies for Neural Machine Translation",
     aliases=("beam",),
     order=50,
+    compared=True,
     selects=lambda flags: flags.searches and not flags.groups and not flags.samples,
     needs=frozenset({"reorder"}),
     rows=beams,

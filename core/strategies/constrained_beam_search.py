@@ -55,6 +55,7 @@ STRATEGY = Strategy(
     "Anderson et al. 2017, Guided Open Vocabulary Image Captioning with Constrained Beam Search",
     aliases=("constrained",),
     order=80,
+    wants=("must_contain", "force_words_ids"),
     selects=lambda flags: flags.forced,
     needs=frozenset({"reorder"}),
     rows=beams,

@@ -59,6 +59,7 @@ STRATEGY = Strategy(
     paper="Su et al. 2022, A Contrastive Framework for Neural Text Generation",
     aliases=("contrastive_search",),
     order=30,
+    compared=True,
     selects=lambda flags: flags.contrasts and not (flags.samples or flags.beams or flags.forced),
     needs=frozenset({"reorder"}),
     rows=lambda config, vocabulary: min(int(config.top_k or 1), vocabulary),

@@ -44,6 +44,7 @@ STRATEGY = speculative(
     paper="Elhoushi et al. 2024, LayerSkip: Enabling Early Exit Inference and Self-Speculative Decoding",
     aliases=("self_speculative",),
     order=64,
+    drafts_from=lambda options: (tr("The lower layers"),),
     selects=lambda flags: flags.single and flags.early_exit and not (flags.drafters or flags.lookup),
     own=(LAYERS,),
     checks=(has_lower_layers,),

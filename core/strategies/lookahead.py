@@ -37,6 +37,7 @@ STRATEGY = speculative(
     paper="Fu et al. 2024, Break the Sequential Dependency of LLM Inference Using Lookahead Decoding",
     aliases=("lookahead_decoding", "jacobi"),
     order=65,
+    drafts_from=lambda options: (tr("Lookahead"),),
     needs=CHAINS | {"select"},
     own=(WINDOW, SIZE, GUESSES, FROM_TEXT),
     lengths=(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.counterpart import Counterpart
@@ -49,6 +50,11 @@ def counterpart(request: Request) -> Counterpart:
     return Counterpart({**plain.settings, "use_mtp": True}, plain.missing, plain.note)
 
 
+def _head(folder: object) -> str:
+    """An EAGLE head by its folder; else the model's own."""
+    return Path(str(folder)).name if folder else tr("The model's own heads")
+
+
 STRATEGY = speculative(
     "decode_heads",
     name="prediction_heads",
@@ -58,6 +64,7 @@ STRATEGY = speculative(
     paper="Li et al. 2024, EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty",
     aliases=("mtp", "eagle", "multi_token_prediction"),
     order=67,
+    drafts_from=lambda options: (_head(options.get("draft_head")),),
     needs=CHAINS | {"select"},
     selects=lambda flags: flags.single and flags.heads and not (flags.drafters or flags.lookup or flags.early_exit),
     own=(HEAD, WIDTHS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.strategies.speculative import speculative
+from core.strategies.speculative import from_the_text, speculative
 from resources.language import mark
 
 TOKENS = Parameter(
@@ -26,6 +26,7 @@ STRATEGY = speculative(
     paper="Saxena 2023, Prompt Lookup Decoding",
     aliases=("prompt_lookup_decoding",),
     order=62,
+    drafts_from=from_the_text,
     selects=lambda flags: flags.single and flags.lookup and not flags.drafters,
     own=(TOKENS, NGRAM),
     lengths=(),

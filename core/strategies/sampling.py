@@ -65,5 +65,6 @@ STRATEGY = Strategy(
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",
     aliases=("sample", "multinomial"),
     order=20,
+    compared=True,
     selects=lambda flags: flags.plain and flags.samples,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.caches.needs import Need
 from core.counterpart import Counterpart
-from core.parameter import Parameter
+from core.parameter import Parameter, Settings
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
 from resources.language import mark, tr
@@ -102,6 +102,11 @@ def counterpart(request: Request) -> Counterpart:
     settings = {"num_assistant_tokens_schedule": schedule} if schedule in ("heuristic", "heuristic_transient") else {}
     dice = tr("Drafts are checked there with other dice: the same chances, not the same words.") if samples else ""
     return Counterpart(settings, note=dice)
+
+
+def from_the_text(options: Settings) -> tuple[str, ...]:
+    """Drafts are what followed the same words before."""
+    return (tr("The text so far"),)
 
 
 def refusal(*checks: Check) -> Check:

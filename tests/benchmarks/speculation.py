@@ -187,3 +187,16 @@ def measure(quick: bool = False) -> Iterator[tuple[str, float]]:
     yield from shares(pair, tokens)
     for threads in (2, 1):
         yield from with_threads(pair, threads, tokens, rounds)
+    yield from from_the_disk(pair, tokens // 2, rounds)
+
+
+def from_the_disk(pair: Pair, tokens: int, rounds: int) -> Iterator[tuple[str, float]]:
+    """Where a pass costs far more than a drafted token, as it does with large models: trees against chains of drafts
+    that are wrong nearly half of the time. One thread."""
+    model = core.load("storyteller", memory_limit=0)
+    for draft in second_draft():
+        weak: dict[str, Any] = {"drafters": [weak_draft(pair.model, draft)]}
+        chain, tree = ours(model, tokens, {}, **pair.assisted() | weak), ours(model, tokens, {}, **pair.tree() | weak)
+        yield "tree ÷ chain, auto, weak draft, layers on the disk, 1 thread", speed_of(tree, chain, rounds)
+        plain = ours(model, tokens, {}, strategy="greedy")
+        yield "tree ÷ greedy, auto, weak draft, layers on the disk, 1 thread", speed_of(tree, plain, rounds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from transformers import (
 )
 
 import core
+from core.caches.tensors import editing
 from core.caches.tensors.accounting import measure_storages
 from core.caches.tensors.layouts import roomy
 from core.decoding import observe
@@ -37,9 +38,13 @@ from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.quick_reading import read_quickly
 from core.decoding.speculation.drafters.arrays import ArrayPasses, array_passes
 from core.decoding.speculation.drafters.built import BuiltPasses, small_passes
+from core.decoding.speculation.drafters.model import ModelDrafter
 from core.decoding.speculation.features import Features
 from core.decoding.speculation.masks import causal
 from core.decoding.speculation.passes import Passes
+from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.processing import NodeFunnel
+from core.decoding.speculation.text import Text
 from core.inside import lens
 from core.inside.wide import Rest, Wide, wide
 from core.models.packed.eight import Plain, has_blocks, split
@@ -55,6 +60,28 @@ from tests.core.test_lean import family, qwen2
 pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
 FAMILIES = ("llama", "qwen3", "qwen2", "mistral", "gpt2", "gemma3", "opt", "gpt_neox", "phi3")
 GREEDY = GenerationConfig(max_new_tokens=24, do_sample=False)
+
+
+class Open:
+    """A gate that lets everything pass, with one leaf beside each token."""
+
+    def accept(self, drafter: int, probability: float, beside: bool = False) -> float:
+        return probability
+
+    def spreads(self) -> bool:
+        return False
+
+    def draws(self, chance: float, nodes: int) -> int:
+        return 1
+
+    def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
+        return True
+
+    def is_worth(self, chance: float, nodes: int) -> bool:
+        return True
+
+    def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
+        return 2
 
 
 @pytest.fixture(scope="module")
@@ -594,3 +621,52 @@ def test_states_for_heads() -> None:
     passes.settle(range(7))
     torch.testing.assert_close(passes.features.take(0, 8), wanted[:, 12:], rtol=1e-4, atol=1e-4)
     assert len(forward.ending(torch.tensor([[5]])).hidden or ()) == 1
+
+
+@pytest.mark.usefixtures("built")
+@torch.inference_mode()
+def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
+    """Rounds of drafts move nothing: the storage stays, and every row is what a pass of its own would give."""
+    model = tiny.shared("llama")
+    step_of(model)
+    ids, forward, plain = tiny.prompt(64), Forward(model, roomy(model)), Forward(model, roomy(model))
+    passes = Passes(forward)
+    for one in (passes.text, lambda text: plain(text)):
+        one(torch.tensor([ids[:12]]))
+    places = []
+    for begin in range(12, 60, 2):  # more than there is room for at first
+        drafted = torch.tensor([[ids[begin], ids[begin + 1], 7, 8]])
+        logits = passes.nodes(drafted, range(4), causal(4))
+        passes.settle((0, 1))
+        expected = plain(torch.tensor([ids[begin : begin + 2]]), keep=0).logits[0]
+        torch.testing.assert_close(logits[:2], expected, rtol=1e-4, atol=1e-4)
+        places.append(forward.cache.layers[0].keys.data_ptr())
+    assert len(set(places)) == 2
+    twin = forward.branch()
+    twin(torch.tensor([[9]]))
+    torch.testing.assert_close(passes.text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
+    editing.compact(forward.cache)
+    for mine, theirs in zip(forward.cache.layers, plain.cache.layers, strict=True):
+        assert mine.keys.untyped_storage().nbytes() == theirs.keys.untyped_storage().nbytes()
+        torch.testing.assert_close(mine.keys, theirs.keys, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    "plan", [Plan(6), Plan(6, threshold=0.3), Plan(6, leaves=True, gate=Open())], ids=["plain", "threshold", "gate"]
+)
+@torch.inference_mode()
+def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: Plan) -> None:
+    model, text = wide_model("llama"), Text(tiny.prompt(11), torch.device("cpu"))
+    drafts = []
+    for reader in (small_passes(model), array_passes(model)):
+        assert reader is not None
+        funnel, dice = NodeFunnel([]), torch.Generator()
+        drafter = ModelDrafter("d", reader, funnel, dice, 0, lambda: False, model.vocabulary, None)
+        branch = drafter.propose(text, plan)
+        assert branch is not None
+        drafter.settle(branch.ids[:2])
+        drafts.append((branch.ids, branch.parents, reader.length, branch.probabilities))
+    (*mine, sure), (*theirs, shares) = drafts
+    assert mine == theirs
+    assert sure == pytest.approx(shares, abs=1e-5)

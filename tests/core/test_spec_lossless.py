@@ -64,7 +64,15 @@ def _copied(generator: torch.Generator) -> DraftTree:
 def _gated(generator: torch.Generator) -> DraftTree:
     """Rounds whose widths and depth follow from the drafter's doubts."""
     economy = Economy(VerifyCost((1, 8), (1.0, 1.2)), {}, "test")
-    return _drawn(FIRST, gate=economy, leaves=True)(generator)
+    return _drawn(FIRST, gate=economy.gate, leaves=True)(generator)
+
+
+def _branching(generator: torch.Generator) -> DraftTree:
+    """Where a pass is dear: several draws at a time, and drafts behind each."""
+    economy = Economy(VerifyCost((1, 32), (1.0, 1.01)), {}, "test", draft_share=0.01)
+    assert economy.gate is not None
+    assert economy.gate.spreads()
+    return _drawn(FIRST, gate=economy.gate, leaves=True)(generator)
 
 
 def _measure(draft: Round, rounds: int, length: int, seed: int = 0) -> Counter[Path]:
@@ -86,6 +94,7 @@ CASES: dict[str, Round] = {
     "merged chains": _drawn(FIRST, SECOND),
     "merged trees 2 2 1": _drawn(FIRST, SECOND, widths=(2, 2, 1)),
     "automatic tree": _gated,
+    "automatic tree, branching": _branching,
 }
 
 

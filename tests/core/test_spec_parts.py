@@ -14,7 +14,7 @@ import transformers
 import core
 from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward
-from core.decoding.speculation.auto_length import Economy, expected_speedup, expected_tokens
+from core.decoding.speculation.auto_length import expected_speedup, expected_tokens
 from core.decoding.speculation.cost import VerifyCost, verify_cost
 from core.decoding.speculation.drafters.arrays import array_passes
 from core.decoding.speculation.drafters.early_exit import lower_layers
@@ -23,15 +23,14 @@ from core.decoding.speculation.drafters.lookup import Lookup
 from core.decoding.speculation.masks import Placement, causal
 from core.decoding.speculation.passes import Passes
 from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.round_events import Stopwatch
-from core.decoding.speculation.schedule import Constant, Heuristic, Outcome
+from core.decoding.speculation.schedule import Constant, Heuristic
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch, DraftTree, ancestry, merge
 from core.decoding.speculation.tree_support import _reads_chains, _reads_trees, places_nodes
-from core.decoding.speculation.verify import Verdict, walk_greedy
+from core.decoding.speculation.verify import walk_greedy
 from core.errors import StrategyError
 from tests.core import tiny
-from tests.core.spec_models import config, greedy, near, rounds
+from tests.core.spec_models import config, greedy, near, outcome, rounds
 
 CPU = torch.device("cpu")
 
@@ -153,18 +152,12 @@ def test_array_passes_are_for_small_plain_models_alone() -> None:
     assert array_passes(hooked) is None
 
 
-def _outcome(accepted: int, length: int, share: float = 0.9) -> Outcome:
-    tree = merge(0, [Branch.chain(list(range(1, length + 1)), [share] * length)])
-    verdict = Verdict(list(range(1, accepted + 1)), 0, accepted == length)
-    return Outcome(tree, verdict, length, 0.1 * length, 1.0, 0.1)
-
-
 def test_heuristic_grows_by_two_and_shrinks_by_one() -> None:
     schedule = Heuristic(5)
-    schedule.learn(_outcome(5, 5))
+    schedule.learn(outcome(5, 5))
     assert schedule.length() == 7
     for _ in range(9):
-        schedule.learn(_outcome(0, 3))
+        schedule.learn(outcome(0, 3))
     assert schedule.length() == 1
 
 
@@ -238,71 +231,6 @@ def test_expectations_follow_the_formulas() -> None:
     assert expected_tokens(0.8, 4) == pytest.approx(sum(0.8**power for power in range(5)))
     assert expected_tokens(1.0, 4) == 5
     assert expected_speedup(0.8, 4, 0.1) == pytest.approx((1 - 0.8**5) / (0.2 * 1.4))
-
-
-def _economy(memory: dict[str, Any] | None = None) -> Economy:
-    return Economy(VerifyCost((1, 32), (1.0, 1.9)), memory if memory is not None else {}, "test")
-
-
-def test_auto_pauses_when_drafts_are_useless_and_for_longer_each_time() -> None:
-    memory: dict[str, Any] = {}
-    schedule, lengths = _economy(memory), []
-    for _ in range(400):
-        length = schedule.length()
-        lengths.append(length)
-        schedule.learn(_outcome(0, length, 0.1)) if length else schedule.learn_plain(1.0)
-    assert sum(1 for length in lengths if length) < 28
-    assert sum(1 for length in lengths[-200:] if length) <= 4
-    later = _economy(memory)
-    assert sum(1 for _ in range(8) if later.length()) <= 1
-
-
-def test_auto_drafts_on_while_drafts_are_accepted() -> None:
-    schedule = _economy()
-    for _ in range(20):
-        length = schedule.length()
-        assert length > 0
-        schedule.learn(_outcome(min(length, 6), min(length, 6)))
-    gate = schedule.gate
-    assert gate is not None
-    assert gate.goes_on((0.95,), 3)
-    assert not gate.goes_on((0.01,), 3)
-    assert gate.accept(0, 0.92) > 0.9
-
-
-def test_auto_drafts_longer_where_a_pass_waits_for_the_disk() -> None:
-    """Reading takes as long for one token as for forty, and far longer than a drafted token."""
-    cost = VerifyCost((1, 32), (1.0, 1.05))
-    lengths = {}
-    for on_disk in (False, True):
-        schedule = Economy(cost, {}, "test", on_disk=on_disk)
-        for _ in range(10):
-            schedule.learn(_outcome(8, 8, 0.97))
-        lengths[on_disk] = (schedule.length(), schedule.goes_on((0.9,), 40))
-    assert lengths == {False: (16, False), True: (48, True)}
-
-
-def test_a_target_that_waits_for_the_disk_is_priced_by_the_wall() -> None:
-    for waits in (False, True):
-        watch = Stopwatch(lambda: 0.0, waits)
-        watch.lap()
-        assert (watch.target(0) > 0.0) == waits
-        assert watch.priced == [0.0]
-
-
-def test_auto_learns_what_a_probability_is_worth() -> None:
-    """A drafter that is always sure and always wrong is not believed for long."""
-    schedule = _economy()
-    assert schedule.accept(0, 0.95) > 0.9
-    for _ in range(10):
-        schedule.learn(_outcome(0, 2, 0.95))
-    assert schedule.accept(0, 0.95) < 0.4
-
-
-def test_auto_widens_where_the_drafter_doubts() -> None:
-    schedule = _economy()
-    assert schedule.width(1.0, [0.97, 0.01, 0.01], 0, 0, False) == 1
-    assert schedule.width(1.0, [0.4, 0.35, 0.1], 0, 0, False) >= 2
 
 
 def test_lookup_copies_what_followed_the_longest_match() -> None:

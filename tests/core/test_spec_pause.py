@@ -55,7 +55,7 @@ def _asked_each_step(schedule: Economy, steps: int) -> list[int]:
     lengths: list[int] = []
     for _ in range(steps):
         lengths.append(schedule.length())
-        _in_vain(schedule, lengths[-1]) if lengths[-1] else schedule.learn_plain(1.0)
+        _in_vain(schedule, lengths[-1]) if lengths[-1] else schedule.learn_plain(1.0, 0.0)
     return lengths
 
 
@@ -64,7 +64,7 @@ def _asked_between_pauses(schedule: Economy, steps: int) -> list[int]:
     while len(lengths) < steps:
         rest = asking.rest()
         for _ in range(rest):
-            schedule.learn_plain(1.0)
+            schedule.learn_plain(1.0, 0.0)
         lengths += [0] * rest
         lengths.append(schedule.length())
         _in_vain(schedule, lengths[-1])

@@ -11,11 +11,6 @@ from core.events import DraftRound
 from resources.language import tr
 
 
-def share_words(share: float) -> str:
-    """`50 %`, for an axis."""
-    return f"{share * 100:.0f} %"
-
-
 def times_words(ratio: float) -> str:
     """`×1.5`, for an axis."""
     return f"×{ratio:g}"
@@ -30,7 +25,7 @@ def kept_by_place(rounds: Rounds) -> Figure:
     )
     bars = Bars("", "accent", tuple(share for _, share in kept), tips=tips)
     places = Axis(tr("place"), labels=tuple(str(depth) for depth, _ in kept))
-    return Figure(places, Axis(tr("accepted"), share_words), bars=(bars,), top=1.0)
+    return Figure(places, Axis(tr("accepted"), words.whole_percent), bars=(bars,), top=1.0)
 
 
 def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> Figure:

@@ -11,7 +11,17 @@ from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import token_text
 from app.widgets.drafter_marks import letter
 from app.widgets.tree_canvas.model import TreeNode
-from core import Saying, explain_choice, explain_draft, explain_extra, explain_pool, explain_round, share, words
+from core import (
+    Saying,
+    explain_choice,
+    explain_draft,
+    explain_extra,
+    explain_pool,
+    explain_round,
+    share,
+    strategies,
+    words,
+)
 from core.events import DraftNode, DraftRound, Finished
 from resources.language import mark, sentences, tr
 
@@ -29,21 +39,9 @@ _FATES = {"accepted": mark("accepted"), "refused": mark("refused"), "unreached":
 
 def drafter_names(request: RunRequest) -> tuple[str, ...]:
     """What the run's drafters are called: models by their names, without their folders."""
-    own = {
-        "lookahead": (tr("Lookahead"),),
-        "early_exit": (tr("The lower layers"),),
-        "prompt_lookup": (tr("The text so far"),),
-        "prediction_heads": (_head(request),),
-    }
     models = tuple(Path(name).name for name in request.draft_names)
-    looks_up = request.strategy == "assisted" and request.options.get("with_lookup")
-    return own.get(request.strategy) or (*models, *((tr("The text so far"),) if looks_up else ()))
-
-
-def _head(request: RunRequest) -> str:
-    """An EAGLE head by its folder; else the model's own."""
-    folder = request.options.get("draft_head")
-    return Path(str(folder)).name if folder else tr("The model's own heads")
+    strategy = strategies.registry.get(request.strategy)  # a recorded run may have one that is not here
+    return (*models, *(strategy.drafts_from(request.options) if strategy is not None else ()))
 
 
 def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:

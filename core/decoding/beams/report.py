@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from core.decoding.beams.node import Node
+from core.decoding.beams.scoring import Held
 from core.events import BeamCandidate, BeamsRanked, Hypothesis, Overruled
 from core.models.text import Pieces
 
@@ -25,9 +26,13 @@ def candidate(node: Node, pieces: Pieces, met: int) -> BeamCandidate:
     )  # fmt: skip
 
 
-def overruled(told: Iterable[tuple[int, int, float]], beams: Sequence[Node], pieces: Pieces) -> list[Overruled]:
-    """First choices (row, token, log-probability) that a grammar forbade behind `beams`."""
-    return [Overruled(beams[row].number, token, pieces[token], math.exp(log_p)) for row, token, log_p in told]
+def overruled(held: Sequence[Held], beams: Sequence[Node], pieces: Pieces) -> list[Overruled]:
+    """First choices that a grammar forbade behind `beams`."""
+    return [
+        Overruled(beam.number, one.first, pieces[one.first], math.exp(one.log_probability))
+        for one, beam in zip(held, beams, strict=True)
+        if one.is_overruled
+    ]
 
 
 def ranking(

@@ -7,11 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import NamedTuple
 
 import torch
 
 from core.decoding.funnel import FunnelStage, build_funnel
 from core.processors.base import Context
+
+
+class Held(NamedTuple):
+    """What a form forbids behind one beam."""
+
+    is_overruled: bool
+    """Whether the model's first choice is forbidden."""
+    first: int
+    log_probability: float
+    """Of the first choice, by the model alone."""
+    removed: float
+    """Share of the model's own distribution that is forbidden."""
 
 
 class Scoring:
@@ -48,16 +61,17 @@ class Scoring:
             scores = scores - self._penalty * counts
         return _apply(self._own[group], ids, scores)
 
-    def overruled(self, group: int, ids: torch.Tensor, own: torch.Tensor) -> Sequence[tuple[int, int, float]]:
-        """(row, token, log-probability) of first choices that the form which texts are held to forbids; `own` [m, V]:
-        log-probabilities of the model alone. The form has been asked about these texts at this step, and remembers."""
+    def held(self, group: int, ids: torch.Tensor, own: torch.Tensor) -> list[Held]:
+        """What the form which texts are held to does to each row; nothing without one. `own` [m, V]: log-probabilities
+        of the model alone. The form has been asked about these texts at this step, and remembers."""
         form = self._forms[group]
         if form is None:
             return []
-        best = own.max(-1)
-        gone = form.process(ids, own).gather(-1, best.indices[:, None])[:, 0].isneginf() & best.values.isfinite()
-        told = zip(gone.tolist(), best.indices.tolist(), best.values.tolist(), strict=True)
-        return [(row, token, log_p) for row, (is_gone, token, log_p) in enumerate(told) if is_gone]
+        best, left = own.max(-1), form.process(ids, own)
+        gone = left.gather(-1, best.indices[:, None])[:, 0].isneginf() & best.values.isfinite()
+        removed = own.masked_fill(left.isfinite(), -float("inf")).exp().sum(-1)
+        figures = (gone, best.indices, best.values, removed)
+        return [Held(*row) for row in zip(*(figure.tolist() for figure in figures), strict=True)]
 
     def penalties(self, counts: torch.Tensor | None) -> torch.Tensor | None:
         """What every token loses that earlier groups chose so often, [V]."""

@@ -74,6 +74,7 @@ class Search:
         self._ids = torch.tensor([run.start_ids], device=run.model.device)
         self._number = 0
         self._overruled: list[Overruled] = []
+        self._forbidden: list[tuple[int, float]] = []
         """The first choices behind this step's beams that a grammar forbade."""
         self._last_scores = torch.empty(0)
         self._clock = time.perf_counter()
@@ -104,7 +105,7 @@ class Search:
         shared = self._scoring.shared(self._ids, own)
         counts = torch.zeros_like(shared[0]) if self._plan.groups > 1 else None
         looked_at: list[Node] = []
-        self._overruled = []
+        self._overruled, self._forbidden = [], []
         for group in self._groups:
             if not group.done:
                 nodes, chosen = self._step_group(group, own, shared, counts, limit)
@@ -129,8 +130,9 @@ class Search:
         scores = self._scoring.of_group(group.number, self._ids[rows], shared[rows], counts)
         self._last_scores = scores
         if self._run.request.top_n:
-            told = self._scoring.overruled(group.number, self._ids[rows], own[rows])
-            self._overruled += overruled(told, group.beams, self._run.model.pieces)
+            if held := self._scoring.held(group.number, self._ids[rows], own[rows]):
+                self._overruled += overruled(held, group.beams, self._run.model.pieces)
+                self._forbidden += [(beam.number, one.removed) for one, beam in zip(held, group.beams, strict=True)]
         view = View(group, scores, own[rows], self.length, self._scoring.penalties(counts), self._scoring.processes)
         try:
             usual, extra = look(view, self._settings, self._plan.select, self._plan.banks)
@@ -172,6 +174,7 @@ class Search:
             required=banks.constraints.total if banks else 0,
             length_penalty=self._settings.length_penalty,
             overruled=tuple(self._overruled),
+            forbidden=tuple(self._forbidden),
         )
 
     def feed(self) -> torch.Tensor:

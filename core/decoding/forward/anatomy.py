@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -17,7 +17,7 @@ from core.decoding.forward.parts import Change, Gated, Plain, maps_of, norm_of
 Angles = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """cos and sin [1, n, width] of positions [1, n]."""
 _TRUNKS = ("model.decoder", "model", "transformer", "gpt_neox")
-_STEADY = ("default", "linear", "llama3")
+STEADY_ROPES = ("default", "linear", "llama3")
 """Rotary embeddings whose angles do not depend on the text's length."""
 _ATTENTION = ("self_attn", "attn", "attention")
 _PROJECTIONS = (("q_proj", "k_proj", "v_proj"), ("qkv_proj",), ("c_attn",), ("query_key_value",))
@@ -102,7 +102,7 @@ def anatomy_of(network: Any, copies: bool) -> Anatomy:
     )
 
 
-def _layer(layer: nn.Module, place: int, config: Any, copies: bool) -> Layer:
+def _layer(layer: nn.Module, place: int, config: object, copies: bool) -> Layer:
     attention = _part(layer, _ATTENTION)
     names = next((names for names in _PROJECTIONS if names[0] in attention._modules), None)
     _refuse(names is None or not vars(attention).get("is_causal", True), "no projections of its own")
@@ -150,8 +150,7 @@ def _has_act(mlp: nn.Module) -> bool:
 def _act(mlp: nn.Module) -> Change:
     found = next((mlp._modules.get(name) or vars(mlp).get(name) for name in _ACT if _has(mlp, name)), None)
     _refuse(not callable(found), "no activation")
-    act: Change = found  # type: ignore[assignment]
-    return act
+    return cast("Change", found)
 
 
 def _has(module: nn.Module, name: str) -> bool:
@@ -191,7 +190,7 @@ def _ropes(trunk: nn.Module, config: Any) -> dict[str, Angles]:
         return {}
     told = config.rope_parameters
     kinds = {"": told} if "rope_type" in told else told
-    _refuse(any(rope["rope_type"] not in _STEADY for rope in kinds.values()), "angles that follow the length")
+    _refuse(any(rope["rope_type"] not in STEADY_ROPES for rope in kinds.values()), "angles that follow the length")
     present = set(_field(config, "layer_types") or ("full_attention",))
     return {kind: _angles(rotary, kind if "" not in kinds else None) for kind in present}
 
@@ -212,7 +211,7 @@ def _tensors(module: nn.Module) -> Iterator[torch.Tensor]:
     yield from module.parameters()
 
 
-def _window(config: Any, kind: str | None) -> int | None:
+def _window(config: object, kind: str | None) -> int | None:
     window: int | None = _field(config, "sliding_window")
     if kind is None:
         return window
@@ -238,7 +237,7 @@ def _number(module: nn.Module, *names: str) -> int | None:
     return next((value for name in names if isinstance(value := vars(module).get(name), int)), None)
 
 
-def _field(config: Any, name: str) -> Any:
+def _field(config: object, name: str) -> Any:
     """A field that some configurations have."""
     return getattr(config, name, None)
 

@@ -93,6 +93,8 @@ class Forward:
         """Positions of the cache before the text's first token."""
         self._shift = 0
         """How far tokens stand from where they come in the text."""
+        self.spare = 0
+        """Tokens for which quick passes keep room behind the text, until the cache is made compact."""
         self._extra: dict[str, object] = {}
         self._keeps = "logits_to_keep" in model.forward_parameters
         self._ids: torch.Tensor | None = None
@@ -165,7 +167,7 @@ class Forward:
             positions = extra.get("position_ids")
             if self._step is not None and self._step.serves(ids, self.cache, bool(extra)):
                 self.passes += 1
-                return Output(self._step(ids, self.cache, keep, mask, positions), None)
+                return Output(self._step(ids, self.cache, keep, mask, positions, self.spare), None)
             if self._lean is not None:
                 self.passes += 1
                 return Output(self._lean(ids, self.cache, keep, mask, positions), None)
@@ -186,7 +188,7 @@ class Forward:
             and step.serves(ids, self.cache, bool(extra))
         ):  # fmt: skip
             self.passes += 1
-            logits, states = step.with_states(ids, self.cache, keep, mask, extra.get("position_ids"))
+            logits, states = step.with_states(ids, self.cache, keep, mask, extra.get("position_ids"), self.spare)
             return Output(logits, (states,))
         return self(ids, keep=keep, hidden=True, **extra)
 
@@ -299,7 +301,7 @@ class _Step(Protocol):
 
     def __call__(
         self, ids: torch.Tensor, cache: Any, keep: int = 1, mask: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None, spare: int = 0,
     ) -> torch.Tensor: ...  # fmt: skip
 
 

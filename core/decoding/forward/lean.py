@@ -21,6 +21,7 @@ from transformers.cache_utils import Cache, DynamicLayer, StaticCache
 
 from core.caches.tensors.fixed import is_compiled
 from core.caches.tensors.layer import Layer as CacheLayer
+from core.decoding.forward.anatomy import STEADY_ROPES
 from core.decoding.forward.llama import Block, Llama
 from core.decoding.forward.products import linear
 from core.models.model import LoadedModel
@@ -34,8 +35,6 @@ _WINDOWED: tuple[type, ...] = (MistralForCausalLM,)
 """Every layer has a window where the configuration names one."""
 _WRITTEN_BY = ("transformers.", "torch.nn.", "core.models.packed.")
 _CAPTURING = "transformers.utils.output_capturing"
-_STEADY_ROPES = ("default", "linear", "llama3")
-"""Rotary embeddings whose angles do not depend on the text's length."""
 LARGEST = 256 * 2**20
 """Bytes of weights up to which the joined matrices (a copy) are worth their memory."""
 
@@ -293,7 +292,7 @@ def _fits(network: Llama) -> bool:
         getattr(network.lm_head, "bits", None) is None  # where layers are packed, it is, and is the quickest to see
         and packed_bits(network.modules()) is None
         and network.dtype == torch.float32 and not biased_mlp and not windowed
-        and config.rope_parameters["rope_type"] in _STEADY_ROPES and network.lm_head.bias is None
+        and config.rope_parameters["rope_type"] in STEADY_ROPES and network.lm_head.bias is None
         and config._attn_implementation == "sdpa"
     )  # fmt: skip
 

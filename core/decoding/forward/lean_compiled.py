@@ -36,7 +36,7 @@ class CompiledStep:
 
     def __call__(
         self, ids: torch.Tensor, cache: AllFixed, keep: int = 1, mask: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None, spare: int = 0,
     ) -> torch.Tensor:  # fmt: skip
         """Logits [1, 1, V]; the cache gains the token."""
         layers = cache.layers

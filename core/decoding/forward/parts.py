@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import nn
@@ -24,12 +23,6 @@ _PORTION = 2**18
 """Weights that are converted at a time: as many as stay in a cache."""
 Change = Callable[[torch.Tensor], torch.Tensor]
 """[.., D] → [.., E]."""
-
-
-class Normed(Protocol):
-    """A norm of transformers or torch: a weight at least."""
-
-    weight: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,10 @@ class QuickParts:
         cos, sin = self._parts.ropes[kind](torch.arange(self._length)[None])
         half = sin.shape[-1] // 2
         signed = torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
-        return tuple(table.to(self._dtype).float().contiguous() for table in (cos[0], signed))  # type: ignore[return-value]
+        return self._rounded(cos[0]), self._rounded(signed)
+
+    def _rounded(self, table: torch.Tensor) -> torch.Tensor:
+        return table.to(self._dtype).float().contiguous()
 
     def _layer(self, layer: Layer) -> Any:
         mlp = layer.mlp

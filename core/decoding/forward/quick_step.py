@@ -13,6 +13,7 @@ import logging
 import time
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.nn import functional as F
@@ -50,19 +51,40 @@ class _Stores:
         self.old_places, self.new_places = numbers(), numbers()
         self.held: list[torch.Tensor] = []
         """Storages that nobody else holds any more while they are read."""
+        self._spacious: WeakKeyDictionary[DynamicLayer, tuple[int, int]] = WeakKeyDictionary()
+        """Layers whose storages have room behind what they show, by where those lie."""
 
-    def grow(self, index: int, layer: DynamicLayer, count: int) -> None:
-        """Storages of a growing layer, made anew as `torch.cat` makes them."""
+    def grow(self, index: int, layer: DynamicLayer, count: int, spare: int) -> None:
+        """Storages of a growing layer: made anew as `torch.cat` makes them, or with `spare` places that the next
+        passes take."""
         keys, values = layer.keys, layer.values
         assert keys is not None
         assert values is not None
+        if spare and self._has_room(layer, count):
+            layer.keys, layer.values = _longer(keys, count), _longer(values, count)
+            self._note(index, (layer.keys, layer.values), (layer.keys, layer.values))
+            return
         texts, heads, past, width = keys.shape
         if not _is_in_rows(keys) or values.stride() != keys.stride():
             keys, values = keys.contiguous(), values.contiguous()
-        layer.keys = keys.new_empty(texts, heads, past + count, width)
-        layer.values = keys.new_empty(texts, heads, past + count, width)
+        made = [keys.new_empty(texts, heads, past + count + spare, width) for _ in range(2)]
+        if spare:
+            self._spacious[layer] = made[0].data_ptr(), made[1].data_ptr()
+            made = [one[:, :, : past + count] for one in made]
+        layer.keys, layer.values = made
         self.held += (keys, values)
         self._note(index, (keys, values), (layer.keys, layer.values))
+
+    def _has_room(self, layer: DynamicLayer, count: int) -> bool:
+        """Whether a layer's storages are still those that were made with room, and have enough."""
+        keys, values = layer.keys, layer.values
+        assert keys is not None
+        assert values is not None
+        return (
+            self._spacious.get(layer) == (keys.data_ptr(), values.data_ptr())
+            and keys.shape[2] + count <= _places(keys)
+            and keys.stride() == values.stride()
+        )
 
     def fill(self, index: int, layer: FixedLayer, count: int) -> None:
         """The storages of a layer of fixed size, as they are."""
@@ -72,7 +94,18 @@ class _Stores:
     def _note(self, index: int, old: tuple[torch.Tensor, torch.Tensor], new: tuple[torch.Tensor, torch.Tensor]) -> None:
         self.old_keys[index], self.old_values[index] = old[0].data_ptr(), old[1].data_ptr()
         self.new_keys[index], self.new_values[index] = new[0].data_ptr(), new[1].data_ptr()
-        self.old_places[index], self.new_places[index] = old[0].stride(1) // old[0].shape[3], new[0].shape[2]
+        self.old_places[index], self.new_places[index] = _places(old[0]), _places(new[0])
+
+
+def _places(states: torch.Tensor) -> int:
+    """Tokens that a head of [B, H, T, D] has room for."""
+    return states.stride(1) // states.shape[3]
+
+
+def _longer(states: torch.Tensor, count: int) -> torch.Tensor:
+    """`count` tokens more of the same storage."""
+    texts, heads, past, width = states.shape
+    return states.as_strided((texts, heads, past + count, width), states.stride())
 
 
 def _is_in_rows(states: torch.Tensor) -> bool:
@@ -110,6 +143,10 @@ class QuickStep:
         self._quick.reach(reach)
         self._library.step(self._quick.model, one)
 
+    def choose(self, logits: int, rows: int, chosen: int, found: int) -> None:
+        """First choices of float32 logits [rows, V], as `Library.choices` writes them."""
+        self._library.choices(logits, (rows, self._quick.vocabulary), chosen, found)
+
     def is_of(self, lean: LeanPass) -> bool:
         """Whether it was made from the same weights."""
         return self._lean is lean
@@ -132,31 +169,34 @@ class QuickStep:
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None, spare: int = 0,
     ) -> torch.Tensor:  # fmt: skip
         """Logits of the last `keep` tokens of each row, of all with 0.
 
-        `mask`: additive [.., n, P + n], default causal; `positions` [1, n], default following the cache.
+        `mask`: additive [.., n, P + n], default causal; `positions` [1, n], default following the cache; `spare`: room
+        that growing layers get for the tokens of later passes.
         """
-        return self._read(ids, cache, keep, mask, positions)[0]
+        return self._read(ids, cache, keep, mask, positions, spare)[0]
 
     def with_states(
-        self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None,
+        spare: int = 0,
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         """The same, and what the head reads of every token, [B, n, D]."""
-        logits, hidden = self._read(ids, cache, keep, mask, positions)
+        logits, hidden = self._read(ids, cache, keep, mask, positions, spare)
         return logits, self._parts.norm(hidden)
 
     def _read(
-        self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, ids: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None,
+        spare: int,
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         """Logits, and what the last layer wrote."""
         (texts, count), past, keep = ids.shape, int(cache.get_seq_length()), keep or ids.shape[1]
         places = None if positions is None else positions.reshape(-1).to(torch.int64).contiguous()
         sees = None if mask is None else mask.reshape(count, past + count).float().contiguous()
         hidden, logits = self._embed(ids, past, places), torch.empty(texts, keep, self._quick.vocabulary)
         self._quick.reach(past + count)
-        self._place(cache, count)
+        self._place(cache, count, spare)
         one = self._pass
         one.texts, one.count, one.past, one.keep, one.threads = texts, count, past, keep, torch.get_num_threads()
         one.hidden, one.logits = hidden.data_ptr(), logits.data_ptr()
@@ -166,13 +206,13 @@ class QuickStep:
         self._stores.held.clear()
         return logits, hidden
 
-    def _place(self, cache: Cache, count: int) -> None:
+    def _place(self, cache: Cache, count: int, spare: int) -> None:
         """Make room for the keys and values of `count` tokens, and note where it is."""
         for index, layer in enumerate(cache.layers):
             if isinstance(layer, FixedLayer):
                 self._stores.fill(index, layer, count)
             elif isinstance(layer, DynamicLayer):
-                self._stores.grow(index, layer, count)
+                self._stores.grow(index, layer, count, spare)
 
     def _embed(self, ids: torch.Tensor, past: int, places: torch.Tensor | None) -> torch.Tensor:
         """float32 [B, n, D], not shared with anything."""

@@ -44,8 +44,8 @@ class Asking(Protocol):
     def learn(self, group: Group, outcome: Outcome) -> None:
         """A round with drafted tokens ended."""
 
-    def learn_plain(self, seconds: float) -> None:
-        """A plain step ended."""
+    def learn_plain(self, seconds: float, writing: float) -> None:
+        """A plain step ended: its pass took so long, and its token's writing."""
 
 
 class Together:
@@ -70,9 +70,9 @@ class Together:
         """Lengths learn."""
         group.schedule.learn(outcome)
 
-    def learn_plain(self, seconds: float) -> None:
+    def learn_plain(self, seconds: float, writing: float) -> None:
         """Lengths learn."""
-        self._group.schedule.learn_plain(seconds)
+        self._group.schedule.learn_plain(seconds, writing)
 
 
 @dataclass(slots=True)
@@ -140,11 +140,11 @@ class Chooser:
             each.lately *= _FADE
         self._earned[number].add(len(outcome.verdict.path) + 1, self._price(number, outcome))
 
-    def learn_plain(self, seconds: float) -> None:
+    def learn_plain(self, seconds: float, writing: float) -> None:
         """What a plain token takes, and every length learns of it."""
         self._one += 0.15 * (min(seconds, 2.5 * self._one) - self._one)
         for group in self._groups:
-            group.schedule.learn_plain(seconds)
+            group.schedule.learn_plain(seconds, writing)
 
     def _promise(self, earned: Earnings) -> float:
         if earned.asked < _TRIALS:

@@ -31,8 +31,9 @@ from core.events import CostCurve, Event, Method, Origin
 
 _PAUSE = Plan(0)
 """Of a round in which nobody is asked."""
-_PRICED = 4
-"""Of plain steps every so many is priced: asking a thread for its own time is a call of the system."""
+_PRICED = 5
+"""Of plain steps every so many is priced: asking a thread for its own time is a call of the system. It is an odd
+number, for every second step writes two tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +144,13 @@ class Speculation:
         watch.lap()
         waiting, step = list(self._writer.flush()), len(self.track.ids)
         events = self._write_path(found, scores)
-        first = sum(self.drafters[number].first_seconds for number in group.drafters)
-        drafting, checking, extra = watch.priced[0], watch.target(1), watch.priced[2]
-        depth = sum(map(_depth, draft.branches))
-        asking.learn(group, Outcome(tree, verdict, depth, drafting, checking, first, extra))
-        figures = self.tally.add(found, step, watch)
         written = len(self.track.ids) - step
+        watch.lap()
+        watch.price()
+        first = sum(self.drafters[number].first_seconds for number in group.drafters) * watch.share
+        depth, extra = sum(map(_depth, draft.branches)), watch.priced(2) + watch.priced(3)
+        asking.learn(group, Outcome(tree, verdict, depth, watch.priced(0), watch.priced(1), first, extra, written))
+        figures = self.tally.add(found, step, watch)
         return [*waiting, round_event(found, written, judged, figures, self.run.model.pieces), *events]
 
     def _watch(self) -> Stopwatch:
@@ -161,18 +163,22 @@ class Speculation:
             if self.track.stop or self.run.is_cancelled():
                 return
 
-    def _plain_step(self, asking: Asking) -> Iterator[Event]:
+    def _plain_step(self, asking: Asking) -> Iterable[Event]:
         """One token as plain decoding writes it."""
-        is_priced = self._plain % _PRICED == 0
+        watch = self._watch() if self._plain % _PRICED == 0 else None
         self._plain += 1
-        own, begun = self._clock() if is_priced else 0.0, time.perf_counter()
+        begun = time.perf_counter()
         scores = self.target.step(self.text)
         token = self._choose(scores)
-        seconds = time.perf_counter() - begun
-        if is_priced:
-            asking.learn_plain(seconds if self.run.model.shelf is not None else self._clock() - own)
-        self.tally.verify_seconds += seconds
-        return self._write_plain(scores, token)
+        self.tally.verify_seconds += time.perf_counter() - begun
+        if watch is None:
+            return self._write_plain(scores, token)
+        watch.lap()
+        events = list(self._write_plain(scores, token))
+        watch.lap()
+        watch.price()
+        asking.learn_plain(watch.priced(0), watch.priced(1))
+        return events
 
     def _ridden_step(self, asking: Asking, rider: Rider) -> Iterator[Event]:
         """One token; a rider looks ahead in its pass."""
@@ -180,9 +186,10 @@ class Speculation:
         scores = self._step_with(rider)
         token = self._choose(scores)
         watch.lap()
+        watch.price()
         # A window that brought no draft has cost its rows all the same.
         tree, nothing = merge(self.text.ids[-1], [Branch()]), Verdict([], -1, True)
-        asking.learn(asking.order()[0], Outcome(tree, nothing, 0, 0.0, watch.target(0)))
+        asking.learn(asking.order()[0], Outcome(tree, nothing, 0, 0.0, watch.priced(0)))
         self.tally.verify_seconds += watch.seconds[0]
         return self._write_plain(scores, token)
 

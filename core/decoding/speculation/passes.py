@@ -14,6 +14,9 @@ from core.decoding.speculation.features import Features
 from core.decoding.speculation.masks import Placement, causal
 from core.decoding.speculation.tree_support import places_nodes
 
+_SPARE = 32
+"""Rows that a memory has room for besides: drafts come and go in it, and the text need not be moved for every one."""
+
 
 class Passes:
     """One model's memory: `length` tokens of the text are settled, `extra` rows of nodes stand behind them.
@@ -25,6 +28,7 @@ class Passes:
 
     def __init__(self, forward: Forward, length: int = 0) -> None:
         self.forward = forward
+        self.forward.spare = _SPARE
         self.length = length
         self.extra = 0
         self.features: Features | None = None

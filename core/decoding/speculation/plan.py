@@ -10,8 +10,14 @@ from typing import Protocol
 class Gate(Protocol):
     """Judges while drafting whether one more token is worth its cost."""
 
-    def accept(self, drafter: int, probability: float) -> float:
-        """Chance that the target takes a token its drafter gave `probability`."""
+    def accept(self, drafter: int, probability: float, beside: bool = False) -> float:
+        """Chance that the target takes a token its drafter gave `probability`; `beside`: not its first choice."""
+
+    def spreads(self) -> bool:
+        """Whether a pass of the target is so dear that drafts are worth following behind unlikely tokens too."""
+
+    def draws(self, chance: float, nodes: int) -> int:
+        """How many children to draw at once behind a path of `chance`, where drafts branch with dice; 0 for none."""
 
     def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
         """Whether one more draft pass pays, behind paths accepted with `chances`; the tree has `nodes` nodes."""

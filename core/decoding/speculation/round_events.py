@@ -20,26 +20,35 @@ from core.models.text import Pieces
 
 
 class Stopwatch:
-    """Laps of a round in seconds of the wall and of the clock that prices passes; `waits`: the target waits for the
-    disk, which no clock of a thread's own time sees."""
+    """Laps of a round in seconds of the wall, priced by another clock; `waits`: the target waits for the disk, which
+    no clock of a thread's own time sees, and the wall prices.
+
+    Asking that clock is a call of the system: it is asked at the begin and for the `price`, and each lap gets its part.
+    """
 
     def __init__(self, clock: Callable[[], float], waits: bool = False) -> None:
         self._clock, self._waits = clock, waits
-        self._begun = self._wall = time.perf_counter()
         self._own = clock()
+        self._begun = self._wall = time.perf_counter()
         self.seconds: list[float] = []
-        self.priced: list[float] = []
+        self.share = 1.0
+        """Of the laps' time, what the pricing clock says of it."""
 
     def lap(self) -> None:
         """One part of the round is done: draft, verification, what it takes besides."""
-        wall, own = time.perf_counter(), self._clock()
+        wall = time.perf_counter()
         self.seconds.append(wall - self._wall)
-        self.priced.append(own - self._own)
-        self._wall, self._own = wall, own
+        self._wall = wall
 
-    def target(self, lap: int) -> float:
-        """What that lap, a pass of the target, is priced at."""
-        return self.seconds[lap] if self._waits else self.priced[lap]
+    def price(self) -> None:
+        """All laps are done."""
+        wall = self._wall - self._begun
+        if wall > 0 and not self._waits:
+            self.share = (self._clock() - self._own) / wall
+
+    def priced(self, lap: int) -> float:
+        """Seconds of a lap by the clock that prices."""
+        return self.seconds[lap] * self.share
 
     @property
     def elapsed(self) -> float:
@@ -96,7 +105,7 @@ class Tally:
         self.draft_seconds += draft
         self.verify_seconds += verify
         self.overhead_seconds += figures.overhead_seconds
-        self.priced_draft += watch.priced[0]
+        self.priced_draft += watch.priced(0)
         return figures
 
     def report(self, run: DecodingRun) -> None:

@@ -26,7 +26,9 @@ class Outcome:
     first_seconds: float = 0.0
     """Of the draft's: what passed before its first token."""
     extra_seconds: float = 0.0
-    """What the round cost besides, less the writing of its tokens."""
+    """What the round cost besides."""
+    tokens: int = 0
+    """How many it wrote; their writing is part of `extra_seconds`."""
 
 
 class Schedule(Protocol):
@@ -46,8 +48,8 @@ class Schedule(Protocol):
     def learn(self, outcome: Outcome) -> None:
         """A round with drafted tokens ended."""
 
-    def learn_plain(self, seconds: float) -> None:
-        """A plain step ended."""
+    def learn_plain(self, seconds: float, writing: float) -> None:
+        """A plain step ended: its pass took so long, and its token's writing."""
 
 
 class Constant:
@@ -72,7 +74,7 @@ class Constant:
     def learn(self, outcome: Outcome) -> None:
         """Learns nothing."""
 
-    def learn_plain(self, seconds: float) -> None:
+    def learn_plain(self, seconds: float, writing: float) -> None:
         """Learns nothing."""
 
 
@@ -105,5 +107,5 @@ class Heuristic:
         change = 2 if outcome.verdict.is_bonus else -1
         self._memory[self._key] = max(1, self.length() + change)
 
-    def learn_plain(self, seconds: float) -> None:
+    def learn_plain(self, seconds: float, writing: float) -> None:
         """A plain step says nothing of drafts."""

@@ -46,45 +46,89 @@ inline void softmax(float* values, long count) {
 
 constexpr float HIDDEN = -1e30f;    // what a mask holds there, or less
 
-// Sums of `count` values' numbers, `LANES` times `LONG` of them, weighed; of those without weight nothing need have been
-// written.
-template <long LONG, typename Kept>
-inline void weigh(const Kept* values, const float* shares, long count, long width, float* read) {
-    Lanes sums[LONG] = {};
-    for (long place = 0; place < count; ++place, values += width) {
-        if (shares[place] == 0.0f) continue;
-        for (long i = 0; i < LONG; ++i) sums[i] += all(shares[place]) * load(values + i * LANES);
+constexpr long QUERIES = 4;             // of one head at a time: they share what is loaded of keys and values
+constexpr long SOME = 64;               // keys at a time: the first query's are still in the nearest cache for the next
+
+// One query [width], what it may see, and where what it reads goes; `mask` [last] may be null.
+struct Query {
+    const float* query;
+    const float* mask;
+    long first, last;
+    float* read;
+    float* shares;                      // [places]; behind `attend` also outside of what it sees, 0 there
+};
+
+// Sums of values' numbers, `LONG` times LANES of them, places `from` to `to`, weighed; of those without weight nothing
+// need have been written.
+template <long count, long LONG, typename Kept>
+inline void weigh(const Kept* values, const Query* queries, long from, long to, long width, long start) {
+    Lanes sums[count][LONG] = {};
+    for (long place = from; place < to; ++place) {
+        const Kept* value = values + place * width + start;
+        bool counts = false;
+        for (long query = 0; query < count; ++query) counts |= queries[query].shares[place] != 0.0f;
+        if (!counts) continue;
+        Lanes parts[LONG];
+        for (long i = 0; i < LONG; ++i) parts[i] = load(value + i * LANES);
+        for (long query = 0; query < count; ++query)
+            for (long i = 0; i < LONG; ++i) sums[query][i] += all(queries[query].shares[place]) * parts[i];
     }
-    for (long i = 0; i < LONG; ++i) store(read + i * LANES, sums[i]);
+    for (long query = 0; query < count; ++query)
+        for (long i = 0; i < LONG; ++i) store(queries[query].read + start + i * LANES, sums[query][i]);
 }
 
-// What a query [width] reads of keys and values [tokens, width], places `first` to `last`; `mask` [last] may be null.
-template <typename Kept>
-inline void attend(
-    const float* query, const Kept* keys, const Kept* values, long width, long first, long last, const float* mask,
-    float scaling, std::vector<float>& room, float* read
-) {
-    const long count = last - first;
-    room.resize(last);
-    float* shares = room.data() + first;
-    products_of(query, keys + first * width, count, width, shares);
+// Shares of what one query sees: its products, scaled, masked, through softmax.
+inline void share_out(const Query& query, float scaling) {
+    const long count = query.last - query.first;
+    float* shares = query.shares + query.first;
     for (long place = 0; place < count; ++place) shares[place] *= scaling;
-    if (mask != nullptr)
+    if (query.mask != nullptr)
         for (long place = 0; place < count; ++place) {
-            const float more = mask[first + place];
+            const float more = query.mask[query.first + place];
             shares[place] = more < HIDDEN ? -INFINITY : shares[place] + more;
         }
     softmax(shares, count);
-    values += first * width;
-    long i = 0;
-    for (; i + 4 * LANES <= width; i += 4 * LANES) weigh<4>(values + i, shares, count, width, read + i);
-    for (; i + 2 * LANES <= width; i += 2 * LANES) weigh<2>(values + i, shares, count, width, read + i);
-    for (; i + LANES <= width; i += LANES) weigh<1>(values + i, shares, count, width, read + i);
-    for (; i < width; ++i) {
-        read[i] = 0;
-        for (long place = 0; place < count; ++place)
-            if (shares[place] != 0.0f) read[i] += shares[place] * one(values + place * width + i);
+}
+
+// What `count` queries read of one head's keys and values [tokens, width]; each gets, to the last bit, what it would get
+// alone.
+template <long count, typename Kept>
+inline void attend(const Query* queries, const Kept* keys, const Kept* values, long width, float scaling) {
+    long from = queries[0].first, to = queries[0].last;
+    for (const Query* query = queries; query < queries + count; ++query)
+        from = std::min(from, query->first), to = std::max(to, query->last);
+    for (long near = from; near < to; near += SOME)
+        for (const Query* query = queries; query < queries + count; ++query) {
+            const long first = std::max(near, query->first), last = std::min(near + SOME, query->last);
+            if (first < last) products_of(query->query, keys + first * width, last - first, width, query->shares + first);
+        }
+    for (const Query* query = queries; query < queries + count; ++query) {
+        share_out(*query, scaling);
+        std::fill(query->shares + from, query->shares + query->first, 0.0f);
+        std::fill(query->shares + query->last, query->shares + to, 0.0f);
     }
+    long i = 0;
+    if (count == 1)
+        for (; i + 4 * LANES <= width; i += 4 * LANES) weigh<count, 4>(values, queries, from, to, width, i);
+    for (; i + 2 * LANES <= width; i += 2 * LANES) weigh<count, 2>(values, queries, from, to, width, i);
+    for (; i + LANES <= width; i += LANES) weigh<count, 1>(values, queries, from, to, width, i);
+    for (; i < width; ++i)
+        for (const Query* query = queries; query < queries + count; ++query) {
+            float read = 0;
+            for (long place = query->first; place < query->last; ++place)
+                if (query->shares[place] != 0.0f) read += query->shares[place] * one(values + place * width + i);
+            query->read[i] = read;
+        }
+}
+
+template <typename Kept>
+inline void attend(const std::vector<Query>& queries, const Kept* keys, const Kept* values, long width, float scaling) {
+    const long count = long(queries.size());
+    long i = 0;
+    for (; i + QUERIES <= count; i += QUERIES) attend<QUERIES>(&queries[i], keys, values, width, scaling);
+    if (count - i == 3) attend<3>(&queries[i], keys, values, width, scaling);
+    if (count - i == 2) attend<2>(&queries[i], keys, values, width, scaling);
+    if (count - i == 1) attend<1>(&queries[i], keys, values, width, scaling);
 }
 
 // One more than the last place that a token sees.

@@ -4,7 +4,6 @@
 #include "panels.h"
 #include "step.h"
 
-constexpr long QUERIES = 4;             // at a time: their sums stay in the processor's registers
 constexpr long BLOCK = 2 * LANES;       // keys, or numbers of a value, at a time
 
 struct Beside {

@@ -103,7 +103,8 @@ void attend_all(const Model& model, const Layer& layer, long number, const Pass&
     #pragma omp parallel for schedule(static) num_threads(pass.threads) if (pass.threads > 1 && pass.past > 256)
     for (long head = 0; head < pass.texts * model.kv_heads; ++head) {
         static thread_local std::vector<float> shares;
-        const long text = head / model.kv_heads, own = head % model.kv_heads;
+        static thread_local std::vector<Query> queries;
+        const long text = head / model.kv_heads, own = head % model.kv_heads, end = pass.past + pass.count;
         Kept* keys = moved<Kept>(pass.old_keys, pass.new_keys, number, head, model, pass);
         Kept* values = moved<Kept>(pass.old_values, pass.new_values, number, head, model, pass);
         const float* joined = &rooms.joined[text * pass.count * token];
@@ -111,13 +112,16 @@ void attend_all(const Model& model, const Layer& layer, long number, const Pass&
             keep(keys + (pass.past + i) * width, joined + i * token + (model.heads + own) * width, width);
             keep(values + (pass.past + i) * width, joined + i * token + (model.heads + model.kv_heads + own) * width, width);
         }
+        shares.resize(QUERIES * end), queries.clear();
         for (long i = 0; i < pass.count; ++i) {
             const long last = end_of(pass, i), first = layer.window ? std::max(0L, last - long(layer.window)) : 0;
-            const float* mask = pass.mask ? pass.mask + i * (pass.past + pass.count) : nullptr;
+            const float* mask = pass.mask ? pass.mask + i * end : nullptr;
             for (long query = own * group; query < (own + 1) * group; ++query)
-                attend(joined + i * token + query * width, keys, values, width, first, last, mask, float(model.scaling),
-                       shares, &rooms.read[((text * pass.count + i) * model.heads + query) * width]);
+                queries.push_back({joined + i * token + query * width, mask, first, last,
+                                   &rooms.read[((text * pass.count + i) * model.heads + query) * width],
+                                   &shares[long(queries.size()) % QUERIES * end]});
         }
+        attend(queries, keys, values, width, float(model.scaling));
     }
     round_all(model, rooms.read);
 }

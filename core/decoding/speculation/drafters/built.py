@@ -35,6 +35,7 @@ class BuiltPasses(ArrayPasses):
             texts=1, old_keys=keys, new_keys=keys, old_values=values, new_values=values, old_places=places,
             new_places=places,
         )  # fmt: skip
+        self._nothing, self._found = ctypes.c_int64(0), (ctypes.c_float * 4)()
         self._note_room()
 
     def text(self, ids: torch.Tensor) -> torch.Tensor:
@@ -59,6 +60,18 @@ class BuiltPasses(ArrayPasses):
             found.append(self._run(some, len(some), None if plain else self._mask(own), places))
             self.extra += len(some)
         return found[0] if len(found) == 1 else torch.cat(found)
+
+    def behind(self, token: int) -> torch.Tensor:
+        """Read one node behind all that was read so far; logits [1, V]."""
+        logits = self._run((token,), 1, None, None)
+        self.extra += 1
+        return logits
+
+    def likeliest(self, logits: torch.Tensor) -> tuple[int, float]:
+        """The first choice of logits [1, V] and its probability."""
+        self._quick.choose(logits.data_ptr(), 1, ctypes.addressof(self._nothing), ctypes.addressof(self._found))
+        token, share, *_ = self._found
+        return int(token), share
 
     def _run(
         self, tokens: Sequence[int], keep: int, mask: Array | None, places: npt.NDArray[np.int64] | None

@@ -1,4 +1,4 @@
-"""A tree of given widths, drafted level by level in one pass each."""
+"""A tree of given widths, or as wide as it is worth, drafted level by level in one pass each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import numpy.typing as npt
 import torch
 
 from core.decoding.speculation.draws import draw
-from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.plan import Gate, Plan
 from core.decoding.speculation.processing import NodeFunnel
 from core.decoding.speculation.text import Text
 from core.decoding.speculation.tree import Branch
+
+_SIDE_BY_SIDE = 8
+"""Most children of a node where the gate chooses."""
 
 
 class Feeder(Protocol):
@@ -21,6 +24,8 @@ class Feeder(Protocol):
 
     funnel: NodeFunnel
 
+    @property
+    def number(self) -> int: ...
     @property
     def generator(self) -> torch.Generator: ...
     @property
@@ -39,6 +44,9 @@ class Grower:
         self._prefixes: dict[int, torch.Tensor] = {0: text.tensor}
         self._rows: dict[int, int] = {0: -1}
         self._sees = np.zeros((0, 0), dtype=np.bool_)
+        self._gate = None if plan.widths else plan.gate
+        self._chances = {0: 1.0}
+        """Of the target's taking the path to a node, where the gate chooses."""
 
     def grow(self, logits: torch.Tensor) -> Branch | None:
         """Levels until the depth is reached or nothing is worth going on."""
@@ -60,9 +68,9 @@ class Grower:
         q = torch.softmax(funnel.rows(prefixes, logits), -1)
         if self.plan.keep_q:
             self.branch.q.update(zip(frontier, q, strict=True))
-        if self.plan.sampled:
-            return self._draw(frontier, q, depth)
-        return self._take(frontier, q, depth)
+        if self._gate is not None:
+            return (self._draw_some if self.plan.sampled else self._spread)(self._gate, frontier, q)
+        return self._draw(frontier, q, depth) if self.plan.sampled else self._take(frontier, q, depth)
 
     def _draw(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
         """Independent draws, with replacement; a repeated one is a second trial of the same node."""
@@ -82,9 +90,45 @@ class Grower:
             if share > 0
         ]
 
+    def _draw_some(self, gate: Gate, frontier: list[int], q: torch.Tensor) -> list[int]:
+        """As many draws behind each node as are worth it, which is known before they are drawn."""
+        new: list[int] = []
+        for place, parent in enumerate(frontier):
+            before = self._chances[parent]
+            if count := gate.draws(before, len(self.branch.ids) + 1):
+                drawn = draw(q[place : place + 1], count, self.drafter.generator)
+                tokens, shares = drawn[0].tolist(), q[place, drawn[0]].tolist()
+                for number, child in enumerate(self.branch.draw(parent, tokens, shares)):
+                    share = self.branch.probabilities[child - 1]
+                    self._chances[child] = before * gate.accept(self.drafter.number, share, number > 0)
+                    new.append(child)
+        return sorted(new, key=lambda child: -self._chances[child])
+
+    def _spread(self, gate: Gate, frontier: list[int], q: torch.Tensor) -> list[int]:
+        """All children that are worth their place, the likeliest of the level first."""
+        top = q.topk(min(_SIDE_BY_SIDE, q.shape[-1]))
+        found: list[tuple[float, int, int, float]] = []
+        for parent, tokens, shares in zip(frontier, top.indices.tolist(), top.values.tolist(), strict=True):
+            most = self._chances[parent] * gate.accept(self.drafter.number, shares[0])
+            for place, (token, share) in enumerate(zip(tokens, shares, strict=True)):
+                chance = self._chances[parent] * gate.accept(self.drafter.number, share, place > 0)
+                found.append((min(chance, most), parent, token, share))
+        new: list[int] = []
+        for chance, parent, token, share in sorted(found, key=lambda child: -child[0]):
+            # Beside the root: what a round costs at all is for the whole tree to earn, not for its first node.
+            if share <= 0 or not gate.is_worth(chance, len(self.branch.ids) + 1):
+                break
+            new.append(self.branch.add(parent, token, share))
+            self._chances[new[-1]] = chance
+        return new
+
     def _worth_going_on(self, children: list[int]) -> list[int]:
         """Of a level, the nodes to draft behind."""
-        return [node for node in children if self.branch.probabilities[node - 1] >= self.plan.threshold]
+        sure = [node for node in children if self.branch.probabilities[node - 1] >= self.plan.threshold]
+        if self._gate is not None:
+            while sure and not self._gate.goes_on([self._chances[node] for node in sure], len(self.branch.ids)):
+                sure.pop()
+        return sure
 
     def _read(self, frontier: list[int], depth: int) -> torch.Tensor:
         """Feed the frontier; every node sees its ancestors and itself."""

@@ -8,6 +8,7 @@ text's last token are drafted.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,20 +36,20 @@ class Riders:
     sees: npt.NDArray[np.bool_]
 
 
-class Rider:
+class Rider(ABC):
     """A drafter that asks the target's pass for more than the scores of its drafts."""
 
+    @abstractmethod
     def ride(self, text: Text) -> Riders:
         """The rows for the pass behind this text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rode(self, choices: Sequence[int]) -> None:
         """The target's first choice behind each row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def told(self, pieces: Pieces) -> NgramPool:
         """What it holds, and what the latest pass has brought."""
-        raise NotImplementedError
 
 
 class Pool:

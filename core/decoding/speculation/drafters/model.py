@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.decoding.speculation.cost import clock_of
 from core.decoding.speculation.drafters.grower import Grower
 from core.decoding.speculation.draws import draw
 from core.decoding.speculation.plan import Plan
@@ -37,6 +37,14 @@ class Reader(Protocol):
     def crop(self, length: int) -> None: ...
 
 
+@runtime_checkable
+class Follower(Protocol):
+    """A reader that names its likeliest tokens itself, and goes on behind them."""
+
+    def behind(self, token: int) -> torch.Tensor: ...
+    def likeliest(self, logits: torch.Tensor) -> tuple[int, float]: ...
+
+
 class ModelDrafter:
     """Drafts with a model that shares the target's tokens.
 
@@ -53,7 +61,6 @@ class ModelDrafter:
             generator, number, is_cancelled, vocabulary,
         )  # fmt: skip
         self._context = context
-        self._clock = clock_of(generator.device)
         self.first_seconds = 0.0
         self._fed: list[tuple[int, int]] = []
         """(parent's row or -1, token) of the node rows in memory."""
@@ -65,12 +72,16 @@ class ModelDrafter:
     def propose(self, text: Text, plan: Plan) -> Branch | None:
         """Catch up with the text, then draft."""
         self._fed = []
-        begun = self._clock()
-        logits = self._fit(self.reader.text(text.slice(self.reader.length)))
-        self.first_seconds = self._clock() - begun
-        if plan.is_chain:
-            return self._chain(text, plan, logits)
-        return Grower(self, text, plan).grow(logits)
+        begun = time.perf_counter()
+        raw = self.reader.text(text.slice(self.reader.length))
+        logits = self._fit(raw)
+        self.first_seconds = time.perf_counter() - begun
+        if not plan.is_chain or (plan.leaves and plan.gate is not None and plan.gate.spreads()):
+            return Grower(self, text, plan).grow(logits)
+        reader = self.reader
+        if isinstance(reader, Follower) and not (plan.sampled or self.funnel.stages) and logits is raw:
+            return self._followed(reader, plan, logits)
+        return self._chain(text, plan, logits)
 
     def settle(self, accepted: Sequence[int]) -> None:
         """Keep the rows of the accepted path as far as it was read."""
@@ -126,6 +137,28 @@ class ModelDrafter:
             logits = self._fit(self.reader.nodes(token[None], (depth,), np.ones((1, depth + 1), dtype=np.bool_)))
         return self._finish_chain(tokens, rows, leaves, plan, plan.sampled or looks)
 
+    def _followed(self, reader: Follower, plan: Plan, logits: torch.Tensor) -> Branch | None:
+        """The same chain, token by token without a tensor but the scores."""
+        ids: list[int] = []
+        shares: list[float] = []
+        leaves: list[Leaf] = []
+        gate, chance = plan.gate, 1.0
+        while True:
+            token, share = reader.likeliest(logits)
+            if plan.leaves and 1 - share >= _DOUBT:
+                q = torch.softmax(logits, -1)
+                leaves += self._leaves(len(ids), q, share, chance, plan, len(leaves))
+            ids.append(token)
+            shares.append(share)
+            chance *= gate.accept(self._number, share) if gate else 1.0
+            ends = share < plan.threshold or len(ids) == plan.depth
+            if ends or (gate and not gate.goes_on((chance,), len(ids) + len(leaves))):
+                break
+            if self._is_cancelled():
+                return None
+            logits = reader.behind(token)
+        return self._branch(ids, shares, leaves)
+
     def _leaves(
         self, depth: int, q: torch.Tensor, share: float, chance: float, plan: Plan, others: int
     ) -> list[Leaf]:  # fmt: skip
@@ -153,10 +186,15 @@ class ModelDrafter:
         drawn = torch.cat(tokens)
         scores = torch.cat(rows)
         q = scores if are_probabilities else torch.softmax(scores, -1)
-        ids: list[int] = drawn.tolist()
-        self._fed = list(zip(range(-1, len(ids) - 2), ids[:-1], strict=True))
         probabilities = q.gather(1, drawn[:, None])[:, 0].tolist()
-        branch = Branch.chain(ids, probabilities, list(q) if plan.keep_q else ())
+        return self._branch(drawn.tolist(), probabilities, leaves, list(q) if plan.keep_q else ())
+
+    def _branch(
+        self, ids: list[int], probabilities: list[float], leaves: list[Leaf], q: Sequence[torch.Tensor] = ()
+    ) -> Branch:
+        """A chain whose last token was not read, and leaves beside it."""
+        self._fed = list(zip(range(-1, len(ids) - 2), ids[:-1], strict=True))
+        branch = Branch.chain(ids, probabilities, q)
         for leaf in leaves:
             branch.add(*leaf)
         return branch
@@ -168,6 +206,11 @@ class ModelDrafter:
         self._fed += zip(parents, tokens, strict=True)
         ids = torch.tensor([list(tokens)], device=self._generator.device)
         return self._fit(self.reader.nodes(ids, [depth] * len(tokens), sees))
+
+    @property
+    def number(self) -> int:
+        """Its own among the run's drafters."""
+        return self._number
 
     @property
     def generator(self) -> torch.Generator:

@@ -7,6 +7,7 @@ p(x), else drawn from p without x. That is lossless however the guess was made.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,6 @@ import numpy as np
 import torch
 
 from core.caches.prefixes.store import shared_length
-from core.decoding.speculation.cost import clock_of
 from core.decoding.speculation.drafters.model import Reader
 from core.decoding.speculation.drafters.spelling import Piece, Spelled, Spelling, go_on, respell, whole_length
 from core.decoding.speculation.plan import Plan
@@ -52,7 +52,7 @@ class TranslatedDrafter:
         self.name, self.reader, self.weights = name, reader, weights
         self.first_seconds = 0.0
         self._own, self._theirs, self._number, self._is_cancelled = own, theirs, number, is_cancelled
-        self._context, self._device, self._clock = context or 1_000_000, device, clock_of(device)
+        self._context, self._device = context or 1_000_000, device
         self._start = own.spelling.start
         self._text = Spelled(theirs.spelling)
         self._pieces: list[Piece] = []
@@ -68,7 +68,7 @@ class TranslatedDrafter:
 
     def propose(self, text: Text, plan: Plan) -> Branch | None:
         """A chain in the target's tokens; empty where the text cannot be told in the drafter's."""
-        begun = self._clock()
+        begun = time.perf_counter()
         self._text.follow(text.ids)
         whole = whole_length(self._text.data)
         pieces = respell(self._pieces, bytes(self._text.data[:whole]), self._own.spelling)
@@ -79,7 +79,7 @@ class TranslatedDrafter:
         if not ids or pieces is None or count < 1:
             return Branch()
         logits = self._catch_up(ids)
-        self.first_seconds = self._clock() - begun
+        self.first_seconds = time.perf_counter() - begun
         guess = self._guess(logits, plan, count, pace)
         return None if guess is None else self._told(guess, bytes(self._text.data[whole:]), plan)
 

@@ -1,0 +1,188 @@
+"""The automatic draft length: when drafting pauses, how it is tried again, and how wide drafts become."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import core
+from core.decoding.speculation.auto_length import Economy
+from core.decoding.speculation.cost import VerifyCost
+from core.decoding.speculation.plan import Gate
+from core.decoding.speculation.round_events import Stopwatch
+from core.decoding.speculation.schedule import Outcome
+from core.decoding.speculation.tree import Branch, merge
+from core.decoding.speculation.verify import Verdict
+from core.decoding.speculation.worth import Worth
+from tests.core import tiny
+from tests.core.spec_models import config, greedy, near, outcome, rounds
+
+DEAR = VerifyCost((1, 32), (1.0, 1.01))
+"""Of a target whose pass takes as long for thirty tokens as for one."""
+
+
+def _gate(schedule: Economy) -> Gate:
+    assert schedule.gate is not None
+    return schedule.gate
+
+
+def _economy(memory: dict[str, Any] | None = None) -> Economy:
+    return Economy(VerifyCost((1, 32), (1.0, 1.9)), memory if memory is not None else {}, "test")
+
+
+def test_auto_pauses_when_drafts_are_useless_and_for_longer_each_time() -> None:
+    memory: dict[str, Any] = {}
+    schedule, lengths = _economy(memory), []
+    for _ in range(400):
+        length = schedule.length()
+        lengths.append(length)
+        schedule.learn(outcome(0, length, 0.1)) if length else schedule.learn_plain(1.0, 0.0)
+    assert sum(1 for length in lengths if length) < 28
+    assert sum(1 for length in lengths[-200:] if length) <= 4
+    later = _economy(memory)
+    assert sum(1 for _ in range(8) if later.length()) <= 1
+
+
+def test_auto_drafts_on_while_drafts_are_accepted() -> None:
+    schedule = _economy()
+    for _ in range(20):
+        length = schedule.length()
+        assert length > 0
+        schedule.learn(outcome(min(length, 6), min(length, 6)))
+    gate = _gate(schedule)
+    assert gate.goes_on((0.95,), 3)
+    assert not gate.goes_on((0.01,), 3)
+    assert gate.accept(0, 0.92) > 0.9
+
+
+def test_auto_drafts_longer_where_a_pass_waits_for_the_disk() -> None:
+    """Reading takes as long for one token as for forty, and far longer than a drafted token."""
+    cost = VerifyCost((1, 32), (1.0, 1.05))
+    lengths = {}
+    for on_disk in (False, True):
+        schedule = Economy(cost, {}, "test", on_disk=on_disk)
+        for _ in range(10):
+            schedule.learn(outcome(8, 8, 0.97))
+        lengths[on_disk] = (schedule.length(), _gate(schedule).goes_on((0.9,), 40))
+    assert lengths == {False: (16, False), True: (48, True)}
+
+
+def test_a_target_that_waits_for_the_disk_is_priced_by_the_wall() -> None:
+    for waits in (False, True):
+        watch = Stopwatch(lambda: 0.0, waits)
+        watch.lap()
+        watch.price()
+        assert (watch.priced(0) > 0.0) == waits
+
+
+def test_auto_learns_what_a_probability_is_worth() -> None:
+    """A drafter that is always sure and always wrong is not believed for long."""
+    schedule = _economy()
+    assert _gate(schedule).accept(0, 0.95) > 0.9
+    for _ in range(10):
+        schedule.learn(outcome(0, 2, 0.95))
+    assert _gate(schedule).accept(0, 0.95) < 0.4
+
+
+def test_auto_widens_where_the_drafter_doubts() -> None:
+    schedule = _economy()
+    assert _gate(schedule).width(1.0, [0.97, 0.01, 0.01], 0, 0, False) == 1
+    assert _gate(schedule).width(1.0, [0.4, 0.35, 0.1], 0, 0, False) >= 2
+
+
+def _after_a_vain_run(memory: dict[str, Any]) -> Economy:
+    """The schedule of the next run."""
+    vain = _economy(memory)
+    for _ in range(300):
+        length = vain.length()
+        vain.learn(outcome(0, length, 0.1)) if length else vain.learn_plain(1.0, 0.0)
+    return _economy(memory)
+
+
+def test_a_pause_ends_with_a_short_chain_and_a_good_one_ends_it_for_good() -> None:
+    schedule = _after_a_vain_run({})
+    assert schedule.length() == 4
+    assert _gate(schedule).goes_on((0.01,), 2)
+    assert _gate(schedule).width(1.0, [0.4, 0.35, 0.2], 0, 1, False) == 1
+    schedule.learn(outcome(4, 4))
+    assert schedule.pause() == 0
+    assert schedule.length() == 16
+    assert not _gate(schedule).goes_on((0.01,), 2)
+
+
+def test_what_a_run_begins_with_does_not_say_what_rounds_cost() -> None:
+    """The prompt is read in its first round, and caches are cold: a hundred times the price."""
+    memory: dict[str, Any] = {}
+    for _ in range(4):
+        schedule = _economy(memory)
+        schedule.learn(outcome(3, 4, first=100.0, extra=100.0))
+        assert schedule.length() == 16
+    for _ in range(3):
+        schedule.learn(outcome(0, 4, first=100.0, extra=100.0))
+    assert schedule.length() == 4, "later rounds say it"
+    later = _economy(memory)
+    for _ in range(9):
+        later = _economy(memory)
+        later.learn(outcome(4, 4))
+    assert later.length() == 16, "and a first one may say that it has become less"
+
+
+def test_writing_counts_as_far_as_plain_steps_write_for_less() -> None:
+    lengths = []
+    for plain in (0.0, 1.0):
+        schedule = _economy()
+        schedule.learn_plain(1.0, plain)
+        for _ in range(6):
+            schedule.learn(outcome(1, 2, extra=2.0))
+        lengths.append(schedule.length())
+    assert lengths == [4, 16]
+
+
+def test_rounds_that_earn_less_than_they_should_are_believed() -> None:
+    """A window that rides along costs its rows whether or not it has a guess; the guesses it has are right."""
+    schedule, silent = _economy(), Outcome(merge(0, [Branch()]), Verdict([], -1, True), 0, 0.0, 3.0)
+    for round_ in range(12):
+        schedule.learn(outcome(3, 3) if round_ % 4 == 0 else silent)
+    assert schedule.length() == 4
+    assert schedule.pause() == 8
+    for _ in range(8):
+        schedule.length()
+    for _ in range(9):
+        schedule.learn(outcome(3, 3))
+    assert schedule.length() == 16
+
+
+def test_drafts_branch_where_a_pass_is_dear() -> None:
+    dear, cheap = Economy(DEAR, {}, "test"), Economy(VerifyCost((1, 8), (1.0, 2.2)), {}, "test")
+    assert (_gate(dear).spreads(), _gate(cheap).spreads()) == (True, False)
+    memory: dict[str, Any] = {}
+    _after_a_vain_run(memory)
+    trial = Economy(DEAR, memory, "test")
+    assert _gate(trial).spreads()
+    assert trial.length() == 4
+    assert not _gate(trial).spreads(), "a trial is of a chain"
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "qwen3"])
+def test_trees_that_branch_write_what_greedy_decoding_writes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drafts go on behind second choices too, the likelier child of every node stands first, and no token changes."""
+    monkeypatch.setattr(Worth, "spreads", lambda self: True)
+    monkeypatch.setattr(Worth, "is_worth", lambda self, chance, nodes: nodes < 20)
+    monkeypatch.setattr(Worth, "goes_on", lambda self, chances, nodes: nodes < 20)
+    model = tiny.make(kind)
+    request = core.Request(tiny.prompt(), config(), "token_tree", drafters=[near(kind, noise=0.5)])
+    result = core.run(model, request)
+    assert result.sequences[0] == greedy(model)
+    trees = [{node.node: node for node in event.nodes} for event in rounds(result)]
+    assert trees
+    for nodes in trees:
+        for node in nodes.values():
+            earlier = [other for other in nodes.values() if other.parent == node.parent and other.node < node.node]
+            assert all(other.draft_probability >= node.draft_probability for other in earlier)
+    assert any(
+        node.parent in nodes
+        and any(other.parent == nodes[node.parent].parent and other.node < node.parent for other in nodes.values())
+        for nodes in trees
+        for node in nodes.values()
+    ), "somewhere a second choice has children"
