@@ -55,6 +55,8 @@ def _of_file(path: Path) -> dict[str, Any]:
             )
         )
     try:
+        if path.exists() and not path.is_file():  # a pipe would wait for ever, a device would never end
+            raise ValueError(tr("{file} is a folder, a pipe or a device").format(file=path.name))
         if path.stat().st_size > _LARGEST_FILE:
             raise ValueError(tr("{file} is too large for a grammar").format(file=path.name))
         text = path.read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from core.explain.sentence import Saying, Sentence
 from resources.language import mark
 
 if TYPE_CHECKING:
-    from core.events import TokenChosen
+    from core.events import BeamStep, TokenChosen
 
 STAGE = "grammar"
 _NEVER = Saying(
@@ -37,7 +37,7 @@ class GrammarFigures:
     overruled: int
     """Steps at which it forbade the model's first choice."""
     removed: float
-    """Mean share of the distribution entering the stage that it took out."""
+    """Mean share of the distribution entering the stage that it took out; behind beams, of the model's own."""
 
 
 def grammar_figures(tokens: Iterable[TokenChosen]) -> GrammarFigures | None:
@@ -54,9 +54,21 @@ def grammar_figures(tokens: Iterable[TokenChosen]) -> GrammarFigures | None:
     return GrammarFigures(len(removed), overruled, sum(removed) / len(removed)) if removed else None
 
 
-def explain_grammar(tokens: Iterable[TokenChosen]) -> Sentence:
-    """The same as a sentence, at the depth and in the language of now; empty without a grammar."""
-    found = grammar_figures(tokens)
+def beam_grammar_figures(steps: Sequence[BeamStep], node: int) -> GrammarFigures | None:
+    """The same of the text that ends in a node of a beam search: what was forbidden behind each beam on its way."""
+    parents = {one.node: one.parent for step in steps for one in step.candidates}
+    removed = {beam: share for step in steps for beam, share in step.forbidden}
+    overruled = {wish.parent for step in steps for wish in step.overruled}
+    way = []
+    while node in parents:
+        node = parents[node]
+        way.append(node)
+    passed = [removed[beam] for beam in way if beam in removed]
+    return GrammarFigures(len(passed), len(overruled & set(way)), sum(passed) / len(passed)) if passed else None
+
+
+def explain_grammar(found: GrammarFigures | None) -> Sentence:
+    """The figures as a sentence, at the depth and in the language of now; empty without a grammar."""
     if found is None:
         return Sentence()
     facts = {"steps": f"{found.steps:,}", "removed": share(found.removed)}

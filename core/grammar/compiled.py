@@ -26,7 +26,7 @@ KEPT = 16
 """Compiled grammars that a model keeps."""
 
 
-def matcher_for(vocabulary: Vocabulary, value: Mapping[str, Any], spaced: bool) -> LLMatcher:
+def matcher_for(vocabulary: Vocabulary, value: Mapping[str, object], spaced: bool) -> LLMatcher:
     """A matcher at the beginning of a text. `spaced`: a space may stand before it, which the text will not show.
 
     Raises ParameterError with what is wrong in plain words.
@@ -54,7 +54,7 @@ def refused(reason: str) -> ParameterError:
     )
 
 
-def _compile(tokenizer: LLTokenizer, value: Mapping[str, Any], spaced: bool) -> LLMatcher:
+def _compile(tokenizer: LLTokenizer, value: Mapping[str, object], spaced: bool) -> LLMatcher:
     from llguidance import LLMatcher
 
     matcher = LLMatcher(tokenizer, source(value, spaced), log_level=0)
@@ -65,7 +65,7 @@ def _compile(tokenizer: LLTokenizer, value: Mapping[str, Any], spaced: bool) -> 
     return matcher
 
 
-def kind_title(value: Mapping[str, Any]) -> str:
+def kind_title(value: Mapping[str, object]) -> str:
     """What a sentence calls the grammar."""
     return tr(TITLES[kind_of(value)])
 
@@ -84,7 +84,7 @@ def grammar_problem(value: object) -> str:
     return refused(_plainly(kind_title(value), messages[0])).cause if wrong else ""
 
 
-def source(value: Mapping[str, Any], spaced: bool) -> str:
+def source(value: Mapping[str, object], spaced: bool) -> str:
     """The grammar as llguidance reads it: the text as a rule of its own, and no token forced before its time.
 
     Forcing would allow of several spellings of what must come only the tokenizer's own.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from resources.language import mark, tr
 
@@ -37,12 +37,12 @@ def problem(value: object) -> str:
     return _PROBLEMS[kind](content)
 
 
-def kind_of(value: Mapping[str, Any]) -> Kind:
+def kind_of(value: Mapping[str, object]) -> Kind:
     """Which of the four a grammar without a problem is."""
     return next(kind for kind in KINDS if kind in value)
 
 
-def schema_of(content: object) -> Any:
+def schema_of(content: object) -> object:
     """A JSON schema as a value; it may stand there as text. Raises ValueError."""
     return json.loads(content) if isinstance(content, str) else content
 
@@ -52,7 +52,8 @@ def _schema(content: object) -> str:
         schema = schema_of(content)
         if _depth(schema) > DEEPEST:
             return tr("The schema has more than {most} brackets within each other.").format(most=DEEPEST)
-        length = len(json.dumps(schema))
+        written = json.dumps(schema, allow_nan=False, ensure_ascii=False)
+        written.encode()
     except RecursionError:
         return tr("The schema has more than {most} brackets within each other.").format(most=DEEPEST)
     except json.JSONDecodeError as error:
@@ -63,13 +64,22 @@ def _schema(content: object) -> str:
         return tr("The schema holds what JSON cannot say.")
     if not isinstance(schema, (Mapping, bool)):
         return tr("A JSON schema is an object, as in {example}.").format(example='{"type": "object"}')
-    return _too_long(length)
+    return _too_long(len(written))
 
 
 def _text(content: object) -> str:
     if not isinstance(content, str) or "\0" in content:
         return tr("Give the grammar as a text.")
-    return _too_long(len(content)) if content.strip() else tr("The grammar is empty.")
+    if not content.strip():
+        return tr("The grammar is empty.")
+    return _too_long(len(content)) or _halved(content)
+
+
+def _regex(content: object) -> str:
+    if reason := _text(content):
+        return reason
+    slashes = len(str(content)) - len(str(content).rstrip("\\"))
+    return tr("The regular expression ends with a backslash that nothing follows.") if slashes % 2 else ""
 
 
 def _choice(content: object) -> str:
@@ -81,7 +91,16 @@ def _choice(content: object) -> str:
         return tr("There are {count:,} texts to choose from; {most:,} are the most.").format(
             count=len(content), most=MOST_CHOICES
         )
-    return _too_long(sum(map(len, content)))
+    return _too_long(sum(map(len, content))) or _halved("".join(content))
+
+
+def _halved(text: str) -> str:
+    """Half a character, as damaged text has it, is one that nothing can write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return tr("The grammar holds half a character, which no text can.")
+    return ""
 
 
 def _too_long(length: int) -> str:
@@ -96,4 +115,4 @@ def _depth(value: object) -> int:
     return 0 if inner is None else 1 + max(map(_depth, inner), default=0)
 
 
-_PROBLEMS = {"json_schema": _schema, "regex": _text, "lark": _text, "choice": _choice}
+_PROBLEMS = {"json_schema": _schema, "regex": _regex, "lark": _text, "choice": _choice}

@@ -78,15 +78,14 @@ class _Reader:
         return 0 if sign in "bBAzZ" else 1
 
     def _times(self) -> int:
-        sign, times = self._next(), 1
-        if sign and sign in _QUANTIFIERS:
-            self._place += 1
-            times = _QUANTIFIERS[sign]
-        elif sign == "{":
-            end = self._pattern.index("}", self._place)
-            times = int(self._pattern[self._place + 1 : end].partition(",")[0] or 0)
-            self._place = end + 1
-        else:
-            return 1
-        self._place += self._next() == "?"
+        times = 1
+        while ((sign := self._next()) and sign in _QUANTIFIERS) or sign == "{":
+            if sign == "{":
+                end = self._pattern.index("}", self._place)
+                times *= int(self._pattern[self._place + 1 : end].partition(",")[0] or 0)
+                self._place = end + 1
+            else:
+                self._place += 1
+                times *= _QUANTIFIERS[sign]
+            self._place += self._next() == "?"
         return times

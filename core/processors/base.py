@@ -71,7 +71,7 @@ class Reader(Protocol):
         """Whether the text of an answer behind `before` loses the space that its first token begins with."""
 
     @property
-    def remembered(self) -> dict[str, Any]:
+    def remembered(self) -> dict[str, object]:
         """What is kept of it between runs."""
 
 

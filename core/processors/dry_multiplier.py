@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,12 +35,14 @@ RANGE = Parameter(
 BREAKERS = (b"\n", b":", b'"', b"*")
 """A passage does not reach across these (p-e-w, text-generation-webui #5677)."""
 LONGEST = 150
-"""Longer passages weigh as much as this one: the power is beyond every score by then."""
+"""Passages are followed so far at least, and until their penalty is beyond every score."""
+BEYOND = 1e6
+"""A penalty that is: no logit comes near it."""
 
 
-def repeated(text: np.ndarray, breaks: np.ndarray) -> Iterator[tuple[int, int]]:
+def repeated(text: np.ndarray, breaks: np.ndarray, longest: int) -> Iterator[tuple[int, int]]:
     """(place, length): where a token stood behind an earlier passage of `text` [T] with which it ends, and how long
-    that passage is; `breaks` [T] marks tokens that end one."""
+    that passage is, `longest` at most; `breaks` [T] marks tokens that end one."""
     last = len(text) - 1
     if last < 1 or breaks[last]:
         return
@@ -47,7 +50,7 @@ def repeated(text: np.ndarray, breaks: np.ndarray) -> Iterator[tuple[int, int]]:
     length = 1
     while places.size:
         reach = places - length
-        goes_on = (reach >= 0) & (length < LONGEST)
+        goes_on = (reach >= 0) & (length < longest)
         goes_on[goes_on] = (text[reach[goes_on]] == text[last - length]) & ~breaks[reach[goes_on]]
         yield from ((place + 1, length) for place in places[~goes_on].tolist())
         places = places[goes_on]
@@ -71,6 +74,8 @@ class Dry:
         self._base = float(context.options.get(BASE.name, BASE.default))
         self._allowed = int(context.options.get(ALLOWED.name, ALLOWED.default))
         self._window = int(context.options.get(RANGE.name, RANGE.default))
+        further = (math.log(BEYOND) - math.log(multiplier)) / math.log(self._base) if self._base > 1 else 0
+        self._longest = max(LONGEST, self._allowed + math.ceil(further))
         self._known: dict[int, bool] = {}
         self._matches: list[dict[int, Match]] = []
 
@@ -88,13 +93,18 @@ class Dry:
         import numpy as np
 
         text = row[-self._window :].cpu().numpy()  # [-0:] is all of it
+        breaks = np.fromiter(map(self._breaks, text.tolist()), bool, len(text))
         found: dict[int, Match] = {}
-        for place, length in repeated(text, np.fromiter(map(self._breaks, text.tolist()), bool, len(text))):
+        for place, length in repeated(text, breaks, self._longest):
             token, back = int(text[place]), len(text) - place
             known = found.get(token)
             if length >= self._allowed and (known is None or (length, -back) > (known.length, -known.back)):
-                found[token] = Match(length, back, self._multiplier * self._base ** (length - self._allowed))
+                found[token] = Match(length, back, self._penalty(length))
         return found
+
+    def _penalty(self, length: int) -> float:
+        """Never infinite: what is the only token left is chosen all the same."""
+        return min(self._multiplier * self._base ** (length - self._allowed), BEYOND**5)
 
     def _breaks(self, token: int) -> bool:
         if token not in self._known:

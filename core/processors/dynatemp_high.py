@@ -26,13 +26,18 @@ EXPONENT = Parameter(
 )  # fmt: skip
 
 
+COLDEST = 1e-30
+"""Below this the likeliest token is as certain, and a division by it is no number any more."""
+
+
 def temperatures(scores: torch.Tensor, low: float, high: float, exponent: float) -> torch.Tensor:
     """The temperature of each row [B, 1] of scores [B, V]: low + (high − low) · (H / ln n)^exponent, H the entropy in
     nats, n how many tokens are left (KoboldCpp, text-generation-webui)."""
     shares = scores.softmax(-1)
     entropy = -(shares * shares.clamp(min=1e-45).log()).sum(-1, keepdim=True)
     most = scores.isfinite().sum(-1, keepdim=True).clamp(min=2).log()
-    return low + (high - low) * (entropy / most).clamp(0.0, 1.0) ** exponent
+    heat = low + (high - low) * (entropy / most).clamp(0.0, 1.0) ** exponent
+    return heat.clamp(min=COLDEST)
 
 
 class ByEntropy:

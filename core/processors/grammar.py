@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.errors import ParameterError
 from core.grammar.setting import KINDS, Progress
@@ -50,7 +50,7 @@ class Grammar:
         return self.walker.progress(list(answer[self._skipped :]))
 
 
-def make(value: Mapping[str, Any], context: Context) -> Grammar:
+def make(value: Mapping[str, object], context: Context) -> Grammar:
     """The grammar, compiled for the model's tokens. Raises ParameterError."""
     from core.grammar.compiled import matcher_for, refused
     from core.grammar.vocabulary import Vocabulary
@@ -70,12 +70,15 @@ def make(value: Mapping[str, Any], context: Context) -> Grammar:
     return Grammar(walker, context.start, int(forced))
 
 
-def _check_room(value: Mapping[str, Any], context: Context, forced: bool) -> None:
+def _check_room(value: Mapping[str, object], context: Context, forced: bool) -> None:
     """Raises ParameterError where no text of the grammar fits into the run."""
+    from core.grammar.compiled import refused
     from core.grammar.shortest import least_tokens
 
     room = context.max_length - context.start - forced
     least = least_tokens(value, context.model.token_bytes or (), room)
+    if least is None:
+        raise refused(tr("no text ever ends by this schema: each holds another one of its own kind."))
     if least > room:
         raise ParameterError(
             tr(

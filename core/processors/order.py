@@ -31,9 +31,10 @@ def ordered(names: Sequence[str] | None = None) -> list[Processor]:
     return order
 
 
-def usual_stages() -> tuple[str, ...]:
-    """The names of all stages in the order in which they act by default."""
-    return tuple(processors.registry)
+def stage_order(names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The names of all stages in the order in which they act where a request names `names`, or by default. Raises as
+    `ordered` does."""
+    return tuple(stage.name for stage in ordered(names))
 
 
 def is_usual(names: Sequence[str] | None, active: Iterable[str]) -> bool:

@@ -30,6 +30,8 @@ HISTORY = Parameter(
     mark("How many steps back a repeated context is recognised; behind one the text is left as it is."),
     minimum=1, maximum=100_000, soft_maximum=4096, step=1, option=True, advanced=True,
 )  # fmt: skip
+LONGEST_KEY = 18
+"""Letters of a key: more digits do not fit into the 64 bits that it is kept in."""
 _TABLE_SEED, _TABLE_SIZE = 0, 2**16
 """transformers' defaults."""
 
@@ -37,8 +39,8 @@ _TABLE_SEED, _TABLE_SIZE = 0, 2**16
 def keys_of(text: str) -> list[int]:
     """The keys that are written there. Raises ValueError for what is no whole number."""
     words = text.replace(",", " ").split()
-    if not words or not all(word.lstrip("-").isdigit() for word in words):
-        raise ValueError(tr("its keys have to be whole numbers"))
+    if not words or not all(word.removeprefix("-").isdecimal() and len(word) <= LONGEST_KEY for word in words):
+        raise ValueError(tr("its keys have to be whole numbers of {most} digits at most").format(most=LONGEST_KEY))
     return [int(word) for word in words]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from core.errors import ParameterError
+from core.parameter import shortened
 from core.processors.base import Context, Processor, given, library
-from resources.language import mark
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
     import torch
@@ -14,9 +17,28 @@ if TYPE_CHECKING:
     from core.processors.base import Transform
 
 
-def _make(value: WatermarkingConfig | SynthIDTextWatermarkingConfig, context: Context) -> Transform:
-    processor: Transform = value.construct_processor(context.model.vocabulary, context.model.device)
+def _make(value: object, context: Context) -> Transform:
+    processor: Transform = _config(value).construct_processor(context.model.vocabulary, context.model.device)
     return processor
+
+
+def _config(value: object) -> WatermarkingConfig | SynthIDTextWatermarkingConfig:
+    """One of transformers' classes, or the fields of the first by name, as a file has them. Raises ParameterError."""
+    from transformers import SynthIDTextWatermarkingConfig, WatermarkingConfig
+
+    try:
+        made = WatermarkingConfig(**value) if isinstance(value, Mapping) else value
+        if isinstance(made, WatermarkingConfig | SynthIDTextWatermarkingConfig):
+            validate: Callable[[], None] = made.validate
+            validate()
+            return made
+    except (TypeError, ValueError):  # names that it does not have, values of other types and out of range
+        pass
+    raise ParameterError(
+        tr("Watermark (watermarking_config) is {value}.").format(value=shortened(value)),
+        tr("Give a WatermarkingConfig or SynthIDTextWatermarkingConfig of transformers, or fields of the former."),
+        "watermarking_config",
+    )
 
 
 def _follow(processor: Transform, rows: torch.Tensor) -> None:

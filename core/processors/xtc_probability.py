@@ -25,7 +25,7 @@ THRESHOLD = Parameter(
 def above_threshold(shares: torch.Tensor, threshold: float) -> list[list[int]]:
     """Tokens of each row of probabilities [B, V] that XTC would take away: of those with p ≥ threshold all but the
     least likely one, of several as unlikely all but the first."""
-    most = min(int(1 / threshold) + 1, shares.shape[-1])  # more have no room beside each other
+    most = int(min(1 / threshold + 1, shares.shape[-1]))  # more have no room beside each other
     top = shares.topk(most)
     return [_but_the_least(*row, threshold) for row in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
 

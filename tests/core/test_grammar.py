@@ -16,7 +16,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 import core
 from core.errors import ParameterError
-from core.events import BeamStep, DraftRound, SequenceFinished, TokenChosen
+from core.events import BeamsRanked, BeamStep, DraftRound, SequenceFinished, TokenChosen
 from core.explain.figures import share
 from core.explain.words import quote
 from core.grammar.shortest import least_tokens
@@ -119,6 +119,8 @@ def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None
                 shares = model.model(torch.tensor([[5, 9, 30, 12, *before]])).logits[0, -1].softmax(-1)
             first = int(shares.argmax())
             assert (one.parent in told) == (first not in brute.allowed(before))
+            left = float(shares[brute.allowed(before)].sum())
+            assert dict(step.forbidden)[one.parent] == pytest.approx(1 - left, abs=1e-5)
             if wish := told.get(one.parent):
                 assert (wish.id, wish.piece) == (first, model.pieces[first])
                 assert wish.raw_probability == pytest.approx(float(shares[first]), abs=1e-5)
@@ -128,6 +130,29 @@ def test_beams_tell_what_the_grammar_forbade_each_of_them(strategy: str) -> None
                 )
                 seen += 1
     assert seen > 5
+
+
+def test_what_a_grammar_did_to_the_best_of_the_beams() -> None:
+    """A search of one beam writes the greedy text, and its figures are those of that text."""
+    model, grammar = spelled.model(), {"choice": WORDS}
+    greedy = write(model, grammar)
+    tokens = [event for event in greedy.events if isinstance(event, TokenChosen)]
+    one, four = (write(model, grammar, "beam_search", num_beams=beams) for beams in (1, 4))
+    assert one.sequences == greedy.sequences
+    ways = []
+    for result in (one, four):
+        steps = [event for event in result.events if isinstance(event, BeamStep)]
+        (ranking,) = [event for event in result.events if isinstance(event, BeamsRanked)]
+        ways.append(core.beam_grammar_figures(steps, ranking.hypotheses[0].node))
+    of_tokens = core.grammar_figures(tokens)
+    assert ways[0] is not None
+    assert of_tokens is not None
+    assert (ways[0].steps, ways[0].overruled) == (of_tokens.steps, of_tokens.overruled)
+    assert ways[0].removed == pytest.approx(of_tokens.removed, abs=1e-5)
+    assert ways[1] is not None
+    assert ways[1].steps == len(four.sequences[0])
+    assert "of the probability on average" in str(core.explain_grammar(ways[1]))
+    assert core.beam_grammar_figures([], 0) is None
 
 
 def test_what_is_sampled_is_the_masked_distribution_shared_out_anew() -> None:
@@ -295,6 +320,8 @@ def test_a_model_without_an_end_token_ends_where_the_grammar_does() -> None:
         ({"json_schema": CARD}, 10),
         ({"json_schema": {"const": "xyz"}}, 5),
         ({"json_schema": {"type": "array", "items": {"type": "integer"}, "minItems": 9}}, 11),
+        ({"json_schema": {"type": "object", "properties": {"é": {"const": 1}}, "required": ["é", "é"]}}, 8),
+        ({"json_schema": {"enum": ["xyzxyz", "zyxzyx"]}}, 8),
     ],
 )
 def test_a_limit_that_no_text_can_keep_is_refused_before_the_run(grammar: dict[str, Any], fits: int) -> None:
@@ -307,10 +334,64 @@ def test_a_limit_that_no_text_can_keep_is_refused_before_the_run(grammar: dict[s
             write(spelled.model(), grammar, max_new_tokens=1)
 
 
+NODE = {"type": "object", "required": ["v", "next"], "properties": {"v": {"const": "x" * 30}, "next": {"$ref": "#"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "least"),
+    [
+        ({"enum": ["x" * 90, "y" * 80]}, 82),
+        ({"anyOf": [{"const": "x" * 90}, {"type": "array", "minItems": 40}]}, 81),
+        ({"allOf": [{"type": "string", "minLength": 60}, {"type": "string", "pattern": "^[xy]{70}$"}]}, 72),
+        ({"type": ["string", "array"], "minLength": 60, "minItems": 30}, 61),
+        ({"type": "array", "prefixItems": [{"const": "x" * 50}], "items": {"const": 12}, "minItems": 3}, 60),
+        ({"type": "array", "minItems": 10**9}, 2 * 10**9 + 1),
+        ({"type": "object", "minProperties": 20}, 101),
+        ({"const": {"a": ["x" * 50]}}, 60),
+        ({"type": "integer", "minimum": 10**9}, 10),
+        ({"type": "string", "format": "uuid"}, 38),
+        ({"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"anyOf": [NODE, {"const": "y" * 44}]}}}, 46),
+        ({"minLength": 99}, 0),
+        ({"type": "number", "minimum": 10**9}, 0),
+        (True, 0),
+    ],
+)
+def test_the_shortest_text_of_a_schema(schema: Any, least: int) -> None:
+    """In tokens of one letter each, so that every letter counts."""
+    assert least_tokens({"json_schema": schema}, [bytes([code]) for code in range(256)], 1) == least
+
+
+def test_a_token_of_many_parts_covers_each_of_them() -> None:
+    schema = {"type": "object", "required": ["id"]}
+    assert least_tokens({"json_schema": schema}, [b'{"id":', b"1", b"}"], 0) <= 3
+
+
+def test_a_schema_whose_texts_never_end_is_refused() -> None:
+    for schema in (
+        NODE,
+        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "array", "minItems": 1, "items": {"$ref": "#"}}}},
+    ):
+        with pytest.raises(ParameterError, match="no text ever ends by this schema"):
+            write(spelled.model(), {"json_schema": schema}, max_new_tokens=100)
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [{"regex": "a\ud800"}, {"lark": 'start: "\ud800"'}, {"choice": ["\udfff"]}, {"json_schema": {"const": "\ud800"}},
+     {"json_schema": '{"const": NaN}'}, {"json_schema": {"const": float("inf")}}, {"regex": "abc\\"}],
+)  # fmt: skip
+def test_what_nobody_can_write_is_told_before_the_library_is_asked(grammar: dict[str, Any]) -> None:
+    reason = core.grammar_problem(grammar)
+    assert reason.startswith(("The grammar holds half", "The schema holds what JSON", "The regular expression ends"))
+    with pytest.raises(ParameterError, match="Correct it"):
+        write(spelled.model(), grammar)
+    assert core.grammar_problem({"regex": r"abc\\\\"}) == ""
+
+
 @pytest.mark.parametrize(
     ("pattern", "width"),
     [("abc", 3), ("a|bc", 1), ("(ab|c)d", 2), ("[^]a]x*y+", 2), ("a{3,}b?", 3), ("(?:ab){2}", 4), (r"\d\.\s", 3),
-     ("^ab$", 2), ("(?i)abc", 0), ("(", 0), ("a??b", 1), (r"\p{L}+a", 0)],
+     ("^ab$", 2), ("a{2}{3}b**", 6), ("a{9}{0}", 0), ("(?i)abc", 0), ("(", 0), ("a??b", 1), (r"\p{L}+a", 0)],
 )  # fmt: skip
 def test_the_shortest_match(pattern: str, width: int) -> None:
     assert shortest_match(pattern) == width

@@ -90,6 +90,26 @@ def test_xtc_takes_all_but_the_least_likely_of_the_likely_ones() -> None:
     assert torch.equal(never(NO_IDS, padded), padded)
 
 
+def test_numbers_at_the_edge_of_what_a_number_is() -> None:
+    """A threshold of nearly nothing, a temperature of nearly nothing, a penalty that no float32 holds."""
+    shares = logits(0.4, 0.3, 0.2, 0.1)
+    assert above_threshold(shares.exp(), 5e-324) == [[0, 1, 2]]
+    cold = stage("dynatemp_high", dynatemp_high=1e-300, dynatemp_low=1e-300)(NO_IDS, shares)
+    assert cold.softmax(-1).tolist() == [[1.0, 0.0, 0.0, 0.0]]
+    heavy = stage("dry_multiplier", dry_multiplier=100.0, dry_base=10.0, dry_allowed_length=1)
+    only = torch.full((1, 61), -INFINITY)
+    only[0, 7] = 3.0
+    assert heavy(torch.full((1, 120), 7), only).softmax(-1)[0, 7] == 1.0
+
+
+def test_a_long_passage_weighs_by_all_of_its_length_where_that_still_counts() -> None:
+    """400 tokens alike, each power of 1.01 worth telling apart: the next 7 stood behind 399 of them."""
+    mild = stage("dry_multiplier", dry_multiplier=0.5, dry_base=1.01)
+    after = mild(torch.full((1, 400), 7), torch.zeros(1, 61))
+    assert after[0, 7].item() == pytest.approx(-0.5 * 1.01**397, rel=1e-4)
+    assert after[0, 8].item() == 0.0
+
+
 def test_xtc_spares_the_end_token() -> None:
     process = stage("xtc_probability", xtc_probability=1.0, xtc_threshold=0.25)
     shares = logits(0.1, 0.2, 0.4, 0.3)
@@ -125,7 +145,7 @@ def test_mirostat_follows_its_rows() -> None:
 def passages(text: list[int], breaks: tuple[int, ...] = ()) -> dict[int, int]:
     marked = np.array([place in breaks for place in range(len(text))])
     found: dict[int, int] = {}
-    for place, length in repeated(np.array(text), marked):
+    for place, length in repeated(np.array(text), marked, LONGEST):
         found[text[place]] = max(length, found.get(text[place], 0))
     return found
 

@@ -116,9 +116,10 @@ def test_no_sign_is_told_without_a_watermark() -> None:
     assert signs(core.score(tiny.shared("llama"), [5, 6, 7, 8])) == []
 
 
-def test_keys_that_are_none_are_refused() -> None:
-    with pytest.raises(ParameterError, match="whole numbers"):
-        run({**SYNTH, "synthid_keys": "1 two"})
+@pytest.mark.parametrize("keys", ["1 two", "", "--5", "5 ²", "1" * 30, "5-"])
+def test_keys_that_are_none_are_refused(keys: str) -> None:
+    with pytest.raises(ParameterError, match="whole numbers of 18 digits at most"):
+        run({**SYNTH, "synthid_keys": keys})
 
 
 def test_synthid_refuses_drafts_by_name() -> None:
@@ -138,5 +139,7 @@ def test_the_sentence_says_what_the_statistic_says() -> None:
     assert "over 12 tokens its sign reaches 100 %, where chance gives 25 %" in core.explain_watermark(
         watermarks.watermark_found(many)[-1]
     )
+    chance = watermarks.watermark_found([WatermarkSign(share, share, 0.25, 0.433) for share in (1.0, 0.0, 0.0)])
+    assert "z = 0.33, p = 0.37" in core.explain_watermark(chance[-1])
     uncounted = watermarks.watermark_found([WatermarkSign(0.0, 0.0, 0.25, 0.4, counts=False)])
     assert core.explain_watermark(uncounted[0]) == "Too few tokens yet to look for the watermark."

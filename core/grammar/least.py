@@ -1,0 +1,51 @@
+"""What every text of a grammar holds at least: sums over its parts, the lesser of alternatives, the greater of
+conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Least(NamedTuple):
+    """A lower bound, in two measures that are kept apart since they add up differently."""
+
+    bytes: float = 0
+    seams: float = 0
+    """Tokens that begin inside the parts whose bytes are known, and not at their first byte: neighbours share the token
+    over that one at most. Infinite, as `bytes` is then, where there is no text at all."""
+
+    def beside(self, other: Least) -> Least:
+        """Both, one behind the other."""
+        return Least(self.bytes + other.bytes, self.seams + other.seams)
+
+    def times(self, count: int) -> Least:
+        """So many, one behind the other."""
+        return Least(self.bytes * count, self.seams * count) if count else NOTHING
+
+
+NOTHING, NEVER = Least(), Least(float("inf"), float("inf"))
+
+
+def in_a_row(parts: Iterable[Least]) -> Least:
+    """All of them, one behind the other."""
+    whole = NOTHING
+    for part in parts:
+        whole = whole.beside(part)
+    return whole
+
+
+def either(ways: Iterable[Least]) -> Least:
+    """One of them; no text at all where there is none."""
+    whole = NEVER
+    for way in ways:
+        whole = Least(min(whole.bytes, way.bytes), min(whole.seams, way.seams))
+    return whole
+
+
+def at_once(conditions: Iterable[Least]) -> Least:
+    """A text that meets all of them."""
+    whole = NOTHING
+    for one in conditions:
+        whole = Least(max(whole.bytes, one.bytes), max(whole.seams, one.seams))
+    return whole

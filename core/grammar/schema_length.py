@@ -1,0 +1,135 @@
+"""What the shortest text of a JSON schema holds, read off the keywords that say how long it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from core.grammar.least import NEVER, NOTHING, Least, at_once, either, in_a_row
+from core.grammar.width import shortest_match
+
+Measure = Callable[[bytes], Least]
+"""Of bytes that stand in the text as they are."""
+_ROUNDS = 64
+"""How often what refers to itself is reckoned anew."""
+_FORMATS = {"date": 10, "date-time": 20, "uuid": 36}
+_PLAIN = frozenset(map(chr, range(32, 127))) - {'"', "\\"}
+"""Letters that a JSON text writes in one way only."""
+
+
+def shortest_of_schema(schema: object, of_bytes: Measure, of_any: Callable[[int], Least]) -> Least:
+    """A lower bound for every text of a schema; NEVER where each of them would have to hold itself.
+
+    `of_bytes` measures what stands there as it is, `of_any` so many bytes of any kind.
+    """
+    reader = _Reader(schema, of_bytes, of_any)
+    for _ in range(_ROUNDS):
+        before = dict(reader.references)
+        found = reader.read(schema)
+        for name in list(reader.references):
+            reader.references[name] = reader.read(_referred(name, schema))
+        if reader.references == before:
+            return found
+    return NOTHING
+
+
+class _Reader:
+    """Reads a schema's parts; what a reference stands for is what is known of it so far, at first that no text is."""
+
+    def __init__(self, root: object, of_bytes: Measure, of_any: Callable[[int], Least]) -> None:
+        self._root, self._of_bytes, self._of_any = root, of_bytes, of_any
+        self.references: dict[str, Least] = {}
+
+    def read(self, schema: object) -> Least:
+        """What it says of the length of its texts; nothing where that is hard to tell."""
+        return at_once(self._conditions(schema)) if isinstance(schema, Mapping) else NOTHING
+
+    def _conditions(self, schema: Mapping[str, object]) -> Iterator[Least]:
+        if isinstance(name := schema.get("$ref"), str):
+            yield self.references.setdefault(name, NEVER)
+        if "const" in schema:
+            yield self._value(schema["const"])
+        if isinstance(values := schema.get("enum"), (list, tuple)):
+            yield either(map(self._value, values))
+        for key in ("anyOf", "oneOf"):
+            if isinstance(ways := schema.get(key), (list, tuple)):
+                yield either(map(self.read, ways))
+        if isinstance(conditions := schema.get("allOf"), (list, tuple)):
+            yield at_once(map(self.read, conditions))
+        kinds = schema.get("type")
+        if isinstance(kinds, str):
+            yield self._of_type(kinds, schema)
+        elif isinstance(kinds, (list, tuple)):
+            yield either(self._of_type(kind, schema) for kind in kinds)
+
+    def _of_type(self, kind: object, schema: Mapping[str, object]) -> Least:
+        if kind == "string":
+            return self._string(schema)
+        if kind == "array":
+            return self._array(schema)
+        if kind == "object":
+            return self._object(schema)
+        least = _count(schema.get("minimum")) if kind == "integer" else 0
+        return self._of_any(len(str(least)))
+
+    def _string(self, schema: Mapping[str, object]) -> Least:
+        pattern = schema.get("pattern")
+        width = shortest_match(pattern) if isinstance(pattern, str) else 0
+        count = max(_count(schema.get("minLength")), width, _FORMATS.get(str(schema.get("format")), 0))
+        return self._between(b'"', [self._of_any(count)], b'"')
+
+    def _array(self, schema: Mapping[str, object]) -> Least:
+        count, first = _count(schema.get("minItems")), schema.get("prefixItems")
+        listed = list(first)[:count] if isinstance(first, (list, tuple)) else []
+        parts = [*map(self._part, listed), self._part(schema.get("items")).times(count - len(listed))]
+        return self._between(b"[", [*parts, self._commas(count)], b"]")
+
+    def _object(self, schema: Mapping[str, object]) -> Least:
+        required, known = schema.get("required"), schema.get("properties")
+        listed = required if isinstance(required, (list, tuple)) else ()
+        names = dict.fromkeys(name for name in listed if isinstance(name, str))
+        parts = [in_a_row((self._value(name), self._of_bytes(b":"), self._part(_of(known, name)))) for name in names]
+        count = max(_count(schema.get("minProperties")), len(names))
+        others = self._of_any(len('"":1')).times(count - len(names))
+        return self._between(b"{", [*parts, others, self._commas(count)], b"}")
+
+    def _part(self, schema: object) -> Least:
+        """A value within others, which is one letter at least."""
+        return at_once((self.read(schema), self._of_any(1)))
+
+    def _value(self, value: object) -> Least:
+        """A value that stands there."""
+        if isinstance(value, Mapping):
+            parts = [in_a_row((self._value(str(key)), self._of_bytes(b":"), self._value(value[key]))) for key in value]
+            return self._between(b"{", [*parts, self._commas(len(parts))], b"}")
+        if isinstance(value, (list, tuple)):
+            return self._between(b"[", [*map(self._value, value), self._commas(len(value))], b"]")
+        if isinstance(value, str) and not set(value) <= _PLAIN:
+            return self._of_any(len(value.encode("utf-8", "replace")) + len('""'))
+        if isinstance(value, float):
+            return self._of_any(1)  # 1e3 is 1000.0
+        return self._of_bytes(json.dumps(value).encode())
+
+    def _between(self, begin: bytes, parts: Sequence[Least], end: bytes) -> Least:
+        return in_a_row((self._of_bytes(begin), *parts, self._of_bytes(end)))
+
+    def _commas(self, count: int) -> Least:
+        return self._of_bytes(b",").times(max(0, count - 1))
+
+
+def _referred(name: str, root: object) -> object:
+    """What a reference within the schema stands for; None where that is not found."""
+    found = root
+    for step in name.removeprefix("#").split("/")[1:]:
+        found = _of(found, step.replace("~1", "/").replace("~0", "~"))
+    return found if name.startswith("#") else None
+
+
+def _of(known: object, name: str) -> object:
+    if isinstance(known, (list, tuple)):
+        return known[int(name)] if name.isdecimal() and int(name) < len(known) else None
+    return known.get(name) if isinstance(known, Mapping) else None
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
