@@ -84,7 +84,7 @@ class InsideController(QObject):
             self._part.show_layers(layers[0])
         elif kind == "influence" and run is not None:
             self._weights += [one for one in looked.found if isinstance(one, Weight)]
-            self._part.show_influence(self._weights, texts_of(run))
+            self._part.show_influence(self._weights, texts_of(run), (len(self._weights), looked.total))
             self.influence.emit(Influence(kind, tuple(self._weights)))
 
     @Slot(object)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
@@ -91,7 +90,7 @@ class PrefixController(QObject):
 def _about_prefix(error: ErrorReport) -> ErrorReport:
     """Trying the same again would not help; and it is not the cache that cannot be used."""
     title = tr("The prefix cannot be used") if error.kind == "CacheError" else error.title
-    return replace(error, kind=SETUP, title=title)
+    return error._replace(kind=SETUP, title=title)
 
 
 def _shortened(text: str) -> str:

@@ -66,7 +66,8 @@ def _weights(model: LoadedModel, question: Question) -> tuple[Sequence[Any], Seq
     own = told.get("decoder_attentions" if model.is_encoder_decoder else "attentions") or ()
     cross = (told.get("cross_attentions") or ()) if model.is_encoder_decoder else ()
     length = len(question.before) + (perceived.before if perceived is not None else 0)
-    if not any(_is_whole(weights, length) for weights in own) or (model.is_encoder_decoder and not cross):
+    told_of = [weights for weights in own if _is_whole(weights, length)]
+    if not told_of or (model.is_encoder_decoder and not cross) or not all(map(_are_shares, (*told_of, *cross))):
         raise InsideError(
             tr("{model} does not tell what its attention read.").format(model=model.name),
             tr("Leaving out parts of the text (occlusion) works with every model."),
@@ -81,9 +82,14 @@ def _given(perceived: Perceived, row: torch.Tensor) -> dict[str, object]:
     return {"input_ids": row, **(first_inputs(perceived, row) if perceived.is_inserted else perceived.inputs)}
 
 
-def _is_whole(weights: Any, length: int) -> bool:
+def _is_whole(weights: object, length: int) -> bool:
     """Whether they are those of every place for every place."""
     return isinstance(weights, torch.Tensor) and weights.dim() == 4 and weights.shape[-2:] == (length, length)
+
+
+def _are_shares(weights: Any) -> bool:
+    """Whether they are parts of a whole; some models tell what they are before that (ProphetNet's cross-attention)."""
+    return not isinstance(weights, torch.Tensor) or bool((weights >= 0).all() and (weights.sum(-1) <= 1.01).all())
 
 
 def _shares(weights: torch.Tensor) -> list[float]:

@@ -2,8 +2,8 @@
 
 A logit lens (nostalgebraist 2020) puts a layer's state through final norm and head. Which modules those are, and what
 stands between them (a projection, a scale, a cap on the logits), each architecture says otherwise. So nothing is looked
-for: the network itself is run with a single layer that computes nothing and hands on the state in question. All that is
-asked of it is a list of layers; and the last layer's state has to give the scores that the network gave.
+for: the network itself is run with layers that compute nothing and hand on the state in question. All that is asked of
+it is a list of layers; and the last layer's state has to give the scores that the network gave.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import DynamicCache
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import MoEModelOutput
 
 from core.caches.tensors.reading import are_close
 from core.decoding.forward.lean import lean_llama
@@ -31,7 +31,7 @@ from resources.language import tr
 if TYPE_CHECKING:
     from core.models.network import Network
 
-Passed = Callable[[int, tuple[Any, ...], Any], None]
+Passed = Callable[[int, tuple[object, ...], object], None]
 """Told of a layer's number, what it was given and what it gave."""
 
 
@@ -44,9 +44,9 @@ class Layers:
             raise _no_lens(model, tr("its layers do not stand in one list."))
         self._model, self._path = model, path
         self._states: list[torch.Tensor] = []
-        self._last: Any = None
+        self._last: object = None
         """What the last layer gave, in the form in which it gives it."""
-        self._given: Any = None
+        self._given: object = None
         """What the layer that computes nothing gives."""
         self._lean = lean_llama(model)
         """The quicker way through the same layers, where there is one."""
@@ -83,7 +83,7 @@ class Layers:
         ids = torch.zeros(len(states), 1, dtype=torch.long, device=self._model.device)
         given: dict[str, object] = {"input_ids": ids}
         if self._model.is_encoder_decoder:
-            source = BaseModelOutput(last_hidden_state=states[:, None])  # nobody reads it: the layer is no layer
+            source = MoEModelOutput(last_hidden_state=states[:, None])  # nobody reads it: the layers are none
             given = {"decoder_input_ids": ids, "encoder_outputs": source}
         logits: torch.Tensor = self._bare(**given, use_cache=False, return_dict=True).logits
         return logits[:, -1].float()
@@ -99,7 +99,7 @@ class Layers:
         if found.shape != logits.shape or not are_close(self._model, found, logits):
             raise _no_lens(self._model, tr("what its last layer writes is not all that its scores are made of."))
 
-    def _note(self, number: int, given: tuple[Any, ...], gave: Any) -> None:
+    def _note(self, number: int, given: tuple[object, ...], gave: object) -> None:
         if number == 0:
             self._states += [first for first in given if isinstance(first, torch.Tensor)][:1]
         self._last = gave
@@ -113,10 +113,14 @@ class Layers:
 
     @cached_property
     def _bare(self) -> Network:
-        """The network with one layer, which gives what it is told to."""
-        first = copy.copy(layers_at(self._model, self._path)[0])
-        vars(first)["forward"] = lambda *given, **more: self._given
-        return self._twin([first]).model
+        """The network with layers that give what they are told to; as many as it has, for what stands around them may
+        count on each (Gemma 4's inputs of each layer)."""
+        return self._twin([self._idle(layer) for layer in layers_at(self._model, self._path)]).model
+
+    def _idle(self, layer: torch.nn.Module) -> torch.nn.Module:
+        twin = copy.copy(layer)
+        vars(twin)["forward"] = lambda *given, **more: self._given
+        return twin
 
     def _twin(self, layers: list[torch.nn.Module]) -> LoadedModel:
         twin = with_layers(self._model, self._path, layers)
@@ -129,7 +133,7 @@ def _watched(number: int, layer: torch.nn.Module, passed: Passed) -> torch.nn.Mo
     """The layer, telling of each pass through it; the layer itself is left as it is."""
     twin, forward = copy.copy(layer), layer.forward
 
-    def watched(*given: Any, **more: Any) -> Any:
+    def watched(*given: object, **more: object) -> object:
         gave = forward(*given, **more)
         passed(number, (*given, *more.values()), gave)
         return gave
@@ -144,7 +148,7 @@ def _state_of(gave: Any) -> torch.Tensor:
     return state
 
 
-def _in_the_form_of(gave: Any, state: torch.Tensor) -> Any:
+def _in_the_form_of(gave: Any, state: torch.Tensor) -> object:
     return state if isinstance(gave, torch.Tensor) else (state, *gave[1:])
 
 

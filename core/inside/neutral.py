@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.decoding.prompt import tokenize
 from core.errors import ParameterError, TokenizerMissingError
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from resources.language import tr
 
 
@@ -14,6 +14,7 @@ def neutral_token(model: LoadedModel, text: str = "") -> int:
 
     Raises ParameterError (naming instead) where there is no such token, TokenizerMissingError, PromptError.
     """
+    check_model(model)
     if model.tokenizer is None:
         raise TokenizerMissingError(
             tr("{model} has no tokenizer, so nobody knows which token says little.").format(model=model.name),

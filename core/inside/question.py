@@ -16,7 +16,7 @@ from core.decoding.perception.perceived import Perceived
 from core.decoding.prepare import start_of
 from core.decoding.prompt import check_known
 from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from core.parameter import shortened
 from core.token_values import is_id
 from resources.language import mark, tr
@@ -62,7 +62,10 @@ def ask(
     none, and the ids begin with the decoder's own first tokens.
     Raises ParameterError (naming ids, step or source), EmptyPromptError, PromptError, TextTooLongError, MediaError.
     """
-    known = _checked_ids(model, ids)
+    check_model(model)
+    known = token_ids(model, ids)
+    if not known:
+        raise EmptyPromptError(tr("The text has no token."), tr(_ENCODE))
     place = _checked_step(step, len(known))
     if files := check_media(model.name, model.takes, media):
         return Question(tuple(known), place, 0, (), perceived_with(model, known, files))
@@ -76,6 +79,7 @@ def ask(
 
 def check_token(model: LoadedModel, name: str, token: object) -> int:
     """`token`, which has to be an id of the model's. Raises ParameterError naming the argument."""
+    token = int(token) if isinstance(token, np.integer) else token
     if not is_id(token) or not isinstance(token, int) or token >= model.vocabulary:
         raise ParameterError(
             tr("{name} is {value}, which is no token of {model}.").format(
@@ -87,7 +91,8 @@ def check_token(model: LoadedModel, name: str, token: object) -> int:
     return token
 
 
-def _checked_ids(model: LoadedModel, ids: object) -> list[int]:
+def token_ids(model: LoadedModel, ids: object) -> list[int]:
+    """A list of token ids of the model's, as plain numbers. Raises PromptError, ParameterError."""
     if isinstance(ids, (torch.Tensor, np.ndarray)):
         ids = ids.tolist()
     if not isinstance(ids, Sequence) or isinstance(ids, (str, bytes)):
@@ -99,8 +104,6 @@ def _checked_ids(model: LoadedModel, ids: object) -> list[int]:
         raise PromptError(
             tr("The text holds {value}, which is no token id.").format(value=shortened(wrong[0])), tr(_ENCODE)
         )
-    if not known:
-        raise EmptyPromptError(tr("The text has no token."), tr(_ENCODE))
     check_known(model, known, "ids")
     return known
 

@@ -24,8 +24,9 @@ def layer_path(model: LoadedModel) -> tuple[str, ...] | None:
     start = _decoder_path(model) if writes_apart else ()
     if start is None:
         return None
-    inside = model.model.get_submodule(".".join(start)) if start else model.model
-    found = list(_lists(inside, model.layers, start))
+    found = _within(model, start)
+    if len(found) > 1 and (start := _decoder_path(model) or ()):
+        found = _within(model, start)  # what hears or sees may have as many layers as what writes
     return found[0] if len(found) == 1 else None
 
 
@@ -50,6 +51,12 @@ def with_layers(
         module = child
     module._modules[path[-1]] = stack
     return LoadedModel(network, model.tokenizer, name or model.name, processor=model.processor, takes=model.takes)
+
+
+def _within(model: LoadedModel, start: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Ways to the lists of a part."""
+    part = model.model.get_submodule(".".join(start)) if start else model.model
+    return list(_lists(part, model.layers, start))
 
 
 def _decoder_path(model: LoadedModel) -> tuple[str, ...] | None:

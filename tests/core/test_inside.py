@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
 
@@ -22,8 +23,9 @@ from core.inside.units import spans
 from tests.core import tiny, zoo
 
 KINDS = ("llama", "gpt2", "gemma2", "t5", "bart", "mamba")
-OTHERS = ("opt", "gpt_neox", "cohere", "openai-gpt")
-"""A norm before the last one, none at all, scaled logits, a head of another kind."""
+OTHERS = ("opt", "gpt_neox", "cohere", "openai-gpt", "gemma3", "gemma4_text", "switch_transformers")
+"""A norm before the last one, none at all, scaled logits, a head of another kind; as many layers that see; inputs of
+each layer; an encoder that routes."""
 SOURCE = 5
 
 
@@ -197,6 +199,21 @@ def test_questions_that_are_none_have_named_errors(look: object) -> None:
             look(tiny.shared("t5"), ids, 4, source=source)
 
 
+@pytest.mark.parametrize("look", [core.lens, core.occlude, core.attention, core.lens_text])
+def test_a_models_name_is_no_model(look: object) -> None:
+    assert callable(look)
+    for wrong in ("storyteller", None):
+        with pytest.raises(ParameterError, match="Load it first"):
+            list(look(wrong, [5, 6, 7], 2))
+        with pytest.raises(ParameterError, match="Load it first"):
+            core.neutral_token(wrong)  # type: ignore[arg-type]
+
+
+def test_a_candidate_may_be_numpys_number() -> None:
+    model, ids = tiny.shared("llama"), tiny.prompt(8)
+    assert core.occlude(model, ids, 4, np.int64(7)) == core.occlude(model, ids, 4, 7)
+
+
 def test_occlusion_refuses_what_it_cannot_leave_out() -> None:
     model, ids = tiny.shared("llama"), tiny.prompt(8)
     for other in (-1, tiny.VOCABULARY, "a", 2.0, True):
@@ -232,6 +249,8 @@ def test_attention_is_what_the_module_tells(kind: str) -> None:
     assert rows[1].shares[: len(weights)] == pytest.approx(weights.tolist(), abs=1e-6)
 
 
-def test_a_recurrent_model_has_no_attention_to_show() -> None:
-    with pytest.raises(InsideError, match="does not tell what its attention read"):
-        core.attention(tiny.shared("mamba"), tiny.prompt(8), 5)
+def test_no_attention_is_shown_that_is_none() -> None:
+    """A recurrent model has none, and ProphetNet tells scores in its place."""
+    for model, source in ((tiny.shared("mamba"), None), (zoo.make("prophetnet"), SOURCE)):
+        with pytest.raises(InsideError, match="does not tell what its attention read"):
+            core.attention(model, tiny.prompt(12), 8, source=source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,15 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.panels.lens_page import LensPage
-from app.state.doubt import MEASURES, most_doubtful
-from app.state.inside import LayerView, Wish, decided_at, look_at
+from app.state.doubt import MEASURES, most_doubtful, why_no_doubt
+from app.state.inside import LayerView, Weight, Wish, decided_at, look_at
 from app.views.inspector.inside import InsidePart
+from app.views.inspector.inside_rows import influence_told
 from app.views.tokens.view import TokenView
 from app.window.main_window import MainWindow
 from core.errors import InsideError
+from resources import depth
+from tests.core.sayings import speaking
 from tests.ui import scripted
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
@@ -86,10 +90,36 @@ def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Pat
     ask(qtbot, window, part, "influence")
     assert engine.looks[-1].cancel.is_set()
     assert len(part.bars.rows) == half, "what was found stays"
+    assert re.search(r"\d+ of \d+ parts were looked at\.$", part.remark.text())
     assert part.buttons["influence"].text() == "What it hangs on"
     engine.error = InsideError("Its layers cannot be read.", "Leave parts out instead.")
     ask(qtbot, window, part, "layers")
     assert part.remark.text() == "Its layers cannot be read. Leave parts out instead."
+
+
+@pytest.mark.parametrize("depth_of", [depth.PLAIN, depth.USUAL, depth.EXACT])
+@pytest.mark.parametrize("instead", [None, ","])
+@pytest.mark.parametrize("other", [None, 7])
+def test_what_a_choice_hangs_on_is_said_by_its_sign(depth_of: str, instead: str | None, other: int | None) -> None:
+    wish, texts = Wish("influence", "word", other, instead), ["a", " b", " c"]
+    said = {}
+    with speaking(depth_of, "en"):
+        for sign in (1, -1):
+            weights = [Weight(0, 1, 0.25), Weight(1, 2, sign * 2.5), Weight(2, 3, -1.0)]
+            said[sign] = influence_told(weights, texts, wish, "“X”", "“Y”", (3, 3))
+            assert "“b”" in said[sign]
+            some = influence_told(weights, texts, wish, "“X”", "“Y”", (3, 8))
+            assert some.startswith(said[sign])
+            assert some.endswith("3 of 8 parts were looked at.")
+    if depth_of == depth.EXACT:
+        assert "+2.50 nats" in said[1]
+        assert "−2.50 nats" in said[-1]
+    elif other is not None:
+        assert "“b” speaks for “X” and against “Y”" in said[1]
+        assert "“b” speaks for “Y” and against “X”" in said[-1]
+    elif depth_of == depth.USUAL:
+        assert "it falls by 2.50 nats" in said[1]
+        assert "it rises by 2.50 nats" in said[-1]
 
 
 def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path) -> None:
@@ -104,6 +134,20 @@ def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path)
     assert places[5] == places[0]
     assert places[:5] == most_doubtful(tokens)
     assert tokens[places[0]].entropy == max(token.entropy for token in tokens)
+
+
+def test_the_key_says_why_there_is_no_step_of_doubt(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    notice = window.parts.centre.notice_banner
+    window.parts.actions.do("next_doubt")
+    assert "run something first" in notice.cause.text()
+    run(qtbot, window)
+    one, tokens = window.session.run, scripted.story(3)
+    assert why_no_doubt(one) == ""
+    assert "once the run has ended" in why_no_doubt(scripted.make_run(tokens))
+    untold = [replace(token, entropy=math.nan) for token in tokens]
+    assert "does not tell" in why_no_doubt(scripted.make_run(untold, finished=True))
+    assert "run something first" in why_no_doubt(scripted.make_run([], finished=True))
 
 
 @pytest.mark.parametrize("name", list(MEASURES))

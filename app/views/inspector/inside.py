@@ -134,13 +134,13 @@ class InsidePart(QWidget):
         )  # fmt: skip
         self._show((self.remark, self.bars))
 
-    def show_influence(self, weights: Sequence[Weight], texts: Sequence[str]) -> None:
-        """What in the text matters most, of what is known so far."""
+    def show_influence(self, weights: Sequence[Weight], texts: Sequence[str], share: tuple[int, int]) -> None:
+        """What in the text matters most, of what is known so far: of `share` (parts looked at, parts in all)."""
         wish, token = self._wish, self._token
         if wish is None or token is None:
             return
         other = words.quote(self._text_of(wish.other))
-        self.remark.setText(told.influence_told(weights, texts, wish, words.quote(token.piece), other))
+        self.remark.setText(told.influence_told(weights, texts, wish, words.quote(token.piece), other, share))
         self.bars.set_rows(told.weight_rows(weights, texts), (tr("nats"),), "+00.00")
         self._show((self.unit, self.instead, self.other, self.remark, self.bars))
 

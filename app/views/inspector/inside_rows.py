@@ -8,8 +8,9 @@ from app.state.inside import LayerAttention, LayerView, Weight, Wish, decided_at
 from app.views.text.wording import token_text
 from app.widgets.bars_layout import BarRow
 from core import cut_short, words
+from resources import depth
 from resources.depth import pick
-from resources.language import mark, tr
+from resources.language import mark, sentences, tr
 
 MOST = 10
 """Parts of the text that are listed: those that matter most."""
@@ -89,27 +90,55 @@ def signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-def influence_told(weights: Sequence[Weight], texts: Sequence[str], wish: Wish, chosen: str, other: str) -> str:
-    """What matters most."""
+def influence_told(
+    weights: Sequence[Weight], texts: Sequence[str], wish: Wish, chosen: str, other: str, share: tuple[int, int]
+) -> str:
+    """What matters most, and of how many parts so far where that is not all: `share` is (looked at, in all)."""
     if not weights:
         return tr("The text before is a single part: without it nothing would be left to read.")
     top = max(weights, key=lambda one: abs(one.weight))
-    part = words.quote("".join(texts[top.start : top.stop]).strip())
-    if wish.other is None and wish.instead is not None:
-        told = pick(
+    part, is_for = words.quote("".join(texts[top.start : top.stop]).strip()), top.weight >= 0
+    told = _contrasted(is_for) if wish.other is not None else _changed(is_for, wish.instead is not None)
+    nats = signed(top.weight) if depth.current() == depth.EXACT else words.decimal(abs(top.weight))
+    said = told.format(part=part, chosen=chosen, other=other, nats=nats)
+    done, total = share
+    if done >= total:
+        return said
+    return sentences(said, tr("{done:,} of {total:,} parts were looked at.").format(done=done, total=total))
+
+
+def _contrasted(is_for: bool) -> str:
+    """Why this and not that."""
+    if is_for:
+        return pick(
+            tr("Most of all {part} speaks for {chosen} and against {other}."),
+            tr("Most of all {part} speaks for {chosen} and against {other}, by {nats} nats."),
+            tr("log p({chosen}) − log p({other}) hangs most on {part}: {nats} nats."),
+        )
+    return pick(
+        tr("Most of all {part} speaks for {other} and against {chosen}."),
+        tr("Most of all {part} speaks for {other} and against {chosen}, by {nats} nats."),
+        tr("log p({chosen}) − log p({other}) hangs most on {part}: {nats} nats."),
+    )
+
+
+def _changed(is_for: bool, is_replaced: bool) -> str:
+    """What a choice hangs on, by what becomes of it without."""
+    if is_replaced:
+        return pick(
             tr("Each part of the text was replaced in turn: {part} matters most for {chosen}."),
-            tr("With {part} replaced, log p of {chosen} changes most: {nats} nats."),
-            tr("log p({chosen} | all) − log p({chosen} | replaced) is largest for {part}: {nats} nats."),
+            tr("With {part} replaced, log p of {chosen} changes most: it falls by {nats} nats.")
+            if is_for
+            else tr("With {part} replaced, log p of {chosen} changes most: it rises by {nats} nats."),
+            tr("log p({chosen} | all) − log p({chosen} | replaced) is largest in size for {part}: {nats} nats."),
         )
-    elif wish.other is not None:
-        told = tr("What speaks for {chosen} and against {other}, most of all {part}: {nats} nats.")
-    else:
-        told = pick(
-            tr("Each part of the text was left out in turn: {part} matters most for {chosen}."),
-            tr("Without {part}, log p of {chosen} changes most: {nats} nats."),
-            tr("log p({chosen} | all) − log p({chosen} | without) is largest for {part}: {nats} nats."),
-        )
-    return told.format(part=part, chosen=chosen, other=other, nats=signed(top.weight))
+    return pick(
+        tr("Each part of the text was left out in turn: {part} matters most for {chosen}."),
+        tr("Without {part}, log p of {chosen} changes most: it falls by {nats} nats.")
+        if is_for
+        else tr("Without {part}, log p of {chosen} changes most: it rises by {nats} nats."),
+        tr("log p({chosen} | all) − log p({chosen} | without) is largest in size for {part}: {nats} nats."),
+    )
 
 
 def attention_weights(one: LayerAttention) -> tuple[Weight, ...]:

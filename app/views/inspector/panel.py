@@ -9,7 +9,7 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.branching import Instead, Onward
-from app.state.doubt import most_doubtful
+from app.state.doubt import doubtful, why_no_doubt
 from app.state.filling import AS_SET
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
@@ -43,6 +43,8 @@ class Inspector(View):
     """The stages are to act in this order, by name; None: in the default one."""
     backWanted = Signal()
     """What is set is to be what the run had."""
+    nowhereToGo = Signal(str, str)
+    """Why what was asked for is not there; what that is called."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("inspector", parent)
@@ -169,12 +171,14 @@ class Inspector(View):
     @Slot()
     def next_doubt(self) -> None:
         """On to the next of the steps that the model doubted most, the most doubtful first."""
-        doubtful = _doubtful(self._run)
-        if doubtful:
-            here = self.subject if self._run is not None and self._run.selected is not None else None
-            place = doubtful.index(here) + 1 if here in doubtful else 0
-            self.signals.inspectorRequested.emit()
-            self.signals.tokenActivated.emit(doubtful[place % len(doubtful)])
+        if reason := why_no_doubt(self._run):
+            self.nowhereToGo.emit(reason, tr("No step of doubt"))
+            return
+        places = doubtful(self._run)
+        here = self.subject if self._run is not None and self._run.selected is not None else None
+        place = places.index(here) + 1 if here in places else 0
+        self.signals.inspectorRequested.emit()
+        self.signals.tokenActivated.emit(places[place % len(places)])
 
     @Slot()
     def _on_run_so(self) -> None:
@@ -200,14 +204,9 @@ class Inspector(View):
             self.signals.branchWanted.emit(Instead(index, what))
 
 
-def _doubtful(run: Run | None) -> list[int]:
-    """The steps that the model doubted most, once the run has ended."""
-    return most_doubtful(run.tokens) if run is not None and run.finished is not None else []
-
-
 def _doubt_told(run: Run, index: int) -> str:
     """Which of them a step is."""
-    doubtful = _doubtful(run)
-    if index not in doubtful:
+    places = doubtful(run)
+    if index not in places:
         return ""
-    return tr(" · DOUBT {number} OF {count}").format(number=doubtful.index(index) + 1, count=len(doubtful))
+    return tr(" · DOUBT {number} OF {count}").format(number=places.index(index) + 1, count=len(places))
