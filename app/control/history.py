@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.control.keeping import Keeper
 from app.session.session import Session
-from app.state.requests import ErrorReport, Outcome, report
+from app.state.requests import Outcome, report
 from app.state.run import Run
 from app.storage.files import StorageError
 from app.storage.settings import History as Kept
@@ -23,6 +23,7 @@ from core.errors import TokenscopeError
 from resources.language import sentences, tr
 
 if TYPE_CHECKING:
+    from app.session.mailbox import Recording
     from app.storage.history.recordings import Recordings
     from app.storage.history.store import HistoryStore
 
@@ -50,13 +51,14 @@ class History(QObject):
         self._store: HistoryStore | None = None
         self._recordings: Recordings | None = None
         self._paths: dict[str, Path] = {}
-        self._ended: list[tuple[Run, Path]] = []
+        self._ended: dict[Path, Run] = {}
+        """Runs whose recordings are not closed yet."""
         self._is_over = False
         self.why_not = ""
         """Why nothing can be kept or looked for; empty while it can."""
         session.record_with(self.place)
         session.finished.connect(self._on_finished)
-        session.notRecorded.connect(self._on_not_recorded)
+        session.recorded.connect(self._on_recorded)
 
     @property
     def store(self) -> HistoryStore | None:
@@ -158,18 +160,10 @@ class History(QObject):
         if self._store is not None:
             self.change(lambda store: store.trim(budget))
 
-    @Slot()
-    def flush(self) -> None:
-        """Keep what has ended and waits for its turn."""
-        ended, self._ended = self._ended, []
-        for run, recording in ended:
-            self._keeper.keep(partial(self.keep, run, recording))
-        if self._store is not None:
-            self._tell_notices(self._store)
-
     def stop(self) -> None:
         """The window closes."""
-        self.flush()
+        for recording in list(self._ended):
+            self._keep_ended(recording)
         if self._recordings is not None:
             self._recordings.close()
         self._is_over = True  # what still waits for its turn must not open the file again
@@ -195,13 +189,22 @@ class History(QObject):
 
     @Slot(object)
     def _on_finished(self, _outcome: Outcome) -> None:
-        """Not now: whoever waits for the run's end comes first."""
+        """It is kept once its recording is whole: whoever waits for the run's end comes first."""
         run = self._session.run
         path = self._paths.pop(run.id, None) if run is not None else None
         if run is not None and path is not None:
-            self._ended.append((run, path))
-            QTimer.singleShot(0, self, self.flush)
+            self._ended[path] = run
 
     @Slot(object)
-    def _on_not_recorded(self, why: ErrorReport) -> None:
-        self.noticed.emit(sentences(why.cause, why.remedy), tr("This run is not kept whole"))
+    def _on_recorded(self, recording: Recording) -> None:
+        why = recording.trouble
+        if why is not None:
+            self.noticed.emit(sentences(why.cause, why.remedy), tr("This run is not kept whole"))
+        self._keep_ended(recording.path)
+
+    def _keep_ended(self, recording: Path) -> None:
+        run = self._ended.pop(recording, None)
+        if run is not None:
+            self._keeper.keep(partial(self.keep, run, recording))
+            if self._store is not None:
+                self._tell_notices(self._store)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.session.jobs import not_here, scored, serve_prefix, supposed, trimmed
-from app.session.looks import Part, look, usable
 from app.session.model_info import describe
 from app.session.phrases import spelled
 from app.session.preload import open_libraries
@@ -29,6 +28,7 @@ from resources.language import current, tr
 
 if TYPE_CHECKING:
     import core
+    from app.session.looks import Part
     from app.state.inside import LookRequest
     from core.events import Event
 
@@ -170,6 +170,8 @@ class CoreEngine:
                 ),
                 tr("Choose it again, or run this again, then look."),
             )
+        from app.session.looks import look
+
         yield from look(self._model, request)
 
     def _loaded_for(self, request: LoadRequest) -> core.LoadedModel:
@@ -313,4 +315,6 @@ def default_threads(parameters: int) -> int:
     """One for a small model, whose steps are too short to share; else as many as there are processors, up to eight."""
     if parameters < 30_000_000:
         return 1
+    from app.session.looks import usable
+
     return usable()

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.session.engine import CoreEngine, Engine
-from app.session.looks import Part
-from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
 from app.state.steps import StepsRequest
 
 if TYPE_CHECKING:
+    from app.session.looks import Part
+    from app.state.inside import LookRequest
     from core import WhatIf
     from core.events import Event
 

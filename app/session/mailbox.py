@@ -56,6 +56,8 @@ class Job:
     recording: Path | None = None
     """Where it is to be recorded, if anywhere."""
     cancel: threading.Event = field(default_factory=threading.Event)
+    told: threading.Event = field(default_factory=threading.Event)
+    """Set once the window has been told of its end."""
     mailbox: Mailbox = field(default_factory=Mailbox)
 
 
@@ -73,8 +75,13 @@ class Ended(NamedTuple):
 
     number: int
     error: ErrorReport | None = None
-    not_recorded: ErrorReport | None = None
-    """Why the recording of the run is not whole."""
+
+
+class Recording(NamedTuple):
+    """The recording of a run that has ended, closed; `trouble` says why it is not whole."""
+
+    path: Path
+    trouble: ErrorReport | None = None
 
 
 class Answer(NamedTuple):

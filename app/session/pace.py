@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 
-SHORTEST_BATCH, LONGEST_BATCH = 1 / 30, 1 / 8
-"""Seconds between two batches; the first token goes out at once."""
+SHORTEST_BATCH, LONGEST_BATCH = 1 / 30, 1 / 5
+"""Seconds between two batches; the first token goes out at once. At the longest a batch holds hundreds of tokens:
+nobody reads them as they come, and each drawing in between takes the run's own time."""
 DRAWING_SHARE = 0.05
 """Share of its time that this thread may draw while a run is under way: both threads need the interpreter's lock, so
 what one of them uses the other cannot have."""
@@ -18,19 +19,21 @@ class Pace:
     def __init__(self) -> None:
         self.interval = SHORTEST_BATCH
         self._last = (-math.inf, 0.0)
+        self._batches = 0
 
     def begin(self) -> None:
         """A run begins: its first batch is due at once. What drawing takes is known from the runs before."""
-        self._last = (-math.inf, 0.0)
+        self._last, self._batches = (-math.inf, 0.0), 0
 
     def wait(self) -> float:
         """Seconds until the next batch is due; not above 0 when it is."""
         return self._last[0] + self.interval - time.monotonic()
 
     def delivered(self) -> None:
-        """A batch goes out now; what this thread has computed since the last one was the drawing of that."""
+        """A batch goes out now; what this thread has computed since the last one was the drawing of that. The first of
+        a run is a single token, which says nothing of a page of them."""
         now = (time.monotonic(), time.thread_time())
-        if self._last[0] > -math.inf:
+        if self._batches > 1:
             due = (now[1] - self._last[1]) / DRAWING_SHARE
             self.interval += (min(LONGEST_BATCH, max(SHORTEST_BATCH, due)) - self.interval) / 3
-        self._last = now
+        self._last, self._batches = now, self._batches + 1

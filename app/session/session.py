@@ -38,8 +38,8 @@ class Session(ShownRun):
     runShown = Signal(object)
     """A run that ended earlier takes the place of the shown one (`show`); nothing is computed."""
     promptTrimmed = Signal(object)
-    notRecorded = Signal(object)
-    """Why the recording of the run that ends now is not whole (`ErrorReport`)."""
+    recorded = Signal(object)
+    """A run that has ended is recorded: a `Recording`, closed. Comes behind `finished`."""
     eventsArrived = Signal(object, object)
     finished = Signal(object)
     modelLoading = Signal(str)
@@ -170,6 +170,8 @@ class Session(ShownRun):
         self._is_over = True
         self._next = None
         self._measuring.drop()
+        if self._underway is not None:
+            self._underway.job.told.set()  # nobody is told any more
         self._thread.end()
         if self._underway is not None:
             self._on_ended(Ended(self._underway.job.number))
@@ -182,10 +184,13 @@ class Session(ShownRun):
         worker.prepared.connect(self._delivery.on_prepared, queued)
         worker.mail.connect(self._delivery.on_mail, queued)
         worker.ended.connect(self._on_ended, queued)
+        worker.recorded.connect(self.recorded, queued)
         worker.answered.connect(self.answered, queued)
         worker.looked.connect(self.looked, queued)
         for signal in (worker.loading, worker.loaded):
             signal.connect(self._tell_state, queued)
+        for signal in (held.loading, held.ready, held.failed):
+            signal.connect(self._tell_state)  # who hears of a model finds the state that goes with it
         held.loading.connect(self.modelLoading)
         held.ready.connect(self.modelReady)
         held.failed.connect(self.failed)
@@ -213,8 +218,6 @@ class Session(ShownRun):
         self._collector.set_busy(False)
         run = underway.run
         run.outcome = outcomes.outcome(run, underway.job.cancel.is_set(), answer.error)
-        if answer.not_recorded is not None:
-            self.notRecorded.emit(answer.not_recorded)
         if underway.is_silent:
             self.measured.emit(run)
             self.measuringProgressed.emit(self._measuring.ended())
@@ -223,6 +226,7 @@ class Session(ShownRun):
             if run.outcome.error is not None:
                 self.failed.emit(run.outcome.error)
             self.finished.emit(run.outcome)
+        underway.job.told.set()
         self._follow_up(underway.is_silent)
 
     def _follow_up(self, was_silent: bool) -> None:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from app.state.inside import LookRequest
     from core.events import Event
 
+TELLING = 0.25
+"""Seconds that the window has to show the end of a run before the rest of its recording is written: both need the
+interpreter's lock, and somebody waits for the one."""
+
 
 class Worker(QObject):
     """Lives on the worker's thread. Everything it says crosses to the main thread as a queued signal."""
@@ -29,6 +33,7 @@ class Worker(QObject):
     prepared = Signal(int, object)
     mail = Signal(int)
     ended = Signal(object)
+    recorded = Signal(object)
     answered = Signal(object)
     looked = Signal(object)
 
@@ -43,16 +48,22 @@ class Worker(QObject):
 
     @Slot(object)
     def run(self, job: Job) -> None:
-        """Run `job` to its end; answers with `ended`, exactly once, whatever happens."""
+        """Run `job` to its end; answers with `ended`, exactly once, whatever happens, and behind it with `recorded`,
+        once its recording is closed, if it has one."""
         error: ErrorReport | None = None
         recorded = _recorded(job.recording) if job.recording is not None else None
         try:
             if not job.cancel.is_set():
                 error = self._run(job, recorded)
         except BaseException as failure:  # the answer must go out even for SystemExit raised by a model's own code
+            if recorded is not None:
+                recorded.fail(failure)
             error = _report(failure)
         finally:
-            self.ended.emit(Ended(job.number, error, recorded.trouble if recorded is not None else None))
+            self.ended.emit(Ended(job.number, error))
+            if recorded is not None:
+                job.told.wait(TELLING)
+                self.recorded.emit(recorded.close())
 
     @Slot(object)
     def serve(self, request: PrefixRequest | RunRequest | Supposition | StepsRequest) -> None:
@@ -100,16 +111,18 @@ class Worker(QObject):
             self.prepared.emit(job.number, prepared)
         stream = self._engine.stream(prepared, job.cancel)
         if recorded is not None:
-            stream = recorded.events(stream, prepared)
+            recorded.begin(prepared)
         try:
-            self._deliver(job, stream)
+            self._deliver(job, stream, recorded)
         finally:
             if isinstance(stream, Generator):
                 stream.close()
         return None
 
-    def _deliver(self, job: Job, stream: Iterator[Event]) -> None:
+    def _deliver(self, job: Job, stream: Iterator[Event], recorded: Recorded | None) -> None:
         for event in stream:
+            if recorded is not None:
+                recorded.write(event)
             if job.mailbox.put(event):
                 self.mail.emit(job.number)
 

@@ -67,7 +67,6 @@ from app.window.parts import Controllers, Keeping, Panels, Parts, Taking
 from app.window.rooms import Rooms
 from app.window.run_feed import RunFeed
 from app.window.stage import Stage
-from app.window.standing import give_back, standing_of
 from app.window.switch import LanguageSwitch
 from app.window.view_feed import ViewFeed
 from app.window.wiring import connect
@@ -103,8 +102,10 @@ def _renewed(window: MainWindow, old: Parts) -> Parts:
     Simpler than to have every part say everything once more, and nothing can be forgotten: what a part says, it says as
     it is made. Nothing of the old parts is on the stack then, and whatever listened to what lasts goes with them.
     """
+    from app.window.standing import give_back, standing_of
+
     standing = standing_of(window, old)
-    for step in (*_remembered(window, old), *_stopped(old), old.history.flush):
+    for step in (*_remembered(window, old), *_stopped(old)):
         step()
     window.clear()
     parts = _put_together(window, old.lasting)

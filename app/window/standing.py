@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from PySide6.QtWidgets import QWidget
 
@@ -13,8 +12,7 @@ from app.views.base import View
 from app.window.parts import Parts
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """Plain values: of the parts that they are taken from, none is there any more when they are given back."""
 
     beside: str

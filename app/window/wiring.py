@@ -83,6 +83,7 @@ def _connect_setup(parts: Parts) -> None:
         (setup.notice, parts.messages.show_notice),
         (setup.panelWanted, parts.layout.show_setup),
         (parts.inspector.stagesWanted, setup.order_stages),
+        (parts.inspector.nowhereToGo, parts.messages.show_notice),
         (setup.changed, parts.fit.later),
         (parts.weights.changed, parts.fit.later),
         (parts.weights.changed, parts.changes.look),

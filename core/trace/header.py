@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -36,15 +35,17 @@ class Header:
     """What the caller of `core.record` added, in JSON's own values."""
 
 
-def write_header(request: Mapping[str, object], model: ModelIdentity | None, extra: Mapping[str, object]) -> bytes:
-    """The header of a file that begins now, with this version's schema."""
+def write_header(
+    request: Mapping[str, object], model: ModelIdentity | None, extra: Mapping[str, object], made: float
+) -> bytes:
+    """The header of a file that was begun at `made`, with this version's schema."""
     return pack({
         "version": list(VERSION),
         "schema": described(),
         "request": request,
         "model": model,
         "versions": _versions(),
-        "made": time.time(),
+        "made": made,
         "extra": extra,
     })  # fmt: skip
 

@@ -38,7 +38,7 @@ def unpack(data: bytes) -> object:
     return value
 
 
-def packable(value: object, depth: int = 0) -> Any:
+def packable(value: object, depth: int = 0) -> object:
     """`value` as MessagePack can write it."""
     kind = type(value)
     if value is None or kind in (bool, float, bytes):
@@ -52,13 +52,13 @@ def packable(value: object, depth: int = 0) -> Any:
     return _container(value, depth + 1)
 
 
-def _integer(value: Any) -> Any:
+def _integer(value: Any) -> object:
     if _SMALLEST <= value <= _LARGEST:
         return value
     return Ext(INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
 
-def _text(value: Any) -> Any:
+def _text(value: Any) -> object:
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -70,7 +70,7 @@ def _words(value: object) -> Ext:
     return Ext(WORDS, repr(value)[:1000].encode("utf-8", "surrogatepass"))
 
 
-def _container(value: object, depth: int) -> Any:
+def _container(value: object, depth: int) -> object:
     match value:
         case list():
             return [packable(item, depth) for item in value]
@@ -85,13 +85,13 @@ def _container(value: object, depth: int) -> Any:
     return Ext(RECORD, _encode([record.name, held]))
 
 
-def _mapping(value: Mapping[object, object], depth: int) -> Any:
+def _mapping(value: Mapping[object, object], depth: int) -> object:
     if all(type(key) is str and _text(key) is key for key in value):
         return {key: packable(item, depth) for key, item in value.items()}
     return Ext(MAPPING, _encode([[packable(key, depth), packable(item, depth)] for key, item in value.items()]))
 
 
-def _simple(value: object) -> Any:
+def _simple(value: object) -> object:
     """What is nearly a plain value, as a number of a library's own class, as that value; all else in words."""
     for kind in (bool, int, float, str):
         if isinstance(value, kind):

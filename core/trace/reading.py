@@ -21,7 +21,7 @@ _VALUES_PER_BYTE = 64
 """How many values a file may unfold to: far more than any run has for its size, and few enough to hold."""
 
 
-STRANGE: Any = object()
+STRANGE: object = object()
 """Stands for a choice that only a later version knows, until the event that it belongs to is left out."""
 
 
@@ -95,7 +95,7 @@ class BlockReader:
                 return [row if _is_plain(row, fields) else STRANGE for row in values]
         return values
 
-    def _nested(self, kind: Kind, column: object, count: int) -> list[Any] | None:
+    def _nested(self, kind: Kind, column: object, count: int) -> list[object] | None:
         match kind, column:
             case ("optional", of), ["some", flags, rest]:
                 return self._optional(of, self._column("bool", flags, count), rest)
@@ -107,22 +107,22 @@ class BlockReader:
                 return self._record(name, parts, count)
         return None
 
-    def _columns(self, kinds: Sequence[Kind], parts: Sequence[object], count: int) -> Iterator[list[Any]]:
+    def _columns(self, kinds: Sequence[Kind], parts: Sequence[object], count: int) -> Iterator[list[object]]:
         for kind, part in zip(kinds, parts, strict=True):
             yield self._column(kind, part, count)
 
-    def _optional(self, of: Kind, flags: list[bool], column: object) -> list[Any]:
+    def _optional(self, of: Kind, flags: list[bool], column: object) -> list[object]:
         there = iter(self._column(of, column, sum(flags)))
         return _merged(repeat(None), there, flags)
 
-    def _many(self, of: Kind, lengths: list[int], column: object) -> list[Any]:
+    def _many(self, of: Kind, lengths: list[int], column: object) -> list[object]:
         if min(lengths) < 0:
             raise ValueError(tr("a list has fewer than no items"))
         ends = list(accumulate(lengths))
         items = tuple(self._column(of, column, ends[-1]))
         return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
-    def _record(self, name: str, parts: Sequence[object], count: int) -> list[Any]:
+    def _record(self, name: str, parts: Sequence[object], count: int) -> list[object]:
         places = self._layout.places.get(name)
         if places is None:
             raise ValueError(tr("its schema lacks {name}").format(name=name))
@@ -177,19 +177,19 @@ def _fill(cls: type, name: str, rows: Iterable[object], values: Iterable[object]
     deque(map(slot.__set__, rows, values), maxlen=0)
 
 
-def _merged(no: Iterator[Any], yes: Iterator[Any], flags: list[bool]) -> list[Any]:
+def _merged(no: Iterator[object], yes: Iterator[object], flags: list[bool]) -> list[Any]:
     """The next one of `yes` for each flag that is set, of `no` for each that is not."""
     return list(map(next, map((no, yes).__getitem__, flags)))
 
 
-def _picked(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
+def _picked(values: Sequence[Any], places: Sequence[int]) -> list[object]:
     """The values at these places. Raises ValueError for a place that is not there."""
     if places and not 0 <= min(places) <= max(places) < len(values):
         raise ValueError(tr("a column points at what is not there"))
     return list(map(values.__getitem__, places))
 
 
-def _checked(kind: Kind, values: list[Any]) -> list[Any]:
+def _checked(kind: Kind, values: list[object]) -> list[Any]:
     if not all(fits(kind, value) for value in values):
         raise ValueError(tr("a value is not of the kind {kind}").format(kind=kind))
     return values

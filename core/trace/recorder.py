@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
@@ -10,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 
 from core.errors import TraceError
-from core.events import Event, RunStarted
+from core.events import Event, ModelIdentity, RunStarted
 from core.request import Request, check_request
 from core.trace.blocks import END, EVENTS, HEADER, BlockFile
 from core.trace.ending import Ending, Failure, failure_of, write_ending
@@ -69,6 +70,9 @@ class Recorder:
         self._path, self._request, self._extra = Path(path), plain_request(request), dict(extra or {})
         self._writer, self._pending = BlockWriter(), deque[Event]()
         self._written = self._unknown = 0
+        self._made = time.time()
+        self._identity: ModelIdentity | None = None
+        self._has_header = False
         self._is_over, self._writing = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
         try:
@@ -87,15 +91,16 @@ class Recorder:
         if self._is_over.is_set():
             return
         self._is_over.set()
-        if self._thread is None:
-            self._put(HEADER, partial(write_header, self._request, None, self._extra))
         self._flush()
         self._put(END, partial(write_ending, Ending(self._written, self._unknown, failure)))
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as error:
+            self.trouble = self.trouble or _unwritable(self._path, error)
 
     def _begin(self, event: Event) -> None:
-        identity = event.identity if isinstance(event, RunStarted) else None
-        self._put(HEADER, partial(write_header, self._request, identity, self._extra))
+        """The header too is left to the first block: a run that begins is waited for."""
+        self._identity = event.identity if isinstance(event, RunStarted) else None
         self._thread = threading.Thread(target=self._keep_writing, name="recorder", daemon=True)
         self._thread.start()
 
@@ -106,6 +111,9 @@ class Recorder:
     def _flush(self) -> None:
         """Write what has come, as far as the file takes it."""
         with self._writing:  # nobody waits for the thread to wake up once more
+            if not self._has_header:
+                self._has_header = True
+                self._put(HEADER, partial(write_header, self._request, self._identity, self._extra, self._made))
             self._write_waiting()
 
     def _write_waiting(self) -> None:

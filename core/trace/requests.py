@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.request import Request
 
@@ -25,7 +25,7 @@ def plain_request(request: Request) -> dict[str, object]:
     }
 
 
-def _settings(config: GenerationConfig | Mapping[str, Any] | None) -> object:
+def _settings(config: GenerationConfig | Mapping[str, object] | None) -> object:
     """Settings by name; of transformers' own class those that differ from what it begins with."""
     if config is None or isinstance(config, Mapping):
         return _plain(config)

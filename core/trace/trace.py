@@ -11,6 +11,7 @@ from pathlib import Path
 
 from core.errors import TraceError
 from core.events import Event
+from core.parameter import shortened
 from core.trace.blocks import END, EVENTS, HEADER, Block, cut_short, damaged, read_blocks
 from core.trace.ending import Failure, read_ending
 from core.trace.header import Header, read_header
@@ -56,6 +57,10 @@ def read_header_of(path: str | PathLike[str]) -> Header:
 
 def replay(path: str | PathLike[str]) -> Iterator[Event]:
     """The events of a recorded run, in order. Raises TraceError, behind the last whole event where there are some."""
+    if not isinstance(path, str | PathLike):
+        raise TraceError(
+            tr("The recorded run is {value}, and not a path.").format(value=shortened(path)), tr("Give a file's path.")
+        )
     yield from _Reader(Path(path)).events()
 
 

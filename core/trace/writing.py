@@ -16,7 +16,7 @@ from core.trace import numbers
 from core.trace.packing import packable
 from core.trace.schema import Kind, Record, records
 
-Column: TypeAlias = Any
+Column: TypeAlias = object
 """A list that MessagePack can write: a word that says how, and what that needs; None for no values at all."""
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -70,7 +70,7 @@ class BlockWriter:
         there = [value is not None for value in values]
         return ["some", self._bools(there), self._column(of, list(compress(values, there)))]
 
-    def _fields(self, record: Record, values: Sequence[Any]) -> Iterable[Column]:
+    def _fields(self, record: Record, values: Sequence[object]) -> Iterable[Column]:
         for field, getter in zip(record.fields, self._getters[record.name], strict=True):
             yield self._column(field.kind, list(map(getter, values)))
 
@@ -123,7 +123,7 @@ class BlockWriter:
         packed = numbers.pack_floats(array("f", compress(short, exact)))
         return ["doubles", self._bools(exact), packed, self._ints(following)]
 
-    def _mixed(self, values: Sequence[Any]) -> Column:
+    def _mixed(self, values: Sequence[object]) -> Column:
         """A few numbers and texts of several types, again and again; or whatever there is."""
         if all(type(value) in (int, float, bool, str) for value in values):
             places: dict[object, int] = {}

@@ -14,16 +14,25 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def speed_ratio(ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 7) -> float:
-    """How many times as fast `ours` is as `theirs` (same work): median of theirs ÷ ours over alternating runs."""
+def speed_ratio(
+    ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 7, rest: Callable[[], object] = bool
+) -> float:
+    """How many times as fast `ours` is as `theirs` (same work): median of theirs ÷ ours over alternating runs.
+
+    `rest` is called before each of them and not timed: what one leaves to be done must not slow down the other."""
     ours(), theirs()
+
+    def timed(run: Callable[[], object]) -> float:
+        rest()
+        return seconds(run)
+
     pairs = []
     for index in range(rounds):
         # Alternate who goes first, so that a drifting clock favours neither.
         if index % 2:
-            other, mine = seconds(theirs), seconds(ours)
+            other, mine = timed(theirs), timed(ours)
         else:
-            mine, other = seconds(ours), seconds(theirs)
+            mine, other = timed(ours), timed(theirs)
         pairs.append(other / mine)
     return statistics.median(pairs)
 

@@ -42,7 +42,7 @@ def core_ratio(folder: Path, tokens: int, rounds: int) -> float:
 
 
 def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
-    """The same through the window."""
+    """The same through the window; a recorded run ends with its recording."""
     from PySide6.QtCore import QEventLoop
     from PySide6.QtWidgets import QApplication
 
@@ -60,10 +60,11 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
     def run(path: Path | None) -> None:
         loop = QEventLoop()
         window.session.record_with(lambda _run: path)
-        window.session.finished.connect(loop.quit)
+        over = window.session.finished if path is None else window.session.recorded
+        over.connect(loop.quit)
         window.session.start(asked)
         loop.exec()
-        window.session.finished.disconnect(loop.quit)
+        over.disconnect(loop.quit)
 
     ratio = speed_ratio(lambda: run(folder / "shown"), lambda: run(None), rounds)
     window.close()

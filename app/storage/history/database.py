@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from app.storage.files import COPIES, StorageError, one_writer
+from app.storage.files import COPIES, StorageError, name_aside, one_writer
 from app.storage.history.schema import Migration, migrate, version_of
 from core.errors import TokenscopeError
 from resources.language import mark, tr
@@ -68,8 +68,8 @@ def open_database(path: Path, migrations: Sequence[Migration]) -> tuple[sqlite3.
 
 def set_aside(path: Path) -> str:
     """Give the file, and what SQLite keeps beside it, another name; a sentence that says which."""
-    number = next((n for n in range(1, COPIES) if not os.path.lexists(_aside(path, "bad", n))), COPIES)
-    aside = _aside(path, "bad", number)
+    number = next((n for n in range(1, COPIES) if not os.path.lexists(name_aside(path, "bad", n))), COPIES)
+    aside = name_aside(path, "bad", number)
     os.replace(path, aside)
     for ending in BESIDE[1:]:
         with suppress(FileNotFoundError):
@@ -177,15 +177,11 @@ def _rehearse(connection: sqlite3.Connection, migrations: Sequence[Migration]) -
 
 def _keep_copy(connection: sqlite3.Connection, path: Path) -> None:
     """The file as it was, beside it."""
-    number = next(n for n in range(1, COPIES) if not os.path.lexists(_aside(path, "old", n)))
-    aside = _aside(path, "old", number)
+    number = next(n for n in range(1, COPIES) if not os.path.lexists(name_aside(path, "old", n)))
+    aside = name_aside(path, "old", number)
     os.close(os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(sqlite3.connect(aside)) as copy:
         connection.backup(copy)
-
-
-def _aside(path: Path, why: str, number: int) -> Path:
-    return path.with_name(f"{path.name}.{why}-{number}")
 
 
 def _code(error: BaseException) -> int:
