@@ -1,9 +1,23 @@
 """All cache back ends; `registry` finds them, one a file. Importing this package does not import torch."""
 
-from core.caches.base import CacheBackend
+from core.caches.base import CacheBackend, Variant
 from core.caches.measurement import Measurement
+from core.errors import CacheError
 from core.registry import Registry
+from resources.language import tr
 
 registry: Registry[CacheBackend] = Registry(__name__, "BACKEND")
 
-__all__ = ["CacheBackend", "Measurement", "registry"]
+
+def named(name: str) -> CacheBackend:
+    """The back end of that name. Raises CacheError where there is none."""
+    try:
+        return registry[name]
+    except KeyError:
+        raise CacheError(
+            tr("There is no cache “{name}”.").format(name=name),
+            tr("Choose one of: {names}.").format(names=", ".join(registry)),
+        ) from None
+
+
+__all__ = ["CacheBackend", "Measurement", "Variant", "named", "registry"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.caches.description import Description, Situation
@@ -30,6 +30,16 @@ def by_itself(options: Settings, needs: frozenset[Need], device: str) -> Counter
 
 
 @dataclass(frozen=True, slots=True)
+class Variant:
+    """A back end with some of its settings chosen, to be compared as if it were one of its own."""
+
+    title: str
+    brief: str = ""
+    """Beside a bar; empty: the title fits."""
+    options: Settings = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class CacheBackend:
     """A way to keep keys and values; one file of `core/caches/` each."""
 
@@ -40,6 +50,10 @@ class CacheBackend:
     """(model, greatest length in tokens, options) → transformers cache, empty; None lets the model make its own."""
     describe: Callable[[LoadedModel, Situation], Description]
     """(model, run) → its size as arithmetic, and what else is known beforehand. Raises UnpredictableError."""
+    brief: str = ""
+    """The title where there is little room; empty: as it is."""
+    variants: tuple[Variant, ...] = ()
+    """What of it is compared with other back ends; none: it alone, as it is set."""
     parameters: tuple[Parameter, ...] = ()
     exact: bool = True
     paper: str = ""

@@ -65,6 +65,7 @@ def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Count
 BACKEND = CacheBackend(
     name="encoder_decoder",
     title=mark("Encoder–decoder"),
+    brief=mark("Enc.–dec."),
     summary=mark("both halves, each kept in its own way"),
     build=build,
     describe=describe,

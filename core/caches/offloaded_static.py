@@ -63,6 +63,7 @@ def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Count
 BACKEND = CacheBackend(
     name="offloaded_static",
     title=mark("Offloaded, static"),
+    brief=mark("Off. static"),
     summary=mark("all room taken at once, layers wait elsewhere"),
     build=build,
     describe=describe,

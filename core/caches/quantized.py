@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.caches.base import CacheBackend
+from core.caches.base import CacheBackend, Variant
 from core.caches.description import Description, Situation
 from core.caches.reasons import plain_attention_only
 from core.counterpart import Counterpart
@@ -104,6 +104,11 @@ BACKEND = CacheBackend(
     summary=mark("older tokens in 1 to 8 bits, the latest exact"),
     build=build,
     describe=describe,
+    variants=(
+        Variant(mark("Quantized, 8 bits"), mark("8 bits"), {"nbits": 8}),
+        Variant(mark("Quantized, 4 bits"), mark("4 bits"), {"nbits": 4}),
+        Variant(mark("Quantized, 2 bits"), mark("2 bits"), {"nbits": 2}),
+    ),
     parameters=(BITS, ENGINE, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL),
     exact=False,
     paper="Liu et al. 2024, KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache",

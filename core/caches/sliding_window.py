@@ -50,6 +50,7 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
 BACKEND = CacheBackend(
     name="sliding_window",
     title=mark("Sliding window"),
+    brief=mark("Window"),
     summary=mark("windowed layers keep their window only"),
     build=build,
     describe=describe,

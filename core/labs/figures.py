@@ -19,7 +19,7 @@ def decimal(count: float) -> Figure:
 
 def percent(share: float) -> Figure:
     """`27 %`."""
-    return Figure(f"{share * 100:.0f} %")
+    return Figure(words.whole_percent(share))
 
 
 def duration(seconds: float) -> Figure:

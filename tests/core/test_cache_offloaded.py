@@ -13,6 +13,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
+from core.caches.tensors.disk import build_disk
 from core.caches.tensors.disk_files import DiskFiles
 from core.errors import CacheError
 from core.events import CacheMeasured
@@ -45,7 +46,25 @@ def test_no_file_stays_behind(name: str, tmp_path: Path) -> None:
     core.run(tiny.shared("llama"), request(name, tmp_path))
     gc.collect()
     assert list(tmp_path.iterdir()) == []
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("cache-prefetch")]
+    for thread in (thread for thread in threading.enumerate() if thread.name.startswith("cache-prefetch")):
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_a_cache_that_is_let_go_waits_for_nobody(tmp_path: Path) -> None:
+    """The garbage collector lets it go, wherever it happens to run: waiting there for a thread can be for ever."""
+    cache = build_disk(tiny.shared("llama"), tmp_path, None)
+    pool, brought, waited = cache.layers[0].files.pool, threading.Event(), []
+    pool.submit(brought.wait, 30)
+    late = threading.Timer(10, lambda: (waited.append(True), brought.set()))
+    late.start()
+    del cache
+    gc.collect()
+    late.cancel()
+    assert not waited
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.submit(brought.wait)
+    brought.set()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only there can a file lose its name while it is in use")

@@ -15,6 +15,7 @@ from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale import Measured, Progress, measure, measuring, remembering
 from core.labs.scale.ranks import sharded
 from core.labs.scale.ranks import watch as inside
+from core.labs.scale.ranks.messages import Failed, Job
 from core.labs.scale.ranks.outline import Outline
 from core.labs.scale.ranks.predicted import predicted, sent
 
@@ -63,6 +64,51 @@ def test_a_process_that_is_killed_ends_the_lab(scheme: str, stage: str) -> None:
     with pytest.raises(ScaleError, match=r"Process 2 of 2 ended .* code -9"):
         kill_one()
     assert [number for number in ids if Path(f"/proc/{number}").exists()] == []
+
+
+class Heard:
+    """Two processes that have said this, in this order."""
+
+    ids = (1, 2)
+
+    def __init__(self, *told: tuple[int, Failed | None]) -> None:
+        self._told = list(told)
+
+    def __enter__(self) -> Heard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def hear(self, seconds: float) -> tuple[int, Failed | None] | None:
+        return self._told.pop(0) if self._told else None
+
+    def code(self, rank: int) -> int:
+        return -9
+
+    def wrote(self, rank: int) -> str:
+        return ""
+
+
+LOST = Failed("Connection reset by peer", False)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ([(0, LOST), (0, None), (1, None)], "Process 2 of 2 ended .* code -9"),
+        ([(1, None)], "Process 2 of 2 ended .* code -9"),
+        ([(0, LOST), (1, LOST), (0, None), (1, None)], "Process 1 of 2 could not go on: Connection reset"),
+    ],
+)
+def test_who_lost_a_connection_is_not_blamed_for_who_ended(
+    told: list[tuple[int, Failed | None]], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inside, "_NEWS_S", 0.2)
+    monkeypatch.setattr(inside, "Ranks", lambda *_: Heard(*told))
+    jobs = [Job("", "zeror", rank, 2, 0, 1, 8) for rank in (0, 1)]
+    with pytest.raises(ScaleError, match=words):
+        list(inside.Watch(jobs, threading.Event()).follow())
 
 
 def test_stop_ends_all() -> None:

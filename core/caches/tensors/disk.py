@@ -136,7 +136,9 @@ class DiskCache(DynamicCache):
         super().__init__()
         self.layer_class_to_replicate = None
         self.layers, self.ahead = layers, ahead
-        weakref.finalize(self, pool.shutdown, wait=True, cancel_futures=True)
+        # Garbage is looked for anywhere, also inside a thread that is just beginning: who waited there for the pool's
+        # thread to end would wait for a lock that it holds itself.
+        weakref.finalize(self, pool.shutdown, wait=False, cancel_futures=True)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: object, **kwargs: object

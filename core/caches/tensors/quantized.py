@@ -116,7 +116,7 @@ class QuantizedLayer(DynamicLayer, Layer):
     keeps_keys_as_read = False
 
     def __init__(self, recipe: Recipe) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+        DynamicLayer.__init__(self)
         quantizer = recipe.check()
         self.recipe = recipe
         self.written = (Store(recipe, recipe.axis_key, quantizer), Store(recipe, recipe.axis_value, quantizer))

@@ -27,7 +27,7 @@ class SinkLayer(DynamicLayer, Layer):
     keeps_keys_as_read = False
 
     def __init__(self, rotary: Rotary, window: int, sinks: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
+        DynamicLayer.__init__(self)
         self.rotary, self.window, self.sinks = rotary, window, sinks
         self.seen = 0
         """Tokens read since the text began, forgotten ones included."""

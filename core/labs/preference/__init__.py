@@ -10,7 +10,7 @@ Importing it imports no torch: the trainings do when they begin.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from core.labs.preference.choosing import best_of, kl_bound
@@ -124,7 +124,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'core.labs.preference' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"core.labs.preference.{_HOMES[name]}"), name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 
@@ -66,7 +65,7 @@ def compared(
 
 
 @torch.no_grad()
-def divergence(policy: Any, reference: Any, drawn: Drawn) -> torch.Tensor:
+def divergence(policy: torch.nn.Module, reference: torch.nn.Module, drawn: Drawn) -> torch.Tensor:
     """[B]: KL(policy ‖ reference) of each text in nats, summed exactly over the vocabulary at each token written."""
     now = answer_logits(policy, drawn).log_softmax(-1)
     before = answer_logits(reference, drawn).log_softmax(-1)
@@ -75,7 +74,12 @@ def divergence(policy: Any, reference: Any, drawn: Drawn) -> torch.Tensor:
 
 
 def _told(
-    model: LoadedModel, network: Any, prompts: Sequence[str], longest: int, seed: int, cancel: threading.Event
+    model: LoadedModel,
+    network: torch.nn.Module,
+    prompts: Sequence[str],
+    longest: int,
+    seed: int,
+    cancel: threading.Event,
 ) -> Drawn | None:
     ids = [prompt_ids(model, prompt) for prompt in prompts]
     return draw(network, ids, ends_of(model), longest, torch.Generator().manual_seed(seed), cancel)

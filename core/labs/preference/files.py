@@ -51,6 +51,10 @@ def write_pairs(path: str | Path, rankings: Iterable[Ranking]) -> int:
 def read_lines(path: Path, read: Callable[[dict[str, object]], T]) -> list[T]:
     """What `read` makes of the object on each line. Raises PreferenceError that names the file and the line."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would wait for ever, a device would never end
+            raise PreferenceError(
+                tr("{file} is a folder, a pipe or a device, not a file.").format(file=path.name), _format()
+            )
         if path.stat().st_size > MOST_BYTES:
             raise PreferenceError(
                 tr("{file} is larger than {most} MB.").format(file=path.name, most=MOST_BYTES // 2**20), _format()

@@ -121,7 +121,7 @@ class _Ppo:
         self._prompts = [one for place, one in enumerate(prompts) if place % HELD_OUT != HELD_OUT - 1]
         self._ids = [prompt_ids(source, one) for one in self._prompts]
         self._scorer = Scorer(source, judge)
-        network: Any = copy.deepcopy(source.model).train(False)
+        network: torch.nn.Module = copy.deepcopy(source.model).train(False)
         self._learned = _Learned(network, judge.classifier.score.in_features).requires_grad_(True)
         self._optimizer = torch.optim.AdamW(
             [
@@ -159,7 +159,7 @@ class _Ppo:
         if found is not None:
             self._training.figures = Baseline.of(self._scorer.scores(found))._asdict()
 
-    def _draw(self, network: Any, step: int) -> Drawn | None:
+    def _draw(self, network: torch.nn.Module, step: int) -> Drawn | None:
         settings = self._settings
         generator = torch.Generator().manual_seed(settings.seed * 100_003 + step + 1)
         places = torch.randint(len(self._ids), (settings.texts,), generator=generator).tolist()

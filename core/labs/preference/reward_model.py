@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, DynamicCache
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, DynamicCache, PreTrainedConfig
 from transformers.utils import logging
 
 from core.errors import PreferenceError
@@ -33,7 +33,7 @@ class _Classifier(Protocol):
 
     score: torch.nn.Linear
     base_model: torch.nn.Module
-    config: Any
+    config: PreTrainedConfig
 
     def save_pretrained(self, folder: Path) -> None: ...
 

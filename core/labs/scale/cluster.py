@@ -10,8 +10,6 @@ from core.labs.scale.shape import Shape
 from core.labs.scale.states import PRECISIONS, plan, traffic
 from resources.language import tr
 
-PURPOSES = ("train", "write")
-
 
 @dataclass(frozen=True)
 class Cluster:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from math import comb
@@ -66,6 +67,13 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
     file.write_text('{"prompt": "p", "chosen": "a", "rejected": "b"}\n\n' + line + "\n")
     with pytest.raises(PreferenceError, match=r"Line 3 of mine\.jsonl"):
         preference.read_rankings(file)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for path in (tmp_path / "pipe.jsonl", Path("/dev/zero"), tmp_path):
+        with pytest.raises(PreferenceError, match="a folder, a pipe or a device"):
+            preference.read_rankings(path)
 
 
 def test_a_file_that_is_empty_or_gone_is_told(tmp_path: Path) -> None:

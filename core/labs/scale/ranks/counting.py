@@ -27,16 +27,16 @@ _IN_SHARES = {"_c10d_functional::all_gather_into_tensor": 1}
 """Where the argument is one's own share: which other says among how many."""
 
 
-class TrafficHook(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class TrafficHook(TorchDispatchMode):
     """Sees every collective that is called while it is on; `bytes` by operation."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        TorchDispatchMode.__init__(self)
         self.bytes: Counter[str] = Counter()
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, object] | None = None
+    ) -> object:
         name = func._schema.name
         if name in _SENT:
             place, times = _SENT[name]

@@ -22,7 +22,7 @@ _SAME = Saying(
     mark("The gradients are those of one process, to {difference} of the greatest."),
     mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, g₁ of one process."),
 )
-_OTHER = Saying(
+OTHER = Saying(
     mark("Their corrections are not quite those of one process alone."),
     mark("The gradients are not those of one process: they differ by {difference} of the greatest."),
     mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step: no rounding."),
@@ -85,7 +85,7 @@ def _sent(found: Measured) -> Sentence:
 
 def _gradients(found: Measured) -> Sentence:
     right = _DEFINED if found.weights else _SAME
-    saying = right if found.difference <= CLOSE else _OTHER
+    saying = right if found.difference <= CLOSE else OTHER
     told = saying.say(difference=Figure(f"{found.difference:.1e}"))
     if not found.weights or len(found.ranks) == 1:
         return told

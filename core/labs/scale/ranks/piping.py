@@ -46,7 +46,7 @@ class TimedStage(PipelineStage):
         self._clock.waits()
         return super().get_bwd_recv_ops(bwd_chunk_id)
 
-    def forward_one_chunk(self, fwd_chunk_id: int, *given: Any, **options: Any) -> Any:
+    def forward_one_chunk(self, fwd_chunk_id: int, *given: Any, **options: Any) -> object:
         with self._clock.box(FORWARD, fwd_chunk_id):
             return super().forward_one_chunk(fwd_chunk_id, *given, **options)
 

@@ -34,7 +34,7 @@ class Checkpoints:
         self._divided = divided
         self.bytes = 0
 
-    def __call__(self, layer: Callable[..., Any], *given: Any) -> Any:
+    def __call__(self, layer: Callable[..., object], *given: object) -> object:
         with saved_tensors_hooks(self._pack, self._unpack):
             return checkpoint(layer, *given, use_reentrant=True, preserve_rng_state=False)
 
@@ -91,7 +91,7 @@ def _step(network: Any, ids: Tensor, kept: Checkpoints, buffer: int) -> float:
     network.zero_grad(set_to_none=True)
     for layer in network.base_model.layers:
         layer.gradient_checkpointing, layer._gradient_checkpointing_func = True, kept
-    loss_of(network, ids).backward()  # type: ignore[no-untyped-call]
+    loss_of(network, ids).backward()
     gradients = _gradients(network)
     note("gradient", gradients)
     return sum(float(piece.square_().sum()) for piece in _pieces(gradients, buffer // FLOAT))

@@ -60,7 +60,7 @@ def _trained(network: PreTrainedModel, ids: Tensor, alone: Alone, job: Job, tell
         optimizer.zero_grad(set_to_none=True)
         with hook:
             loss = loss_of(network, ids)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
         if not step:
             differs = _differs(network, alone)
         optimizer.step()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.explain.sentence import Figure, Saying, Sentence, together
 from core.labs.figures import decimal
-from core.labs.scale.ranks.pipeline_words import CLOSE
+from core.labs.scale.ranks.pipeline_words import CLOSE, OTHER
 from core.labs.scale.ranks.result import Measured
 from resources.language import mark
 
@@ -35,11 +35,6 @@ _SAME = Saying(
     mark("Their corrections are those of one process alone."),
     mark("The gradients, put together, are those of one process, to {difference} of the greatest."),
     mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step, shards gathered, g₁ of one process."),
-)
-_OTHER = Saying(
-    mark("Their corrections are not quite those of one process alone."),
-    mark("The gradients are not those of one process: they differ by {difference} of the greatest."),
-    mark("max|g − g₁| ÷ max|g₁| = {difference} in the first step: no rounding."),
 )
 
 
@@ -74,5 +69,5 @@ def _text(found: Measured) -> Sentence:
 
 
 def _gradients(found: Measured) -> Sentence:
-    saying = _SAME if found.difference <= CLOSE else _OTHER
+    saying = _SAME if found.difference <= CLOSE else OTHER
     return saying.say(difference=Figure(f"{found.difference:.1e}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +12,7 @@ from core.labs.processes.starting import Ranks
 from core.labs.scale.ranks.messages import LINES, Counted, Failed, Job, Message, Reached
 from resources.language import tr
 
-_LOOK_S = 0.1
+_LOOK_S, _NEWS_S = 0.1, 1.0
 _RANK = "core.labs.scale.ranks.rank"
 
 
@@ -48,9 +49,22 @@ class Watch:
                     case (rank, Counted() as counted):
                         self.counted[rank] = counted
                     case (rank, Failed() as failed):
-                        raise self._failed(rank, failed, ranks)
+                        ended = None if failed.is_memory else self._ended_meanwhile(rank, ranks)
+                        raise self._failed(rank, failed, ranks) if ended is None else self._died(ended, ranks)
                     case (rank, None) if rank not in self.counted:
                         raise self._died(rank, ranks)
+
+    def _ended_meanwhile(self, first: int, ranks: Ranks[Message]) -> int | None:
+        """The process that ended without a word, if one did: another one may be quicker to tell that it lost the
+        connection than the system is to tell of the end."""
+        spoke, until = {first, *self.counted}, time.monotonic() + _NEWS_S
+        while time.monotonic() < until:
+            match ranks.hear(_LOOK_S):
+                case (rank, Failed()):
+                    spoke.add(rank)
+                case (rank, None) if rank not in spoke:
+                    return rank
+        return None
 
     def _failed(self, rank: int, failed: Failed, ranks: Ranks[Message]) -> Exception:
         if failed.is_memory:
